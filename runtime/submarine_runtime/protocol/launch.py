@@ -1,0 +1,107 @@
+"""``agent.json``: what the agent in a container is told, localised beside it; no secrets in it.
+
+The token, certificate and key lie in ``secret.json`` (mode 0600) in the same directory. Does not
+describe what the *user's program* finds; that is ``submarine_runtime.frameworks``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Mapping
+
+from submarine_runtime.protocol import PROTOCOL_VERSION
+from submarine_runtime.protocol.record import known
+
+
+@dataclass
+class JobStore:
+    """Where the job directory lies, as the container reaches it.
+
+    Parameters
+    ----------
+    kind
+        ``local`` (``path`` is a directory of this machine) or ``webhdfs``.
+    path
+        The job directory without scheme and host.
+    webhdfs
+        Base URLs of the NameNodes' WebHDFS (``http://host:port``), the first that is active is
+        used; only for ``webhdfs``.
+    user
+        HDFS user for simple authentication.
+    """
+
+    kind: str
+    path: str
+    webhdfs: list[str] = field(default_factory=list)
+    user: str | None = None
+
+
+@dataclass
+class AgentConfig:
+    """Everything that the agent of a single-task job needs to know.
+
+    Parameters
+    ----------
+    command
+        None: run ``program`` with ``python``. Otherwise a shell command
+        (``--worker_launch_cmd``), placeholders already filled in.
+    python
+        Absolute path of the interpreter that runs the program.
+    memory
+        MiB that the program may use; the agent ends it above ``memory`` + ``memory_slack``.
+    timeout
+        Seconds that the program may run; None for no limit.
+    ship_interval, ship_bytes
+        A log segment is published every so many seconds or bytes, whichever comes first.
+    kill_grace
+        Seconds between SIGTERM and SIGKILL.
+    listen
+        Address to bind for the live view: ``127.0.0.1`` for the local backend, else ``0.0.0.0``.
+    inputs
+        NAME -> value of ``SUBMARINE_INPUT_<NAME>``.
+    """
+
+    job_id: str
+    name: str
+    user: str
+    backend: str
+    intent: str
+    created: float
+    store: JobStore
+    job_dir: str
+    role: str = "worker"
+    index: int = 0
+    epoch: int = 1
+    attempt: int = 1
+    program: str = "main.py"
+    args: list[str] = field(default_factory=list)
+    command: str | None = None
+    python: str = "python3"
+    env: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+    framework: str = "any"
+    memory: int | None = None
+    memory_slack: int = 0
+    vcores: int = 1
+    gpus: int = 0
+    timeout: float | None = None
+    return_names: list[str] = field(default_factory=list)
+    listen: str = "0.0.0.0"  # noqa: S104 - containers are watched from other hosts
+    ship_interval: float = 10.0
+    ship_bytes: int = 1 << 20
+    kill_grace: float = 10.0
+    queue: str | None = None
+    links: dict[str, str] = field(default_factory=dict)
+    resources: dict[str, Any] = field(default_factory=dict)
+    version: int = PROTOCOL_VERSION
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> AgentConfig:
+        """Read what ``to_json`` wrote; unknown fields are ignored."""
+        values = known(cls, data)
+        values["store"] = JobStore(**known(JobStore, data["store"]))
+        return cls(**values)

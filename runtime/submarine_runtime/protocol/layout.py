@@ -1,0 +1,107 @@
+"""Where everything of a job lies in its job directory; names only, no file is touched.
+
+::
+
+    <job root>/<YYYYMM>/<job id>/         0700
+        intent.json        exclusive create: this id is taken, and what was meant to run
+        spec.json          what the user asked for; no secrets
+        bundle.zip         program, modules, .submarine/sourcemap.json, notebook snapshot
+        values.zip         values of --with, when there are any
+        secret.json        0600: token, certificate and key of this job's agent
+        application.json   what the backend called it, once accepted
+        claim.json         exclusive: the one container that may run the program
+        cancel.json        exclusive: somebody asked to cancel
+        live.json          host and port where the agent listens
+        events/            client-000000.jsonl, agent-000000.jsonl, ... immutable
+        logs/worker-0/e1-a1/stdout.000000000000   segments named by the offset of their first byte
+        logs/worker-0/e1-a1/stdout.index          offset -> time, written at the end
+        checkpoints/ tensorboard/ model/ result.zip
+        record.json        exclusive: the result; there means that everything else is complete
+
+A file is first written under a name that starts with ``.tmp-`` and then renamed, so whatever has
+its real name is whole. Readers skip names that start with a dot.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+INTENT = "intent.json"
+SPEC = "spec.json"
+BUNDLE = "bundle.zip"
+VALUES = "values.zip"
+SECRET = "secret.json"  # noqa: S105 - a file's name
+APPLICATION = "application.json"
+CLAIM = "claim.json"
+CANCEL = "cancel.json"
+LIVE = "live.json"
+RECORD = "record.json"
+EVENTS = "events"
+LOGS = "logs"
+CHECKPOINTS = "checkpoints"
+TENSORBOARD = "tensorboard"
+MODEL = "model"
+RESULT = "result.zip"
+RUNTIME_CACHE = "cache"
+TEMPORARY_PREFIX = ".tmp-"
+STREAMS = ("stdout", "stderr")
+
+_JOB_ID = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,62})-(\d{4})(\d{2})\d{2}-[0-9a-f]{4,12}$")
+_SEGMENT = re.compile(r"^(stdout|stderr)\.(\d{12})$")
+_TASK = re.compile(r"^([a-z][a-z0-9_]{0,31}):(\d{1,5})$")
+
+
+class Segment(NamedTuple):
+    """A shipped piece of a log; ``offset`` of its first byte."""
+
+    stream: str
+    offset: int
+
+
+def month_of(job_id: str) -> str:
+    """The partition of a job, ``202611`` for ``digits-20261120-7f3a``.
+
+    Raises
+    ------
+    ValueError
+        If ``job_id`` is not a job id; also guards every path that is made from one.
+    """
+    match = _JOB_ID.match(job_id)
+    if not match:
+        raise ValueError(f"{job_id[:80]!r} is not a job id (one looks like digits-20261120-7f3a)")
+    return match.group(1) + match.group(2)
+
+
+def is_job_id(text: str) -> bool:
+    """Whether ``text`` has the form of a job id."""
+    return bool(_JOB_ID.match(text))
+
+
+def job_directory(job_root: str, job_id: str) -> str:
+    """``<job root>/<YYYYMM>/<job id>``; raises ValueError for what is not a job id."""
+    return "{}/{}/{}".format(job_root.rstrip("/"), month_of(job_id), job_id)
+
+
+def log_directory(task: str, epoch: int, attempt: int) -> str:
+    """Relative directory of one attempt's log segments, ``logs/worker-0/e1-a1``."""
+    match = _TASK.match(task)
+    if not match:
+        raise ValueError(f"{task[:80]!r} is not a task (one looks like worker:0)")
+    return "%s/%s-%s/e%d-a%d" % (LOGS, match.group(1), match.group(2), epoch, attempt)
+
+
+def segment_name(stream: str, offset: int) -> str:
+    """File name of the segment of ``stream`` whose first byte has ``offset``."""
+    return "%s.%012d" % (stream, offset)
+
+
+def parse_segment(name: str) -> Segment | None:
+    """The segment that a file name stands for, or None for any other name."""
+    match = _SEGMENT.match(name)
+    return Segment(match.group(1), int(match.group(2))) if match else None
+
+
+def event_segment(writer: str, number: int) -> str:
+    """Relative path of one immutable piece of the event list."""
+    return "%s/%s-%06d.jsonl" % (EVENTS, writer, number)

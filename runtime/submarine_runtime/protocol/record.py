@@ -1,0 +1,239 @@
+"""The job record: what is known of one job at one moment, and in the end its result.
+
+The same form serves ``GET /v1/status`` of a running agent, ``record.json`` of an ended job,
+``submarine show --json`` and the MIME bundle. Does not read or write anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Mapping, TypeVar
+
+from submarine_runtime.protocol import PROTOCOL_VERSION
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.states import State
+
+T = TypeVar("T")
+
+
+def known(cls: type[T], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Only the entries of ``data`` that the dataclass ``cls`` has: newer writers add fields."""
+    names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+    return {key: value for key, value in data.items() if key in names}
+
+
+@dataclass
+class Phase:
+    """One stretch of a job's life; times are seconds since the epoch (UTC).
+
+    Names in order: ``upload queue localisation start first_line run save``.
+    """
+
+    name: str
+    start: float
+    end: float | None = None
+
+
+@dataclass
+class Event:
+    """Something that happened: a change of state, or a fact worth keeping.
+
+    ``seq`` counts from 0 within one writer (``client`` or ``agent``); ``kind`` is ``state`` or a
+    short word such as ``claimed``, ``shipped``, ``warning``, ``cancel_requested``.
+    """
+
+    seq: int
+    time: float
+    kind: str
+    writer: str
+    state: State | None = None
+    reason: EndReason | None = None
+    detail: str = ""
+    task: str | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Event:
+        """Read what ``to_json`` wrote; unknown fields are ignored."""
+        values = known(cls, data)
+        values["state"] = _state(data.get("state"))
+        values["reason"] = _reason(data.get("reason"))
+        return cls(**values)
+
+
+@dataclass
+class TaskRecord:
+    """One task of a job; memory in MiB, times in seconds since the epoch."""
+
+    task: str
+    role: str
+    index: int
+    epoch: int = 1
+    attempt: int = 1
+    state: State = State.PENDING
+    container_id: str | None = None
+    host: str | None = None
+    pid: int | None = None
+    started: float | None = None
+    finished: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    progress: float | None = None
+    gpus: list[str] = field(default_factory=list)
+    memory_now: float | None = None
+    memory_peak: float | None = None
+    cpu_seconds: float | None = None
+    log_url: str | None = None
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TaskRecord:
+        """Read what ``to_json`` wrote; unknown fields are ignored."""
+        values = known(cls, data)
+        values["state"] = _state(data.get("state")) or State.PENDING
+        return cls(**values)
+
+
+@dataclass
+class TracebackFrame:
+    """One frame of a failed program; ``cell``/``cell_line`` where it lies in a collected cell."""
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+    cell: str | None = None
+    cell_id: str | None = None
+    cell_line: int | None = None
+
+
+@dataclass
+class Failure:
+    """The exception that ended a program: innermost frame last, as Python prints it."""
+
+    type: str
+    message: str
+    frames: list[TracebackFrame] = field(default_factory=list)
+    text: str = ""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Failure:
+        """Read what ``to_json`` wrote; unknown fields are ignored."""
+        values = known(cls, data)
+        values["frames"] = [
+            TracebackFrame(**known(TracebackFrame, f)) for f in data.get("frames") or []
+        ]
+        return cls(**values)
+
+
+@dataclass
+class Output:
+    """A file that the job left in its job directory: path relative to it, size in bytes."""
+
+    path: str
+    size: int
+
+
+@dataclass
+class JobRecord:
+    """What is known of a job.
+
+    Parameters
+    ----------
+    resources
+        ``requested``: role -> {memory (MiB), vcores, gpus, overhead (MiB)};
+        ``used``: memory_peak (MiB), cpu_seconds, and from YARN memory_seconds, vcore_seconds.
+    logs
+        ``"worker:0/e1-a1/stdout"`` -> length in bytes.
+    links
+        Label -> URL: the application's YARN page, its log page, the user's quicklinks.
+    missing
+        What the record knows to be absent, one sentence each (a log tail that was not shipped).
+    behind
+        Seconds by which a view from shipped data may lag; None for live or final data.
+    """
+
+    job_id: str
+    name: str
+    state: State
+    version: int = PROTOCOL_VERSION
+    user: str = ""
+    backend: str = ""
+    job_dir: str = ""
+    queue: str | None = None
+    application_id: str | None = None
+    created: float | None = None
+    finished: float | None = None
+    reason: EndReason | None = None
+    detail: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    progress: float | None = None
+    phases: list[Phase] = field(default_factory=list)
+    tasks: list[TaskRecord] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    failure: Failure | None = None
+    resources: dict[str, Any] = field(default_factory=dict)
+    outputs: list[Output] = field(default_factory=list)
+    logs: dict[str, int] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    behind: float | None = None
+    written_by: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; enum members become their words."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> JobRecord:
+        """Read what ``to_json`` wrote; unknown fields are ignored.
+
+        Raises
+        ------
+        ValueError
+            If the version is newer than this reader knows, or a field has the wrong form.
+        """
+        version = int(data.get("version", 1))
+        if version > PROTOCOL_VERSION:
+            raise ValueError(
+                "job record version %d is newer than this Submarine reads (%d); upgrade "
+                "jupyter-submarine" % (version, PROTOCOL_VERSION)
+            )
+        values = known(cls, data)
+        try:
+            values["state"] = State(data["state"])
+            values["reason"] = _reason(data.get("reason"))
+            values["phases"] = [Phase(**known(Phase, p)) for p in data.get("phases") or []]
+            values["tasks"] = [TaskRecord.from_json(t) for t in data.get("tasks") or []]
+            values["events"] = [Event.from_json(e) for e in data.get("events") or []]
+            values["outputs"] = [Output(**known(Output, o)) for o in data.get("outputs") or []]
+            failure = data.get("failure")
+            values["failure"] = Failure.from_json(failure) if failure else None
+            return cls(**values)
+        except (KeyError, TypeError, AttributeError) as exc:
+            raise ValueError(f"job record has the wrong form: {exc}") from exc
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """One event as plain JSON values."""
+    plain: dict[str, Any] = _plain(asdict(event))
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (State, EndReason)):
+        return value.value
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _state(word: Any) -> State | None:
+    return None if word is None else State(word)
+
+
+def _reason(word: Any) -> EndReason | None:
+    return None if word is None else EndReason(word)
