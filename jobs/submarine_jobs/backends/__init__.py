@@ -1,0 +1,1 @@
+"""Where jobs run: ``yarn`` (skein) and ``local`` (processes on this machine)."""

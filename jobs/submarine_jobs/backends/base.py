@@ -1,0 +1,130 @@
+"""What a backend must do: judge a spec, start one program per intent, observe, stop.
+
+Does not prepare the job directory (``submit``), follow logs (``live``, ``logs``) or decide what a
+record says (``observe``). A backend keeps no state of its own in memory that a restart would miss.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from submarine_jobs.spec import JobSpec
+from submarine_jobs.storage.base import Storage
+from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.reasons import EndReason
+
+#: What a backend calls a job, as stored in ``application.json``; plain JSON.
+Handle = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a spec would be placed, for ``--dry-run`` and for the record.
+
+    Parameters
+    ----------
+    placement
+        One sentence: ``in the application master's container`` and why.
+    containers
+        One entry a container: what it is for, memory (MiB, all in), vcores, gpus.
+    overhead
+        MiB added to the program's memory for master and agent, by container.
+    warnings, errors
+        One sentence each; errors mean that a submit would be refused.
+    """
+
+    placement: str
+    containers: Sequence[Mapping[str, Any]]
+    overhead: int = 0
+    warnings: Sequence[str] = ()
+    errors: Sequence[str] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job whose directory is complete up to its intent; all paths lie in ``storage``."""
+
+    spec: JobSpec
+    plan: Plan
+    storage: Storage
+    job_dir: str
+    agent: AgentConfig
+    runtime_zip: str
+
+
+class Stage(str, Enum):  # noqa: UP042 - as the protocol's states, the value is the word
+    """How far the backend sees a job; coarser than a state."""
+
+    UNKNOWN = "unknown"
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the backend says of one job.
+
+    ``UNKNOWN`` means that the backend answered and does not know the job (a backend that does not
+    answer raises ClusterError). ``reason`` is the backend's judgement of an ended job *for the
+    case that the job itself left no record*; ``detail`` is its sentence, in the cluster's words
+    where useful. ``pending`` explains a wait.
+    """
+
+    stage: Stage
+    reason: EndReason | None = None
+    detail: str = ""
+    pending: str = ""
+    handle: Handle | None = None
+    started: float | None = None
+    finished: float | None = None
+    links: Mapping[str, str] = field(default_factory=dict)
+    used: Mapping[str, Any] = field(default_factory=dict)
+    host: str | None = None
+    container_id: str | None = None
+
+
+class Backend(ABC):
+    """A place where jobs run."""
+
+    name: str
+
+    @abstractmethod
+    def job_root(self) -> tuple[Storage, str]:
+        """Storage and path under which this user's job directories lie."""
+
+    @abstractmethod
+    def plan(self, spec: JobSpec) -> Plan:
+        """Judge ``spec`` against the live cluster without changing anything.
+
+        Raises ClusterError when the cluster cannot be asked within the timeout.
+        """
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Start what a submit will need (the driver) in the background; returns at once."""
+
+    @abstractmethod
+    def submit(self, submission: Submission) -> Handle:
+        """Start the job and return once the cluster has accepted it.
+
+        Safe to call again for the same intent: a job that is already there is found, not started
+        twice. Raises RefusedError when the cluster says no, ClusterError when it cannot be asked.
+        """
+
+    @abstractmethod
+    def find(self, job_id: str) -> Handle | None:
+        """The handle of a job whose ``application.json`` is missing, by its tag; None if none."""
+
+    @abstractmethod
+    def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
+        """Look at many jobs (id -> handle) with one call to the cluster, whatever their number."""
+
+    @abstractmethod
+    def stop(self, handle: Handle) -> None:
+        """End the job from outside, without its agent's help; no error when it has ended."""

@@ -1,0 +1,65 @@
+"""The errors that a person may see; each message is one sentence: what, where, what instead.
+
+The command line's exit codes hang on the classes here: 1 job failed, 2 usage, 3 cluster.
+"""
+
+from __future__ import annotations
+
+
+class SubmarineError(Exception):
+    """Base of all errors meant for a person.
+
+    Parameters
+    ----------
+    message
+        What is wrong and where.
+    fix
+        What would be right; shown after the message.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(f"{message} {fix}".strip())
+        self.message = message
+        self.fix = fix
+
+
+class UsageError(SubmarineError):
+    """The request itself is wrong: an option, a name, a value. Nothing was submitted."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A configuration file or environment variable holds something impossible."""
+
+
+class JobNotFoundError(UsageError):
+    """No job of that id (or beginning of an id) is known here or in the job root."""
+
+
+class ClusterError(SubmarineError):
+    """The cluster, its file system or the driver cannot be reached or does not answer in time."""
+
+    exit_code = 3
+
+
+class NoClusterError(ClusterError):
+    """No cluster is configured; the message names the two ways on."""
+
+
+class RefusedError(SubmarineError):
+    """The cluster answered, and its answer was no (queue, size, permission)."""
+
+    exit_code = 2
+
+
+class StorageError(ClusterError):
+    """The job directory's file system refused or failed."""
+
+
+class JobFailedError(SubmarineError):
+    """A job that was waited for did not succeed."""
+
+    exit_code = 1

@@ -1,0 +1,49 @@
+"""One named set-up of a cluster, as the rest of the core sees it; ``config`` fills it in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import platformdirs
+
+
+def default_state_dir() -> Path:
+    """Host-local directory of this user's knowledge of jobs: never on a shared file system."""
+    return Path(platformdirs.user_state_dir("jupyter-submarine"))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A cluster and how to use it.
+
+    Parameters
+    ----------
+    backend
+        ``yarn`` or ``local``; None: no cluster is configured and none was asked for.
+    hadoop_conf_dir
+        Directory with core-site.xml and its siblings.
+    job_root
+        URL or path under which job directories lie; None: the backend's default.
+    python
+        Interpreter of ``--python-env host``.
+    timeout
+        Seconds that any single call to the cluster may take.
+    state_dir
+        Host-local directory for the driver, the job store and local jobs.
+    """
+
+    name: str = "default"
+    backend: str | None = None
+    hadoop_conf_dir: Path | None = None
+    java_home: Path | None = None
+    queue: str | None = None
+    job_root: str | None = None
+    python_env: str = "host"
+    python: str = sys.executable
+    user: str | None = None
+    timeout: float = 20.0
+    state_dir: Path = field(default_factory=default_state_dir)
+    settings: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,95 @@
+"""The one interface to the file systems that hold job directories; implements none.
+
+Paths are absolute, without scheme and host, ``/`` between the parts. Whoever has a URL asks
+``submarine_jobs.storage.open_storage``. Every operation ends within the storage's timeout.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+
+from submarine_runtime.protocol.launch import JobStore
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file or directory: base name, size in bytes, modification time in epoch seconds."""
+
+    name: str
+    size: int
+    is_directory: bool
+    modified: float
+
+
+class Storage(ABC):
+    """A file system that holds job directories.
+
+    All methods raise ``StorageError`` with one sentence when the file system fails or does not
+    answer in time, and ``FileNotFoundError`` for a path that is not there.
+    """
+
+    #: Prefix that turns a path of this storage into a URL, ``hdfs://host:port`` or ``file://``.
+    prefix: str
+
+    def url(self, path: str) -> str:
+        """The URL of ``path``."""
+        return self.prefix + path
+
+    @abstractmethod
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Bytes from ``offset``, at most ``length``; fewer at the end of the file."""
+
+    @abstractmethod
+    def publish(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+        """Put a whole file in place by rename, replacing any; makes parents."""
+
+    @abstractmethod
+    def publish_exclusive(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
+        """Put a whole file in place unless the name is taken; False when somebody was first.
+
+        Safe to repeat after a lost reply: if what lies there equals ``data`` the answer is True.
+        """
+
+    @abstractmethod
+    def list_directory(self, path: str) -> list[Entry]:
+        """Entries of a directory sorted by name, temporary names left out."""
+
+    @abstractmethod
+    def stat(self, path: str) -> Entry | None:
+        """What is at ``path``, or None."""
+
+    @abstractmethod
+    def make_directory(self, path: str, *, mode: int = 0o700) -> None:
+        """Create a directory and its parents; no error when it is there."""
+
+    @abstractmethod
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        """Remove; no error when it is not there."""
+
+    @abstractmethod
+    def upload(self, source: Path, path: str) -> None:
+        """Copy a local file here, published by rename, without holding it in memory."""
+
+    @abstractmethod
+    def download(self, path: str, target: Path) -> None:
+        """Copy a file to this machine without holding it in memory."""
+
+    @abstractmethod
+    def job_store(self, path: str) -> JobStore:
+        """How an agent in a container reaches ``path`` with the standard library alone."""
+
+    def walk(self, path: str) -> list[tuple[str, int]]:
+        """All files below ``path`` as (relative path, size), sorted."""
+        found: list[tuple[str, int]] = []
+        pending = [""]
+        while pending:
+            relative = pending.pop()
+            for entry in self.list_directory(f"{path}/{relative}".rstrip("/")):
+                below = f"{relative}/{entry.name}".lstrip("/")
+                if entry.is_directory:
+                    pending.append(below)
+                else:
+                    found.append((below, entry.size))
+        return sorted(found)
