@@ -1,0 +1,8 @@
+"""`python -m submarine_minicluster`: the same commands as `submarine minicluster`."""
+
+from __future__ import annotations
+
+from submarine_minicluster.cli import minicluster
+
+if __name__ == "__main__":
+    minicluster(prog_name="python -m submarine_minicluster")

@@ -1,0 +1,126 @@
+"""Hadoop's jars: resolved once per version by Maven from the committed `pom.xml`, then cached."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import platformdirs
+
+from submarine_minicluster.errors import MiniclusterError
+from submarine_minicluster.java import Java
+from submarine_minicluster.locking import file_lock
+
+Progress = Callable[[str], None]
+
+_DOWNLOAD_TIMEOUT = 1800.0
+_NEEDED_BYTES = 600 * 1024 * 1024
+_FETCHED = re.compile(r"Downloaded from .*\.jar ")
+
+
+def cache_dir() -> Path:
+    """The platform's cache directory of this project."""
+    return platformdirs.user_cache_path("jupyter-submarine")
+
+
+def lib_dir(version: str) -> Path:
+    """Where the jars of a Hadoop version are, or will be."""
+    return cache_dir() / "hadoop" / version / "lib"
+
+
+def check_disk(where: Path, needed: int) -> None:
+    """Raise unless the file system of `where` has `needed` bytes left."""
+    where.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(where).free
+    if free < needed:
+        raise MiniclusterError(
+            f"{where} has {free >> 20} MB free and the minicluster needs {needed >> 20} MB there: "
+            "free some space."
+        )
+
+
+def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
+    """Return the directory of Hadoop's jars, resolving them with Maven the first time.
+
+    Safe to call from several processes at once: one resolves, the others wait for it.
+
+    Parameters
+    ----------
+    version
+        Hadoop's version.
+    java
+        The Java that runs Maven.
+    progress
+        Called with a line about what is happening.
+
+    Raises
+    ------
+    MiniclusterError
+        When Maven is absent or cannot resolve the version, or the disk is full.
+    """
+    lib = lib_dir(version)
+    if lib.is_dir():
+        return lib
+    with file_lock(
+        lib.parent.parent / f"{version}.lock",
+        timeout=_DOWNLOAD_TIMEOUT,
+        on_wait=lambda: progress(f"waiting for another process to fetch Hadoop {version}"),
+    ):
+        if lib.is_dir():
+            return lib
+        maven = shutil.which("mvn")
+        if maven is None:
+            raise MiniclusterError(
+                "Maven (mvn) is not on PATH, and it fetches Hadoop's jars: "
+                "install it (Debian: apt-get install maven)."
+            )
+        check_disk(lib.parent, _NEEDED_BYTES)
+        progress(f"fetching Hadoop {version} with Maven (about 100 MB, the first time only)")
+        with tempfile.TemporaryDirectory(dir=lib.parent, prefix="fetch-") as scratch:
+            draft = Path(scratch) / "lib"
+            _resolve(maven, version, java, draft, progress)
+            draft.rename(lib)
+    return lib
+
+
+def _resolve(maven: str, version: str, java: Java, target: Path, progress: Progress) -> None:
+    """Let Maven copy the jars into `target`; its own words explain a failure."""
+    with as_file(files("submarine_minicluster") / "pom.xml") as pom:
+        command = [maven, "-B", "-f", str(pom), f"-Dhadoop.version={version}"]
+        command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+        command += [f"-DoutputDirectory={target}"]
+        lines: list[str] = []
+        fetched = 0
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd=target.parent,
+            env=_maven_environment(java),
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if _FETCHED.search(line):
+                    fetched += 1
+                    if fetched % 25 == 0:
+                        progress(f"fetched {fetched} jars")
+                elif "[ERROR]" in line:
+                    lines.append(line.split("[ERROR]", 1)[1].strip())
+    jars = len(list(target.glob("*.jar"))) if target.is_dir() else 0
+    if process.returncode or not jars:
+        reason = next((line for line in lines if line), "it printed no error")
+        raise MiniclusterError(f"Maven could not fetch Hadoop {version}: {reason[:600]}")
+
+
+def _maven_environment(java: Java) -> dict[str, str]:
+    """The caller's environment (proxies, Maven's own options) with the Java we chose."""
+    return {**os.environ, "JAVA_HOME": str(java.home)}

@@ -1,0 +1,145 @@
+"""`submarine minicluster start|stop|status|env|logs`: the commands over `Minicluster`.
+
+Words for people and exit codes only; whatever is decided is decided in `cluster`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from submarine_minicluster.cluster import Minicluster
+from submarine_minicluster.errors import MiniclusterError
+from submarine_minicluster.layout import clusters_dir
+from submarine_minicluster.settings import DEFAULT_HADOOP, Saved, Settings, parse_memory
+
+
+class _Group(click.Group):
+    """Shows a `MiniclusterError` as one message on standard error, exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MiniclusterError as error:
+            raise click.ClickException(str(error)) from error
+
+
+def _name_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--name", default="default", show_default=True, help="Which minicluster.")(
+        command
+    )
+
+
+def _json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+@click.group(cls=_Group)
+def minicluster() -> None:
+    """A real Hadoop (HDFS, YARN, history server) on this machine."""
+
+
+@minicluster.command()
+@_name_option
+@click.option("--hadoop", metavar="VERSION", help=f"Hadoop's version [default: {DEFAULT_HADOOP}].")
+@click.option("--nodes", type=int, help="Number of NodeManagers [default: 1].")
+@click.option("--gpus", type=int, help="yarn.io/gpu that each node offers [default: 4].")
+@click.option("--memory", metavar="SIZE", help="Memory that each node offers [default: 8G].")
+@click.option("--vcores", type=int, help="Virtual cores that each node offers [default: 8].")
+def start(name: str, memory: str | None, **given: Any) -> None:
+    """Start a minicluster, or what is missing of it, until a job can be submitted."""
+    cluster = Minicluster(name)
+    given["memory_mb"] = parse_memory(memory) if memory else None
+    chosen = {key: value for key, value in given.items() if value is not None}
+    saved = Saved.read(cluster.layout.saved)
+    settings = replace(saved.settings if saved else Settings(), **chosen)
+    began = time.monotonic()
+
+    def progress(line: str) -> None:
+        click.echo(f"{time.monotonic() - began:6.1f} s  {line}")
+
+    cluster.start(settings, progress)
+    option = "" if name == "default" else f" --name {shlex.quote(name)}"
+    click.echo(f"Ready ({settings.describe()}). For this shell:")
+    click.echo(f'  eval "$(submarine minicluster env{option})"')
+
+
+@minicluster.command()
+@_name_option
+@click.option("--delete-data", is_flag=True, help="Also remove its HDFS, logs and settings.")
+def stop(name: str, delete_data: bool) -> None:
+    """Stop a minicluster, and every job that runs on it."""
+    began = time.monotonic()
+    stopped = Minicluster(name).stop(
+        lambda line: click.echo(f"{time.monotonic() - began:6.1f} s  {line}"),
+        delete_data=delete_data,
+    )
+    click.echo(f"Minicluster {name!r} {'is stopped' if stopped else 'was not running'}.")
+
+
+@minicluster.command()
+@_name_option
+@_json_option
+@click.option("--all", "every", is_flag=True, help="Every minicluster of this user.")
+def status(name: str, as_json: bool, every: bool) -> None:
+    """Show each daemon with its process, port and address."""
+    names = [name]
+    if every:
+        names = sorted(path.parent.name for path in clusters_dir().glob("*/cluster.json"))
+    found = [Minicluster(one).status() for one in names]
+    if as_json:
+        documents = [one.as_json() for one in found]
+        click.echo(json.dumps(documents if every else documents[0], indent=2))
+        return
+    for one in found:
+        click.echo(f"{one.name}: {one.state} ({one.settings.describe()}), {one.default_fs}")
+        for daemon in one.daemons:
+            process = f"pid {daemon.pid}" if daemon.running else "not running"
+            click.echo(f"  {daemon.name:<16} {process:<12} port {daemon.port:<6} {daemon.url}")
+
+
+@minicluster.command()
+@_name_option
+@_json_option
+def env(name: str, as_json: bool) -> None:
+    """Print what points a shell at the cluster: eval "$(submarine minicluster env)"."""
+    values = Minicluster(name).env()
+    if as_json:
+        path = f"{values['PATH']}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        click.echo(json.dumps({**values, "PATH": path}, indent=2))
+        return
+    for key, value in values.items():
+        # $PATH is left to the shell that evaluates this.
+        tail = ':"$PATH"' if key == "PATH" else ""
+        click.echo(f"export {key}={shlex.quote(value)}{tail}")
+
+
+@minicluster.command()
+@_name_option
+@click.argument("daemon", required=False)
+@click.option("-n", "lines", default=50, show_default=True, help="Number of last lines.")
+def logs(name: str, daemon: str | None, lines: int) -> None:
+    """Print the end of a DAEMON's log, or name the log files."""
+    found = {one.name: Path(one.log) for one in Minicluster(name).status().daemons}
+    if daemon is None:
+        for one, path in found.items():
+            click.echo(f"{one:<16} {path}")
+        return
+    if daemon not in found:
+        raise MiniclusterError(f"{daemon!r} is not a daemon: it is one of {', '.join(found)}.")
+    try:
+        with found[daemon].open("rb") as handle:
+            handle.seek(max(0, found[daemon].stat().st_size - 1024 * max(lines, 0)))
+            text = handle.read().decode(errors="replace")
+    except FileNotFoundError:
+        raise MiniclusterError(f"{daemon} has written no log yet: {found[daemon]}.") from None
+    for line in text.splitlines()[-lines:] if lines > 0 else []:
+        click.echo(line)

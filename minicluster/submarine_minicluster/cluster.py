@@ -1,0 +1,379 @@
+"""`Minicluster`: one named cluster, from nothing to running and back.
+
+Decides the order of things and what to repair. How a daemon is started is in `daemons`, how it is
+configured in `config`, how one sees that it works in `readiness`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from submarine_minicluster import (
+    applications,
+    config,
+    ports,
+    processes,
+    readiness,
+    rest,
+    shims,
+)
+from submarine_minicluster.artifacts import check_disk, ensure_jars, lib_dir
+from submarine_minicluster.daemons import MARK, Daemon, Runner, all_daemons
+from submarine_minicluster.errors import MiniclusterError
+from submarine_minicluster.java import Java, find_java
+from submarine_minicluster.layout import Layout, clusters_dir
+from submarine_minicluster.locking import file_lock
+from submarine_minicluster.settings import Saved, Settings, check_name
+from submarine_minicluster.status import ClusterStatus, DaemonStatus
+
+Progress = Callable[[str], None]
+
+_NEEDED_BYTES = 1 << 30
+_START_TIMEOUT = 900.0
+
+
+def _silent(_: str) -> None:
+    """Report progress to nobody."""
+
+
+class Minicluster:
+    """A Hadoop cluster of this user on this machine.
+
+    Parameters
+    ----------
+    name
+        Any number of clusters stand side by side under different names.
+    parent
+        The directory that holds clusters; the platform's data directory by default.
+
+    Raises
+    ------
+    MiniclusterError
+        When `name` cannot name a directory.
+    """
+
+    def __init__(self, name: str = "default", *, parent: Path | None = None) -> None:
+        self.name = check_name(name)
+        self._parent = (parent or clusters_dir()).absolute()
+        self.layout = Layout(self._parent / name)
+
+    # -- what is there -------------------------------------------------------------------------
+
+    @property
+    def saved(self) -> Saved:
+        """Settings and ports of the cluster.
+
+        Raises
+        ------
+        MiniclusterError
+            When it was never started.
+        """
+        saved = Saved.read(self.layout.saved)
+        if saved is None:
+            raise MiniclusterError(
+                f"There is no minicluster {self.name!r}; `submarine minicluster start"
+                f"{'' if self.name == 'default' else ' --name ' + self.name}` makes one."
+            )
+        return saved
+
+    @property
+    def default_fs(self) -> str:
+        """Address of its HDFS, as in ``hdfs://127.0.0.1:12345``."""
+        return f"hdfs://{config.HOST}:{self.saved.ports['namenode']}"
+
+    def url(self, name: str) -> str:
+        """Base address of a daemon's web pages and REST interface (WebHDFS: the NameNode's)."""
+        return self._runner(self.saved).url(self._daemon(name))
+
+    def status(self) -> ClusterStatus:
+        """Which daemons run, and where. Asks the operating system only, so it is quick.
+
+        Raises
+        ------
+        MiniclusterError
+            When the cluster was never started.
+        """
+        saved = self.saved
+        runner = self._runner(saved)
+        found: list[DaemonStatus] = []
+        for daemon in all_daemons(saved.settings.nodes):
+            identity = runner.identity(daemon)
+            found.append(
+                DaemonStatus(
+                    name=daemon.name,
+                    running=identity is not None,
+                    pid=identity.pid if identity else None,
+                    port=saved.ports[daemon.port],
+                    url=runner.url(daemon),
+                    log=str(self.layout.log(daemon.name)),
+                )
+            )
+        return ClusterStatus(self.name, saved.settings, self.default_fs, found)
+
+    def env(self) -> dict[str, str]:
+        """The variables that make a client use this cluster.
+
+        `PATH` is the directory to put in front of the one that is set.
+        """
+        saved = self.saved
+        return {
+            "HADOOP_CONF_DIR": str(self.layout.client_conf),
+            "JAVA_HOME": saved.java_home,
+            "PATH": str(self.layout.bin),
+        }
+
+    # -- start ---------------------------------------------------------------------------------
+
+    def start(
+        self, settings: Settings | None = None, progress: Progress = _silent
+    ) -> ClusterStatus:
+        """Start the cluster, or what is missing of it; returns when a job can be submitted.
+
+        Parameters
+        ----------
+        settings
+            Size and version. None keeps those of an existing cluster.
+        progress
+            Called with a line about each step done.
+
+        Raises
+        ------
+        MiniclusterError
+            When something is missing on this machine, when a daemon fails (with its last error
+            lines), or when a running cluster has other settings.
+        """
+        with self._locked(progress):
+            java = find_java()
+            saved = self._plan(settings, java, progress)
+            lib = ensure_jars(saved.settings.hadoop, java, progress)
+            runner = Runner(self.layout, saved, java, lib)
+            self._write_files(saved, java, lib)
+            self._bring_up(runner, saved, progress)
+            return self.status()
+
+    def _plan(self, settings: Settings | None, java: Java, progress: Progress) -> Saved:
+        """Settle settings and ports, and remember them."""
+        old = Saved.read(self.layout.saved)
+        alive = self._alive(old) if old else []
+        wanted = settings or (old.settings if old else Settings())
+        if old and alive and wanted != old.settings:
+            raise MiniclusterError(
+                f"Minicluster {self.name!r} is running with other settings "
+                f"({old.settings.describe()}): stop it first, or use another --name."
+            )
+        if old and wanted.hadoop != old.settings.hadoop:
+            raise MiniclusterError(
+                f"The data of minicluster {self.name!r} was written by Hadoop "
+                f"{old.settings.hadoop}: use another --name, or remove the data with "
+                f"`submarine minicluster stop --name {self.name} --delete-data`."
+            )
+        self.layout.make()
+        check_disk(self.layout.root, _NEEDED_BYTES)
+        with file_lock(self._parent / ".ports.lock", timeout=60):
+            saved = Saved(wanted, str(java.home), self._ports(old, wanted, bool(alive), progress))
+            saved.write(self.layout.saved)
+        return saved
+
+    def _ports(
+        self, old: Saved | None, wanted: Settings, alive: bool, progress: Progress
+    ) -> dict[str, int]:
+        """The cluster's ports: the old ones as far as they are still to be had."""
+        kept = dict(old.ports) if old else {}
+        names = config.port_names(wanted.nodes)
+        if not alive:
+            lost = [name for name in names if name in kept and not ports.is_free(kept[name])]
+            if lost:
+                progress(f"another program took {len(lost)} of this cluster's ports: choosing anew")
+            kept = {name: port for name, port in kept.items() if name not in lost}
+        others = [Saved.read(path) for path in self._parent.glob("*/cluster.json")]
+        taken = {port for other in others if other for port in other.ports.values()}
+        missing = [name for name in names if name not in kept]
+        return kept | ports.choose(missing, taken | set(kept.values()))
+
+    def _write_files(self, saved: Saved, java: Java, lib: Path) -> None:
+        config.write(self.layout, saved, lib)
+        shims.write(self.layout, java, lib)
+
+    def _bring_up(self, runner: Runner, saved: Saved, progress: Progress) -> None:
+        """Start every daemon that does not run, then wait for all of them."""
+        daemons = all_daemons(saved.settings.nodes)
+        missing = [daemon for daemon in daemons if runner.identity(daemon) is None]
+        if not missing:
+            progress(f"minicluster {self.name!r} is running already")
+        elif len(missing) < len(daemons):
+            progress("found it half dead: starting " + ", ".join(one.name for one in missing))
+        namenode, history = daemons[0], daemons[-1]
+        # The JVMs start side by side. Only HDFS has to be formatted before its NameNode starts,
+        # and the history server makes directories in HDFS, which have to be allowed first.
+        for daemon in missing:
+            if daemon not in (namenode, history):
+                runner.start(daemon)
+        if namenode in missing:
+            if not (self.layout.data("namenode") / "current" / "VERSION").exists():
+                runner.format_namenode(namenode)
+                progress("formatted a new HDFS")
+            runner.start(namenode)
+        self._await_hdfs(runner, daemons, progress)
+        if history in missing:
+            runner.start(history)
+        self._await_yarn(runner, daemons, progress)
+
+    def _await_hdfs(self, runner: Runner, daemons: Sequence[Daemon], progress: Progress) -> None:
+        """Wait until HDFS takes files, and lay it out."""
+        namenode, datanode, *_ = daemons
+        hdfs = runner.url(namenode)
+        readiness.wait_until(
+            "HDFS is not writable",
+            lambda: readiness.hdfs_writable(hdfs),
+            runner,
+            [namenode, datanode],
+        )
+        self._make_directories(rest.WebHdfs(hdfs, config.SUPERUSER))
+        progress(f"HDFS takes files at {self.default_fs}")
+
+    def _await_yarn(self, runner: Runner, daemons: Sequence[Daemon], progress: Progress) -> None:
+        """Wait until a job can be submitted and its logs be read."""
+        _, _, rm, *nodes, history = daemons
+        for node in nodes:
+            url = runner.url(node)
+            readiness.wait_until(
+                "it does not answer",
+                lambda url=url: readiness.node_up(url),  # type: ignore[misc]
+                runner,
+                [node, rm],
+            )
+        rm_url = runner.url(rm)
+        readiness.wait_until(
+            "nodes are missing",
+            lambda: readiness.running_nodes(rm_url) >= len(nodes),
+            runner,
+            [rm, *nodes],
+        )
+        progress(f"YARN has {len(nodes)} node{'s'[: len(nodes) > 1]} at {rm_url}")
+        history_url = runner.url(history)
+        readiness.wait_until(
+            "it does not answer", lambda: readiness.history_up(history_url), runner, [history]
+        )
+        progress(f"the history server serves logs at {history_url}")
+
+    def _make_directories(self, hdfs: rest.WebHdfs) -> None:
+        """Lay out HDFS as an administrator would."""
+        superuser = config.SUPERUSER
+        hdfs.mkdir(config.HDFS_TMP, owner=superuser, group="supergroup", mode="1777")
+        hdfs.mkdir(config.HDFS_LOGS, owner="yarn", group="hadoop", mode="1777")
+        hdfs.mkdir("/mr-history", owner="mapred", group="hadoop", mode="755")
+        hdfs.mkdir("/user", owner=superuser, group="supergroup", mode="755")
+        named = os.environ.get("HADOOP_USER_NAME")
+        for user in {getpass.getuser(), *([named] if named else [])}:
+            hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")
+
+    def add_user(self, user: str) -> None:
+        """Give an HDFS user a home directory. Anybody may act as it by HADOOP_USER_NAME."""
+        hdfs = rest.WebHdfs(self.url("namenode"), config.SUPERUSER)
+        hdfs.mkdir(f"/user/{check_name(user)}", owner=user, group=user, mode="755")
+
+    # -- stop ----------------------------------------------------------------------------------
+
+    def stop(self, progress: Progress = _silent, *, delete_data: bool = False) -> bool:
+        """Stop the cluster with everything that runs on it.
+
+        Parameters
+        ----------
+        progress
+            Called with a line about each step done.
+        delete_data
+            Also remove its directory: HDFS, logs, settings.
+
+        Returns
+        -------
+        bool
+            Whether anything was running.
+        """
+        if not self.layout.root.is_dir():
+            return False
+        with self._locked(progress):
+            saved = Saved.read(self.layout.saved)
+            if saved and self._alive(saved):
+                self._kill_applications(saved, progress)
+            # Containers outlive their NodeManager on purpose; by their mark all are found.
+            running = processes.marked(MARK, str(self.layout.root))
+            processes.end(running, grace=10)
+            left = processes.marked(MARK, str(self.layout.root))
+            processes.end(left, grace=0)
+            if running:
+                progress(f"ended {len(running)} processes")
+            for daemon in all_daemons(saved.settings.nodes) if saved else []:
+                self.layout.pidfile(daemon.name).unlink(missing_ok=True)
+            shutil.rmtree(self.layout.tmp, ignore_errors=True)
+            if delete_data:
+                shutil.rmtree(self.layout.root)
+                progress(f"removed {self.layout.root}")
+        return bool(running)
+
+    def _kill_applications(self, saved: Saved, progress: Progress) -> None:
+        """End YARN's applications in good order where it still answers."""
+        runner = self._runner(saved)
+        rm = self._daemon("resourcemanager")
+        nodes = [one for one in all_daemons(saved.settings.nodes) if one.title == "NodeManager"]
+        if runner.identity(rm) is None:
+            return
+        killed = applications.kill_all(runner.url(rm))
+        if killed:
+            progress(f"killed {killed} running application{'s'[: killed > 1]}")
+            applications.wait_for_containers(
+                [runner.url(node) for node in nodes if runner.identity(node)]
+            )
+
+    # -- single daemons ------------------------------------------------------------------------
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        """Send a signal to a daemon, for tests of faults; waits until it is dead by SIGKILL."""
+        daemon = self._daemon(name)
+        identity = self._runner(self.saved).identity(daemon)
+        if identity is None:
+            raise MiniclusterError(f"{name} of minicluster {self.name!r} is not running.")
+        if number == signal.SIGKILL:
+            processes.end([identity], grace=0)
+        else:
+            identity.signal(number)
+
+    def restart(self, name: str, progress: Progress = _silent) -> ClusterStatus:
+        """Stop one daemon in good order and start it again; returns when all work together."""
+        daemon = self._daemon(name)
+        identity = self._runner(self.saved).identity(daemon)
+        if identity:
+            processes.end([identity], grace=20)
+        return self.start(progress=progress)
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _daemon(self, name: str) -> Daemon:
+        daemons = {daemon.name: daemon for daemon in all_daemons(self.saved.settings.nodes)}
+        name = "nodemanager-0" if name == "nodemanager" else name
+        if name not in daemons:
+            raise MiniclusterError(f"{name!r} is not a daemon: it is one of {', '.join(daemons)}.")
+        return daemons[name]
+
+    def _runner(self, saved: Saved) -> Runner:
+        java = Java(Path(saved.java_home), 0)
+        return Runner(self.layout, saved, java, lib_dir(saved.settings.hadoop))
+
+    def _alive(self, saved: Saved) -> list[Daemon]:
+        runner = self._runner(saved)
+        return [one for one in all_daemons(saved.settings.nodes) if runner.identity(one)]
+
+    @contextmanager
+    def _locked(self, progress: Progress) -> Iterator[None]:
+        """One start or stop of this cluster at a time."""
+        with file_lock(
+            self._parent / f".{self.name}.lock",
+            timeout=_START_TIMEOUT,
+            on_wait=lambda: progress("waiting for another start or stop of this cluster"),
+        ):
+            yield

@@ -1,0 +1,261 @@
+"""The cluster's Hadoop configuration: one set of files for clients, one for each daemon.
+
+Where a value differs from Hadoop's default, the reason stands beside it. Starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from xml.etree import ElementTree
+
+from submarine_minicluster.layout import Layout
+from submarine_minicluster.settings import Saved
+
+HOST = "127.0.0.1"
+SUPERUSER = "hdfs"
+"""HDFS's superuser: not the person at the keyboard, for whom permissions are to be real."""
+
+QUEUES: Mapping[str, tuple[int, float]] = {
+    # name: (capacity in percent, share that application masters may hold)
+    "default": (50, 1.0),
+    "gpu": (40, 1.0),
+    "narrow": (10, 0.1),  # the share that YARN has by default
+}
+
+HDFS_TMP = "/tmp"  # noqa: S108 - in HDFS, where it is shared by convention
+HDFS_LOGS = f"{HDFS_TMP}/logs"
+
+Properties = dict[str, str]
+
+
+def nodemanagers(count: int) -> list[str]:
+    """Names of the NodeManagers."""
+    return [f"nodemanager-{index}" for index in range(count)]
+
+
+def port_names(nodes: int) -> list[str]:
+    """Names of the ports that a cluster of `nodes` NodeManagers needs."""
+    names = ["namenode", "namenode-http", "datanode", "datanode-http", "datanode-ipc"]
+    names += ["rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-http"]
+    names += ["history", "history-http", "history-admin"]
+    for node in nodemanagers(nodes):
+        names += [node, f"{node}-localizer", f"{node}-http"]
+    return names
+
+
+def core_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
+    """What every process of the cluster and every client agrees on."""
+    return {
+        "fs.defaultFS": f"hdfs://{HOST}:{ports['namenode']}",
+        "hadoop.tmp.dir": str(layout.tmp),
+        "hadoop.security.authentication": "simple",
+        # The service users exist in HDFS only; the operating system need not know them.
+        "hadoop.user.group.static.mapping.overrides": (
+            f"{SUPERUSER}=supergroup,hadoop;yarn=hadoop;mapred=hadoop;dr.who="
+        ),
+        # A closed port on the loopback device will not open within Hadoop's default of 10 s.
+        "ipc.client.connect.max.retries": "5",
+        "ipc.client.connect.retry.interval": "200",
+    }
+
+
+def hdfs_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
+    """One NameNode, one DataNode, permissions checked."""
+    return {
+        "dfs.replication": "1",
+        "dfs.permissions.enabled": "true",
+        "dfs.permissions.superusergroup": "supergroup",
+        "dfs.webhdfs.enabled": "true",
+        "dfs.namenode.rpc-address": f"{HOST}:{ports['namenode']}",
+        "dfs.namenode.http-address": f"{HOST}:{ports['namenode-http']}",
+        "dfs.namenode.name.dir": f"file://{layout.data('namenode')}",
+        "dfs.namenode.safemode.extension": "0",
+        "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+        "dfs.datanode.data.dir": f"file://{layout.data('datanode')}",
+        "dfs.datanode.address": f"{HOST}:{ports['datanode']}",
+        "dfs.datanode.http.address": f"{HOST}:{ports['datanode-http']}",
+        "dfs.datanode.ipc.address": f"{HOST}:{ports['datanode-ipc']}",
+        "dfs.datanode.hostname": HOST,
+        # A restarted DataNode is noticed at once.
+        "dfs.heartbeat.interval": "1",
+        # The first look at a new file's block comes too early by microseconds: do not wait 400 ms.
+        "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
+        # With one DataNode there is none to replace a failed one with.
+        "dfs.client.block.write.replace-datanode-on-failure.enable": "false",
+    }
+
+
+def yarn_client(layout: Layout, saved: Saved, lib: Path) -> Properties:
+    """What clients and application masters know of YARN."""
+    ports = saved.ports
+    return {
+        "yarn.resourcemanager.hostname": HOST,
+        "yarn.resourcemanager.address": f"{HOST}:{ports['rm']}",
+        "yarn.resourcemanager.scheduler.address": f"{HOST}:{ports['rm-scheduler']}",
+        "yarn.resourcemanager.resource-tracker.address": f"{HOST}:{ports['rm-tracker']}",
+        "yarn.resourcemanager.admin.address": f"{HOST}:{ports['rm-admin']}",
+        "yarn.resourcemanager.webapp.address": f"{HOST}:{ports['rm-http']}",
+        # Configuration last: a Java class archive (AppCDS) admits jars only at the front.
+        "yarn.application.classpath": f"{lib}/*,{layout.client_conf}",
+        # By default a client sleeps 30 s between attempts at a ResourceManager that is down. It
+        # still waits long enough for one that restarts, since masters use this file too.
+        "yarn.resourcemanager.connect.retry-interval.ms": "500",
+        "yarn.resourcemanager.connect.max-wait.ms": "120000",
+        "yarn.client.nodemanager-connect.max-wait-ms": "20000",
+        "yarn.client.nodemanager-connect.retry-interval-ms": "500",
+        "yarn.client.app-submission.poll-interval": "20",
+        "yarn.log-aggregation-enable": "true",
+        "yarn.nodemanager.remote-app-log-dir": HDFS_LOGS,
+        "yarn.log.server.url": f"http://{HOST}:{ports['history-http']}/jobhistory/logs",
+        "yarn.log.server.web-service.url": f"http://{HOST}:{ports['history-http']}/ws/v1/history",
+        "yarn.scheduler.minimum-allocation-mb": "64",
+        "yarn.scheduler.maximum-allocation-mb": str(saved.settings.memory_mb),
+        "yarn.scheduler.maximum-allocation-vcores": str(saved.settings.vcores),
+    }
+
+
+def resourcemanager(layout: Layout) -> Properties:
+    """Only the ResourceManager reads these."""
+    return {
+        "yarn.resourcemanager.scheduler.class": (
+            "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
+        ),
+        "yarn.resourcemanager.recovery.enabled": "true",
+        "yarn.resourcemanager.work-preserving-recovery.enabled": "true",
+        "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "1000",
+        "yarn.resourcemanager.store.class": (
+            "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
+        ),
+        "yarn.resourcemanager.fs.state-store.uri": f"file://{layout.data('resourcemanager')}",
+        # Nothing is scheduled between two heartbeats of a node; the default is one a second.
+        "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "100",
+        # A node that is gone is told lost after half a minute instead of ten.
+        "yarn.nm.liveness-monitor.expiry-interval-ms": "30000",
+    }
+
+
+def nodemanager(layout: Layout, saved: Saved, node: str) -> Properties:
+    """Only this NodeManager reads these."""
+    ports, data = saved.ports, layout.data(node)
+    return {
+        "yarn.nodemanager.hostname": HOST,
+        "yarn.nodemanager.address": f"{HOST}:{ports[node]}",
+        "yarn.nodemanager.localizer.address": f"{HOST}:{ports[f'{node}-localizer']}",
+        "yarn.nodemanager.webapp.address": f"{HOST}:{ports[f'{node}-http']}",
+        "yarn.nodemanager.local-dirs": str(data / "local"),
+        "yarn.nodemanager.log-dirs": str(data / "logs"),
+        "yarn.nodemanager.resource.memory-mb": str(saved.settings.memory_mb),
+        "yarn.nodemanager.resource.cpu-vcores": str(saved.settings.vcores),
+        "yarn.nodemanager.recovery.enabled": "true",
+        "yarn.nodemanager.recovery.supervised": "true",
+        "yarn.nodemanager.recovery.dir": str(data / "recovery"),
+        # Memory really held is limited; a JVM's address space is not.
+        "yarn.nodemanager.pmem-check-enabled": "true",
+        "yarn.nodemanager.vmem-check-enabled": "false",
+        "yarn.nodemanager.container-monitor.interval-ms": "1000",
+        # A nearly full disk is a person's machine in its usual state.
+        "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
+        "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb": "0",
+        "yarn.nodemanager.localizer.cache.target-size-mb": "4096",
+    }
+
+
+def mapred_site(ports: Mapping[str, int]) -> Properties:
+    """The history server, which serves the logs of finished applications."""
+    return {
+        "mapreduce.jobhistory.address": f"{HOST}:{ports['history']}",
+        "mapreduce.jobhistory.webapp.address": f"{HOST}:{ports['history-http']}",
+        "mapreduce.jobhistory.admin.address": f"{HOST}:{ports['history-admin']}",
+        # It keeps MapReduce's own history there, of which there is none.
+        "mapreduce.jobhistory.done-dir": "/mr-history/done",
+        "mapreduce.jobhistory.intermediate-done-dir": "/mr-history/intermediate",
+    }
+
+
+def capacity_scheduler() -> Properties:
+    """Three queues, each of which may fill an idle cluster; no pre-emption."""
+    prefix = "yarn.scheduler.capacity"
+    values = {
+        f"{prefix}.resource-calculator": (
+            "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
+        ),
+        f"{prefix}.maximum-applications": "1000",
+        f"{prefix}.root.queues": ",".join(QUEUES),
+    }
+    for queue, (capacity, masters) in QUEUES.items():
+        values |= {
+            f"{prefix}.root.{queue}.capacity": str(capacity),
+            f"{prefix}.root.{queue}.maximum-capacity": "100",
+            f"{prefix}.root.{queue}.user-limit-factor": "100",
+            f"{prefix}.root.{queue}.maximum-am-resource-percent": str(masters),
+            f"{prefix}.root.{queue}.state": "RUNNING",
+        }
+    return values
+
+
+_LOG4J = """\
+log4j.rootLogger=INFO,FILE
+log4j.appender.FILE=org.apache.log4j.RollingFileAppender
+log4j.appender.FILE.File=${submarine.log}
+log4j.appender.FILE.MaxFileSize=20MB
+log4j.appender.FILE.MaxBackupIndex=2
+log4j.appender.FILE.layout=org.apache.log4j.PatternLayout
+log4j.appender.FILE.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
+log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+"""
+
+_LOG4J_CLIENT = """\
+log4j.rootLogger=WARN,STDERR
+log4j.appender.STDERR=org.apache.log4j.ConsoleAppender
+log4j.appender.STDERR.target=System.err
+log4j.appender.STDERR.layout=org.apache.log4j.PatternLayout
+log4j.appender.STDERR.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
+log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+"""
+
+
+def _write_xml(path: Path, properties: Properties) -> None:
+    root = ElementTree.Element("configuration")
+    for name, value in properties.items():
+        entry = ElementTree.SubElement(root, "property")
+        ElementTree.SubElement(entry, "name").text = name
+        ElementTree.SubElement(entry, "value").text = value
+    ElementTree.indent(root)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _write_set(directory: Path, sites: Mapping[str, Properties], log4j: str) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, properties in sites.items():
+        _write_xml(directory / f"{name}.xml", properties)
+    (directory / "log4j.properties").write_text(log4j, encoding="utf-8")
+
+
+def write(layout: Layout, saved: Saved, lib: Path) -> None:
+    """Write every configuration file of the cluster."""
+    settings = saved.settings
+    client = yarn_client(layout, saved, lib)
+    common: dict[str, Properties] = {
+        "core-site": core_site(layout, saved.ports),
+        "hdfs-site": hdfs_site(layout, saved.ports),
+        "mapred-site": mapred_site(saved.ports),
+    }
+    if settings.gpus:
+        common["resource-types"] = {"yarn.resource-types": "yarn.io/gpu"}
+    _write_set(layout.client_conf, {**common, "yarn-site": client}, _LOG4J_CLIENT)
+    for daemon in ("namenode", "datanode", "historyserver"):
+        _write_set(layout.conf(daemon), {**common, "yarn-site": client}, _LOG4J)
+    for pages in ("namenode/webapps/hdfs", "datanode/webapps/datanode"):
+        # Both daemons refuse to start without the directory of their web pages.
+        (layout.root / "conf" / pages).mkdir(parents=True, exist_ok=True)
+    rm_site = {**client, **resourcemanager(layout)}
+    sites = {**common, "yarn-site": rm_site, "capacity-scheduler": capacity_scheduler()}
+    _write_set(layout.conf("resourcemanager"), sites, _LOG4J)
+    for node in nodemanagers(settings.nodes):
+        sites = {**common, "yarn-site": {**client, **nodemanager(layout, saved, node)}}
+        if settings.gpus:
+            # No resource plugin: the node offers GPUs which need not exist, and isolates none.
+            gpus = {"yarn.nodemanager.resource-type.yarn.io/gpu": str(settings.gpus)}
+            sites["node-resources"] = gpus
+        _write_set(layout.conf(node), sites, _LOG4J)

@@ -1,0 +1,80 @@
+"""Finding a Java runtime that Hadoop's daemons accept. Installs nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from submarine_minicluster.errors import MiniclusterError
+
+MINIMUM = 17
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java runtime: its home directory and major version."""
+
+    home: Path
+    major: int
+
+    @property
+    def binary(self) -> Path:
+        """The `java` program."""
+        return self.home / "bin" / "java"
+
+
+def _probe(home: Path) -> Java | None:
+    """The runtime under `home`, or None where there is no working one."""
+    binary = home / "bin" / "java"
+    if not os.access(binary, os.X_OK):
+        return None
+    try:
+        done = subprocess.run(
+            [str(binary), "-version"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = _VERSION.search(done.stderr + done.stdout)
+    return Java(home, int(found.group(1))) if found else None
+
+
+def _candidates() -> list[Path]:
+    """Java homes in the order in which they are tried."""
+    homes: list[Path] = []
+    if named := os.environ.get("JAVA_HOME"):
+        homes.append(Path(named))
+    if on_path := shutil.which("java"):
+        homes.append(Path(on_path).resolve().parent.parent)
+    homes += sorted(Path("/usr/lib/jvm").glob("*"), reverse=True)
+    return list(dict.fromkeys(home.resolve() for home in homes))
+
+
+def find_java() -> Java:
+    """Find a Java of at least version 17.
+
+    Looks at ``JAVA_HOME``, then at ``java`` on PATH, then under ``/usr/lib/jvm``.
+
+    Raises
+    ------
+    MiniclusterError
+        When there is none; the message names the oldest requirement and the package to install.
+    """
+    old: Java | None = None
+    for home in _candidates():
+        java = _probe(home)
+        if java and java.major >= MINIMUM:
+            return java
+        old = old or java
+    fix = f"install a JDK {MINIMUM} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
+    if old:
+        raise MiniclusterError(
+            f"Java {old.major} in {old.home} is too old for Hadoop: {fix}, or set JAVA_HOME to one."
+        )
+    raise MiniclusterError(
+        f"No Java was found in JAVA_HOME, on PATH or in /usr/lib/jvm: {fix}, or set JAVA_HOME."
+    )

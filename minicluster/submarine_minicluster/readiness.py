@@ -1,0 +1,76 @@
+"""Waiting until daemons work together: HDFS takes a file, every node has joined, logs are served.
+
+Only asks; starts and stops nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from submarine_minicluster import rest
+from submarine_minicluster.config import HDFS_TMP, SUPERUSER
+from submarine_minicluster.daemons import Daemon, Runner
+
+TIMEOUT = 180.0
+"""Seconds for one step; a quiet machine needs 10, five JVMs on a loaded one take longer."""
+
+
+def wait_until(
+    what: str, check: Callable[[], bool], runner: Runner, daemons: Sequence[Daemon]
+) -> None:
+    """Ask again and again until `check` holds.
+
+    Parameters
+    ----------
+    what
+        What is waited for, to follow "in time:" in a message.
+    check
+        Asks once; `RestError` means not yet.
+    runner, daemons
+        Whose death ends the wait at once.
+
+    Raises
+    ------
+    MiniclusterError
+        When one of `daemons` has died, or time is up; it quotes the first one's log.
+    """
+    deadline = time.monotonic() + TIMEOUT
+    last = ""
+    while time.monotonic() < deadline:
+        for daemon in daemons:
+            if runner.identity(daemon) is None:
+                raise runner.failure(daemon, "has died")
+        try:
+            if check():
+                return
+        except rest.RestError as error:
+            last = f"; the last answer was: {error}"
+        time.sleep(0.1)
+    raise runner.failure(daemons[0], f"did not get ready in {TIMEOUT:.0f} s: {what}{last}")
+
+
+def hdfs_writable(base: str) -> bool:
+    """Whether HDFS is out of safe mode and a file can be written and removed."""
+    hdfs = rest.WebHdfs(base, SUPERUSER)
+    hdfs.call("PUT", HDFS_TMP, "MKDIRS")
+    probe = f"{HDFS_TMP}/.minicluster-ready"
+    hdfs.write(probe, b"ready")
+    hdfs.delete(probe)
+    return True
+
+
+def node_up(url: str) -> bool:
+    """Whether a NodeManager answers and finds itself healthy."""
+    return bool(rest.get(f"{url}/ws/v1/node/info")["nodeInfo"]["nodeHealthy"])
+
+
+def running_nodes(rm_url: str) -> int:
+    """How many nodes the ResourceManager can schedule on."""
+    answer = rest.get(f"{rm_url}/ws/v1/cluster/nodes?states=RUNNING")
+    return len((answer.get("nodes") or {}).get("node") or [])
+
+
+def history_up(url: str) -> bool:
+    """Whether the history server answers."""
+    return bool(rest.get(f"{url}/ws/v1/history/info")["historyInfo"])

@@ -1,0 +1,107 @@
+"""The daemons' HTTP interfaces, as far as starting and stopping them needs. Loopback only."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+_TIMEOUT = 5.0
+
+
+class RestError(Exception):
+    """A daemon answered with an error, or not at all."""
+
+
+def request(
+    method: str, url: str, *, body: bytes | None = None, content: str = "application/json"
+) -> tuple[int, bytes, str]:
+    """Send one request to a loopback address, past any proxy.
+
+    Returns
+    -------
+    tuple of int, bytes, str
+        Status, body (at most 4 MiB) and the `Location` header.
+
+    Raises
+    ------
+    RestError
+        When nobody answers within 5 s.
+    """
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=_TIMEOUT)
+    try:
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        headers = {"Accept": "application/json", "Content-Type": content}
+        connection.request(method, target, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read(4 << 20), answer.headers.get("Location", "")
+    except (OSError, http.client.HTTPException) as error:
+        raise RestError(f"{url}: {error or type(error).__name__}") from error
+    finally:
+        connection.close()
+
+
+def get(url: str) -> Any:
+    """The JSON document at `url`.
+
+    Raises
+    ------
+    RestError
+        When there is none.
+    """
+    status, body, _ = request("GET", url)
+    if status != 200:
+        raise RestError(f"{url}: HTTP {status}")
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise RestError(f"{url}: not JSON") from error
+
+
+class WebHdfs:
+    """A few calls of HDFS's REST interface, made as one HDFS user (simple authentication)."""
+
+    def __init__(self, base: str, user: str) -> None:
+        self._base = base
+        self._user = user
+
+    def _url(self, path: str, op: str, options: dict[str, str]) -> str:
+        query = urlencode({"op": op, "user.name": self._user, **options})
+        return f"{self._base}/webhdfs/v1{quote(path)}?{query}"
+
+    def call(self, method: str, path: str, op: str, **options: str) -> Any:
+        """Make one call that carries no data; the JSON answer, or None where it has no body."""
+        status, body, _ = request(method, self._url(path, op, options))
+        if status >= 400:
+            raise RestError(f"{op} {path}: {_reason(status, body)}")
+        return json.loads(body) if body else None
+
+    def mkdir(self, path: str, *, owner: str, group: str, mode: str) -> None:
+        """Make a directory, if absent, and set its owner and mode."""
+        self.call("PUT", path, "MKDIRS")
+        self.call("PUT", path, "SETOWNER", owner=owner, group=group)
+        self.call("PUT", path, "SETPERMISSION", permission=mode)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file, replacing an old one."""
+        status, body, location = request("PUT", self._url(path, "CREATE", {"overwrite": "true"}))
+        if status == 307:
+            status, body, _ = request(
+                "PUT", location, body=data, content="application/octet-stream"
+            )
+        if status != 201:
+            raise RestError(f"CREATE {path}: {_reason(status, body)}")
+
+    def delete(self, path: str) -> None:
+        """Remove a file."""
+        self.call("DELETE", path, "DELETE")
+
+
+def _reason(status: int, body: bytes) -> str:
+    """The first line of the server's own explanation, else the status."""
+    try:
+        return str(json.loads(body)["RemoteException"]["message"]).splitlines()[0][:300]
+    except (ValueError, KeyError, TypeError, IndexError):
+        return f"HTTP {status}"
