@@ -1,0 +1,316 @@
+"""The cells that make up the program: what was collected, in which order, what changed since.
+
+Independent of a running kernel: whoever has one says what was run (``add``), what was deleted
+(``remove``) and what the saved document looks like (``follow``). Does not merge cells (``bundle``)
+and does not judge the program (``checks``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from submarine_jobs.document_order import (
+    Content,
+    Known,
+    content_of,
+    find_places,
+    normal_body,
+    settle,
+)
+from submarine_jobs.ipython_syntax import IPythonSyntaxError, Removed, clean
+from submarine_jobs.notebook import DocumentCell, NotebookDocument
+from submarine_jobs.program_files import PROGRAM, check_file_name
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One collected cell.
+
+    Parameters
+    ----------
+    cell_id
+        Identity given by the front end; None where it sends none.
+    source
+        The body, without the ``%%submarine`` line.
+    filename
+        File of the program that the cell belongs to.
+    label
+        What a person sees: ``[3]`` for execution count 3, a paragraph's title in Zeppelin, ``#4``
+        for the fourth cell of a document that was never executed.
+    execution_count
+        None where it was not executed.
+    first_line
+        Number of the body's first line in the cell as an editor counts: 2 below a magic line.
+    only
+        Collected without running it in the notebook.
+
+    Raises
+    ------
+    UsageError
+        If ``filename`` may not be a file of a program.
+    """
+
+    cell_id: str | None
+    source: str
+    filename: str = PROGRAM
+    label: str = "[ ]"
+    execution_count: int | None = None
+    first_line: int = 2
+    only: bool = False
+
+    def __post_init__(self) -> None:
+        check_file_name(self.filename)
+        object.__setattr__(self, "source", normal_body(self.source))
+
+    @property
+    def content(self) -> Content:
+        """File name and text: what tells whether two cells would give the same program."""
+        return self.filename, self.source
+
+
+class Change(Enum):
+    """What collecting a cell did."""
+
+    ADDED = "added"
+    REPLACED = "replaced"
+    UNCHANGED = "unchanged"
+
+
+class CellState(Enum):
+    """How a collected cell stands against the saved document."""
+
+    CURRENT = "current"
+    EDITED = "edited since it ran"
+    UNSAVED = "not saved yet"
+    NO_DOCUMENT = ""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence about one line of one cell (``line`` as an editor counts)."""
+
+    message: str
+    label: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The answer to ``add``: the cell, what happened, and warnings to show."""
+
+    cell: Cell
+    change: Change
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class ListedCell:
+    """A row of ``%submarine cells``."""
+
+    cell: Cell
+    state: CellState
+    lines: int
+    first_code: str
+
+
+@dataclass
+class _Entry:
+    cell: Cell
+    ran_at: float
+    place: int | None = None
+
+    @property
+    def known(self) -> Known:
+        return Known(self.cell.cell_id, self.cell.content, self.place)
+
+
+@dataclass
+class CellCollection:
+    """The collected cells of one notebook, in the order of the document where it is known.
+
+    Cells that the saved document does not hold (yet) come after those that it holds, in the order
+    in which they were first executed; without a document that order holds for all.
+    """
+
+    _entries: list[_Entry] = field(default_factory=list)
+    _document: NotebookDocument | None = None
+
+    def add(self, cell: Cell, *, ran_at: float | None = None) -> Collected:
+        """Collect ``cell``, replacing the one that it is a newer version of.
+
+        Parameters
+        ----------
+        ran_at
+            When it was executed, seconds since the epoch; default now.
+
+        Raises
+        ------
+        IPythonSyntaxError
+            If the cell holds IPython syntax that a program cannot; nothing is collected then.
+        """
+        notices = notices_of(cell)
+        moment = time.time() if ran_at is None else ran_at
+        entry = self._entry_of(cell)
+        if entry is None:
+            self._entries.append(_Entry(cell, moment))
+            change = Change.ADDED
+        else:
+            same = entry.cell.content == cell.content
+            change = Change.UNCHANGED if same else Change.REPLACED
+            if cell.cell_id is None:
+                cell = replace(cell, cell_id=entry.cell.cell_id)
+            entry.cell, entry.ran_at = cell, moment
+        self._place()
+        return Collected(cell, change, notices)
+
+    def remove(self, cell_ids: Iterable[str]) -> list[Cell]:
+        """Forget the cells with these ids (deleted, or run again without ``%%submarine``)."""
+        ids = set(cell_ids)
+        return self._drop([entry.cell.cell_id in ids for entry in self._entries])
+
+    def clear(self) -> int:
+        """Forget all cells; returns how many there were."""
+        count = len(self._entries)
+        self._entries.clear()
+        return count
+
+    def follow(self, document: NotebookDocument | None) -> list[Cell]:
+        """Take the order of the saved ``document`` and forget cells that were deleted from it.
+
+        Returns
+        -------
+        list of Cell
+            The cells that are forgotten now. None as the document (it cannot be read) changes
+            nothing.
+        """
+        if document is None:
+            return []
+        before, self._document = self._document, document
+        known = [entry.known for entry in self._entries]
+        places = find_places(known, document.cells)
+        gone = settle(known, places, before.cells if before else (), document.cells)
+        for entry, place in zip(self._entries, places, strict=True):
+            entry.place = place
+        return self._drop(gone)
+
+    def cells(self) -> list[Cell]:
+        """The collected cells in program order."""
+        return [entry.cell for entry in self._ordered()]
+
+    def listing(self) -> list[ListedCell]:
+        """The collected cells in program order with how each stands against the document."""
+        return [
+            ListedCell(
+                entry.cell,
+                self._state(entry),
+                len(entry.cell.source.split("\n")) if entry.cell.source else 0,
+                next((line for line in entry.cell.source.split("\n") if line.strip()), ""),
+            )
+            for entry in self._ordered()
+        ]
+
+    def changed_since_run(self) -> list[Cell]:
+        """Cells that were edited and saved after they ran; the program has what ran."""
+        return [row.cell for row in self.listing() if row.state is CellState.EDITED]
+
+    def not_run(self) -> list[DocumentCell]:
+        """Cells of the document that carry ``%%submarine`` and are not collected."""
+        if self._document is None:
+            return []
+        taken = {entry.place for entry in self._entries}
+        return [
+            cell
+            for number, cell in enumerate(self._document.cells)
+            if number not in taken and content_of(cell) is not None
+        ]
+
+    @property
+    def document(self) -> NotebookDocument | None:
+        """The document followed last."""
+        return self._document
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _entry_of(self, cell: Cell) -> _Entry | None:
+        if cell.cell_id is not None:
+            for entry in self._entries:
+                if entry.cell.cell_id == cell.cell_id:
+                    return entry
+        for entry in self._entries:
+            without_id = cell.cell_id is None or entry.cell.cell_id is None
+            if without_id and entry.cell.content == cell.content:
+                return entry
+        return self._entry_in_place_of(cell)
+
+    def _entry_in_place_of(self, cell: Cell) -> _Entry | None:
+        """The entry that lies where the document holds ``cell``, although it ran differently."""
+        if self._document is None:
+            return None
+        (place,) = find_places([Known(cell.cell_id, cell.content)], self._document.cells)
+        for entry in self._entries:
+            if place is not None and entry.place == place:
+                saved = content_of(self._document.cells[place])
+                return entry if entry.cell.content != saved else None
+        return None
+
+    def _place(self) -> None:
+        """Find the cells that have no place yet; the document has not changed."""
+        if self._document is not None:
+            found = find_places([entry.known for entry in self._entries], self._document.cells)
+            for entry, place in zip(self._entries, found, strict=True):
+                entry.place = entry.place if place is None else place
+
+    def _drop(self, gone: list[bool]) -> list[Cell]:
+        dropped = [e.cell for e, is_gone in zip(self._entries, gone, strict=True) if is_gone]
+        self._entries = [e for e, is_gone in zip(self._entries, gone, strict=True) if not is_gone]
+        return dropped
+
+    def _ordered(self) -> list[_Entry]:
+        placed = [entry for entry in self._entries if entry.place is not None]
+        placed.sort(key=lambda entry: entry.place or 0)
+        return placed + [entry for entry in self._entries if entry.place is None]
+
+    def _state(self, entry: _Entry) -> CellState:
+        if self._document is None:
+            return CellState.NO_DOCUMENT
+        if entry.place is not None:
+            saved = content_of(self._document.cells[entry.place])
+            if saved == entry.cell.content:
+                return CellState.CURRENT
+            if self._document.modified > entry.ran_at:
+                return CellState.EDITED
+        return CellState.UNSAVED
+
+
+def notices_of(cell: Cell) -> tuple[Notice, ...]:
+    """What is left out of ``cell`` because only IPython understands it.
+
+    Raises
+    ------
+    IPythonSyntaxError
+        Naming cell and line, if something in it cannot be left out.
+    """
+    try:
+        removed = clean(cell.source).removed
+    except IPythonSyntaxError as error:
+        line = error.line + cell.first_line - 1
+        raise IPythonSyntaxError(
+            line, f"Cell {cell.label}, line {line}: {error.message}", error.fix
+        ) from None
+    return tuple(_notice(cell, item) for item in removed)
+
+
+def _notice(cell: Cell, item: Removed) -> Notice:
+    line = item.line + cell.first_line - 1
+    shown = item.text.split("\n")[0]
+    shown = shown if len(shown) <= 60 else shown[:59] + "…"
+    message = (
+        f"Cell {cell.label}, line {line}: {item.what} was left out of the program: {shown}"
+        if "stays" not in item.what
+        else f"Cell {cell.label}, line {line}: {item.what} was left out: {shown}"
+    )
+    return Notice(message, cell.label, line)

@@ -1,0 +1,86 @@
+"""The first line of a collected cell: recognises ``%%submarine`` and reads its options.
+
+Knows nothing of the other verbs (``commands`` does): ``%%submarine run digits --gpu 1`` is only
+recognised as a cell whose body belongs to the program.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.program_files import PROGRAM, check_file_name
+
+MAGIC = "submarine"
+_MARK = re.compile(rf"\A((?:[ \t\f]*\n)*)[ \t]*%%{MAGIC}(?![\w.])([^\n]*)(?:\n|\Z)")
+
+
+@dataclass(frozen=True)
+class MarkedCell:
+    """A cell that starts with ``%%submarine``.
+
+    ``line`` is the rest of that line, ``body`` the text below it, ``first_line`` the number of
+    the body's first line in the cell (2, or more where blank lines stand above the magic).
+    """
+
+    line: str
+    body: str
+    first_line: int
+
+
+@dataclass(frozen=True)
+class CollectOptions:
+    """Options of ``%%submarine``; ``verb`` is ``run`` for ``%%submarine run ...``."""
+
+    filename: str = PROGRAM
+    only: bool = False
+    verb: str | None = None
+
+
+def parse_cell(source: str) -> MarkedCell | None:
+    """Split a whole cell into magic line and body; None when it is not marked."""
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    match = _MARK.match(source)
+    if match is None:
+        return None
+    return MarkedCell(match[2].strip(), source[match.end() :], match[1].count("\n") + 2)
+
+
+def parse_options(line: str) -> CollectOptions:
+    """Read ``[--file NAME.py] [--only]``.
+
+    Raises
+    ------
+    UsageError
+        For an unknown option, a missing or refused file name.
+    """
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        raise UsageError(f"The quotes in %%submarine {line[:80]} do not close.") from None
+    if words and not words[0].startswith("-"):
+        if words[0] == "run":
+            return CollectOptions(verb="run")
+        raise UsageError(
+            f'%%submarine does not know "{words[0][:40]}".',
+            "Above a cell it takes [--file NAME.py] [--only], or run NAME [options].",
+        )
+    filename, only = PROGRAM, False
+    words.reverse()
+    while words:
+        word = words.pop()
+        if word == "--only":
+            only = True
+        elif word == "--file" and words:
+            filename = check_file_name(words.pop())
+        elif word.startswith("--file="):
+            filename = check_file_name(word[len("--file=") :])
+        elif word == "--file":
+            raise UsageError("--file needs a file name.", "For example: --file model.py.")
+        else:
+            raise UsageError(
+                f'%%submarine has no option "{word[:40]}".', "It takes [--file NAME.py] [--only]."
+            )
+    return CollectOptions(filename, only)

@@ -1,0 +1,75 @@
+"""Which file names a program may have: rules for ``--file``, and what they shadow.
+
+Does not touch any file.
+"""
+
+from __future__ import annotations
+
+import keyword
+import sys
+
+from submarine_jobs.errors import UsageError
+
+PROGRAM = "main.py"
+_RESERVED = frozenset({"submarine_runtime"})
+_MAX_LENGTH = 200
+
+
+def check_file_name(name: str) -> str:
+    """Return ``name`` if it may be a file of the program, such as ``pkg/model.py``.
+
+    Raises
+    ------
+    UsageError
+        With the sentence that says what is wrong: a path out of the bundle, not a Python file,
+        not importable, or a name that would hide a module of the standard library.
+    """
+    shown = f'"{name[:80]}"'
+    if not name or len(name) > _MAX_LENGTH:
+        raise UsageError(
+            f"--file {shown} is not a file name of 1 to {_MAX_LENGTH} characters.",
+            "Use a name such as model.py.",
+        )
+    if "\\" in name:
+        raise UsageError(f"--file {shown} has a backslash.", "Separate directories with /.")
+    if name.startswith(("/", "~")) or (len(name) > 1 and name[1] == ":"):
+        raise UsageError(
+            f"--file {shown} is an absolute path.",
+            "Files of a program are named from its own root, such as model.py or pkg/model.py.",
+        )
+    parts = name.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise UsageError(
+            f"--file {shown} leads out of the program's directory or has an empty part.",
+            "Use a plain name such as model.py or pkg/model.py.",
+        )
+    if not name.endswith(".py"):
+        raise UsageError(f"--file {shown} is not a Python file.", "Its name must end in .py.")
+    _check_importable(name, [*parts[:-1], parts[-1][: -len(".py")]])
+    return name
+
+
+def _check_importable(name: str, modules: list[str]) -> None:
+    for module in modules:
+        if not module.isidentifier() or not module.isascii() or keyword.iskeyword(module):
+            raise UsageError(
+                f'--file "{name}" cannot be imported, because "{module}" is not a valid module '
+                "name.",
+                "Use ASCII letters, digits and _, not beginning with a digit.",
+            )
+    top = modules[0]
+    if top in sys.stdlib_module_names or top in _RESERVED:
+        whose = "Submarine" if top in _RESERVED else "Python's standard library"
+        raise UsageError(
+            f'--file "{name}" would hide the module "{top}" of {whose}.', "Choose another name."
+        )
+
+
+def package_files(names: set[str]) -> set[str]:
+    """The ``__init__.py`` files that ``names`` need so that their directories are packages."""
+    needed: set[str] = set()
+    for name in names:
+        parts = name.split("/")[:-1]
+        for depth in range(1, len(parts) + 1):
+            needed.add("/".join([*parts[:depth], "__init__.py"]))
+    return needed - names
