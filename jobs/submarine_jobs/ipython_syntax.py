@@ -22,9 +22,9 @@ _SUSPECT = re.compile(
     r"^[ \t\f]*[%!?,;/]|\?|=[ \t\f]*[!%]|\b(?:await|async)\b|\A(?:[ \t\f]*\n)*[ \t]", re.MULTILINE
 )
 _TRANSPARENT_CELL_MAGICS = frozenset({"time", "capture"})
-_RUNNING_MAGICS = frozenset(
-    "timeit prun lprun mprun memit run load macro edit paste cpaste rerun recall pylab store sx "
-    "system sc".split(" ")  # noqa: SIM905 - a list of words reads better than a column of quotes
+_RUNNING_MAGIC = re.compile(
+    r"(?:timeit|prun|lprun|mprun|memit|run|load|macro|edit|paste|cpaste|rerun|recall|pylab|store"
+    r"|sx|system|sc)\Z"
 )
 
 
@@ -170,7 +170,7 @@ def _refuse_magic(mark: str, name: str, body: str, code_seen: bool, number: int)
             "Only %%time and %%capture on the first line are left out by themselves; "
             "move it to a cell that is not collected.",
         )
-    if mark == "%" and name in _RUNNING_MAGICS:
+    if mark == "%" and _RUNNING_MAGIC.match(name):
         raise IPythonSyntaxError(
             number,
             f"{_short(body)} runs code through IPython, and leaving it out would change the "
