@@ -6,7 +6,6 @@ Words for people and exit codes only; whatever is decided is decided in `cluster
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import time
 from collections.abc import Callable
@@ -111,12 +110,11 @@ def status(name: str, as_json: bool, every: bool) -> None:
 @_json_option
 def env(name: str, as_json: bool) -> None:
     """Print what points a shell at the cluster: eval "$(submarine minicluster env)"."""
-    values = Minicluster(name).env()
+    cluster = Minicluster(name)
     if as_json:
-        path = f"{values['PATH']}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-        click.echo(json.dumps({**values, "PATH": path}, indent=2))
+        click.echo(json.dumps(cluster.environ(), indent=2))
         return
-    for key, value in values.items():
+    for key, value in cluster.env().items():
         # $PATH is left to the shell that evaluates this.
         tail = ':"$PATH"' if key == "PATH" else ""
         click.echo(f"export {key}={shlex.quote(value)}{tail}")

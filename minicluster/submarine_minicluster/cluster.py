@@ -24,7 +24,7 @@ from submarine_minicluster import (
     shims,
 )
 from submarine_minicluster.artifacts import check_disk, ensure_jars, lib_dir
-from submarine_minicluster.daemons import MARK, Daemon, Runner, all_daemons
+from submarine_minicluster.daemons import Daemon, Runner, all_daemons
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.java import Java, find_java
 from submarine_minicluster.layout import Layout, clusters_dir
@@ -127,6 +127,12 @@ class Minicluster:
             "JAVA_HOME": saved.java_home,
             "PATH": str(self.layout.bin),
         }
+
+    def environ(self) -> dict[str, str]:
+        """`env` as it is set in a process: `PATH` is complete."""
+        values = self.env()
+        path = f"{values['PATH']}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        return {**values, "PATH": path}
 
     # -- start ---------------------------------------------------------------------------------
 
@@ -302,9 +308,9 @@ class Minicluster:
             if saved and self._alive(saved):
                 self._kill_applications(saved, progress)
             # Containers outlive their NodeManager on purpose; by their mark all are found.
-            running = processes.marked(MARK, str(self.layout.root))
+            running = processes.marked(config.MARK, str(self.layout.root))
             processes.end(running, grace=10)
-            left = processes.marked(MARK, str(self.layout.root))
+            left = processes.marked(config.MARK, str(self.layout.root))
             processes.end(left, grace=0)
             if running:
                 progress(f"ended {len(running)} processes")

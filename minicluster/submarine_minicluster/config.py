@@ -26,6 +26,9 @@ QUEUES: Mapping[str, tuple[int, float]] = {
 HDFS_TMP = "/tmp"  # noqa: S108 - in HDFS, where it is shared by convention
 HDFS_LOGS = f"{HDFS_TMP}/logs"
 
+MARK = "SUBMARINE_MINICLUSTER"
+"""Environment variable that daemons carry and hand down to their containers."""
+
 Properties = dict[str, str]
 
 
@@ -157,6 +160,7 @@ def nodemanager(layout: Layout, saved: Saved, node: str) -> Properties:
         # A nearly full disk is a person's machine in its usual state.
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
         "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb": "0",
+        "yarn.nodemanager.env-whitelist": f"JAVA_HOME,HADOOP_CONF_DIR,PATH,LANG,TZ,{MARK}",
         "yarn.nodemanager.localizer.cache.target-size-mb": "4096",
     }
 

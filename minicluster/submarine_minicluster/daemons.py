@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_minicluster import processes
-from submarine_minicluster.config import HOST, SUPERUSER, nodemanagers
+from submarine_minicluster.config import HOST, MARK, SUPERUSER, nodemanagers
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.java import Java
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.settings import Saved
-
-MARK = "SUBMARINE_MINICLUSTER"
-"""Environment variable that daemons carry and hand down to their containers."""
 
 # Short-lived on a small machine: quick to start and small, rather than fast in the long run.
 _JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"]
