@@ -1,0 +1,135 @@
+"""Talk to the agent of a running job: HTTPS with the job's pinned certificate and its token.
+
+One request or one stream at a time; does not decide when to talk (``watch``) and does not fall
+back to shipped data (``logs``).
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from submarine_jobs.credentials import JobSecret
+from submarine_jobs.errors import ClusterError
+from submarine_runtime.protocol import wire
+from submarine_runtime.protocol.record import JobRecord
+
+#: Seconds for a connection or an answer; a live view that takes longer is no live view.
+ANSWER_SECONDS = 5.0
+MAX_LINE = 4 << 20
+
+
+@dataclass(frozen=True)
+class AgentAddress:
+    """Where an agent listens, and what it takes to be let in."""
+
+    host: str
+    port: int
+    secret: JobSecret
+
+
+@dataclass(frozen=True)
+class LogChunk:
+    """A piece of a log: ``offset`` of its first byte in that task's stream."""
+
+    stream: str
+    offset: int
+    data: bytes
+    task: str = "worker:0"
+
+    @property
+    def end(self) -> int:
+        """Offset just behind this piece."""
+        return self.offset + len(self.data)
+
+
+def tls_context(secret: JobSecret) -> ssl.SSLContext:
+    """A context that accepts one certificate only: the job's own."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # The certificate itself is pinned, so a host name would add nothing.
+    context.check_hostname = False
+    context.load_verify_locations(cadata=secret.certificate)
+    return context
+
+
+class AgentClient:
+    """Requests to one agent; raises ClusterError when it cannot be reached."""
+
+    def __init__(self, address: AgentAddress, timeout: float = ANSWER_SECONDS) -> None:
+        self._address = address
+        self._timeout = timeout
+
+    def status(self) -> JobRecord:
+        """The job record as it stands now."""
+        _, body = self._request("GET", wire.STATUS)
+        return JobRecord.from_json(json.loads(body))
+
+    def log(
+        self, task: str, stream: str, offset: int, limit: int = wire.MAX_LOG_BYTES
+    ) -> tuple[LogChunk, int]:
+        """Bytes from ``offset`` (negative: from the end) and the length of the log so far."""
+        query = urlencode({"task": task, "stream": stream, "offset": offset, "limit": limit})
+        headers, body = self._request("GET", f"{wire.LOG}?{query}")
+        start = int(headers.get(wire.OFFSET_HEADER) or max(offset, 0))
+        length = int(headers.get(wire.LENGTH_HEADER) or start + len(body))
+        return LogChunk(stream, start, body, task), length
+
+    def cancel(self, by: str, why: str) -> None:
+        """Ask the agent to end the program, save what there is and record the job as cancelled."""
+        self._request("POST", wire.CANCEL, json.dumps({"by": by, "why": why}).encode())
+
+    def stream(self, events: int, stdout: int, stderr: int) -> Iterator[dict[str, Any]]:
+        """Lines of the live stream as JSON, until the job has ended or the connection breaks."""
+        query = urlencode({"events": events, "stdout": stdout, "stderr": stderr})
+        connection = self._connect(wire.PING_SECONDS * 3)
+        try:
+            connection.request("GET", f"{wire.STREAM}?{query}", headers=self._headers())
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                raise ClusterError(f"The agent answered {response.status} to a request to follow.")
+            while line := response.readline(MAX_LINE):
+                yield json.loads(line)
+        except (OSError, http.client.HTTPException, ValueError) as exc:
+            raise ClusterError(f"The connection to the agent broke: {exc}.") from exc
+        finally:
+            connection.close()
+
+    def _request(
+        self, method: str, path: str, body: bytes | None = None
+    ) -> tuple[http.client.HTTPMessage, bytes]:
+        connection = self._connect(self._timeout)
+        try:
+            connection.request(method, path, body=body, headers=self._headers())
+            response = connection.getresponse()
+            data = response.read(wire.MAX_LOG_BYTES * 4)
+        except (OSError, http.client.HTTPException) as exc:
+            raise ClusterError(f"The agent of the job cannot be reached: {exc}.") from exc
+        finally:
+            connection.close()
+        if response.status >= http.client.BAD_REQUEST:
+            raise ClusterError(f"The agent of the job answered {response.status}.")
+        return response.headers, data
+
+    def _connect(self, timeout: float) -> http.client.HTTPSConnection:
+        address = self._address
+        context = tls_context(address.secret)
+        return http.client.HTTPSConnection(
+            address.host, address.port, timeout=timeout, context=context
+        )
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._address.secret.token}"}
+
+
+def chunk_of(line: dict[str, Any]) -> LogChunk:
+    """The piece of log in a ``log`` line of the stream."""
+    return LogChunk(
+        line["stream"], int(line["offset"]), base64.b64decode(line["data"]), line["task"]
+    )

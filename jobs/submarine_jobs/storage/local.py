@@ -1,0 +1,134 @@
+"""Job directories on a file system of this machine; used by the ``local`` backend and by tests."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from submarine_jobs.errors import StorageError
+from submarine_jobs.storage.base import Entry, Storage
+from submarine_runtime.protocol.launch import JobStore
+from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
+
+
+@contextmanager
+def _translated(doing: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as exc:
+        raise StorageError(f"Cannot {doing} {path}: {exc.strerror or exc}.") from exc
+
+
+class LocalStorage(Storage):
+    """A directory tree of this machine."""
+
+    prefix = "file://"
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See ``Storage.read``."""
+        with _translated("read", path), open(path, "rb") as stream:
+            stream.seek(offset)
+            return stream.read() if length is None else stream.read(length)
+
+    def publish(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+        """See ``Storage.publish``."""
+        with _translated("write", path):
+            os.rename(self._write_temporary(path, data, mode), path)
+
+    def publish_exclusive(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
+        """See ``Storage.publish_exclusive``; ``link`` fails where the name is taken."""
+        with _translated("write", path):
+            temporary = self._write_temporary(path, data, mode)
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return self.read(path) == data
+            finally:
+                os.unlink(temporary)
+        return True
+
+    def list_directory(self, path: str) -> list[Entry]:
+        """See ``Storage.list_directory``."""
+        with _translated("list", path), os.scandir(path) as found:
+            entries = [
+                Entry(item.name, info.st_size, item.is_dir(follow_symlinks=False), info.st_mtime)
+                for item in found
+                if not item.name.startswith(TEMPORARY_PREFIX)
+                for info in [item.stat(follow_symlinks=False)]
+            ]
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def stat(self, path: str) -> Entry | None:
+        """See ``Storage.stat``."""
+        try:
+            with _translated("look at", path):
+                info = os.stat(path)
+        except FileNotFoundError:
+            return None
+        return Entry(os.path.basename(path), info.st_size, os.path.isdir(path), info.st_mtime)
+
+    def make_directory(self, path: str, *, mode: int = 0o700) -> None:
+        """See ``Storage.make_directory``."""
+        with _translated("create", path):
+            missing = [
+                parent for parent in [Path(path), *Path(path).parents] if not parent.exists()
+            ]
+            for directory in reversed(missing):
+                try:
+                    directory.mkdir(mode=mode)
+                except FileExistsError:
+                    continue
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        """See ``Storage.delete``."""
+        try:
+            with _translated("delete", path):
+                if not os.path.isdir(path) or os.path.islink(path):
+                    os.unlink(path)
+                elif recursive:
+                    shutil.rmtree(path)
+                else:
+                    os.rmdir(path)
+        except FileNotFoundError:
+            return
+
+    def upload(self, source: Path, path: str) -> None:
+        """See ``Storage.upload``."""
+        with _translated("write", path):
+            temporary = self._temporary_name(path)
+            shutil.copyfile(source, temporary)
+            os.chmod(temporary, 0o600)
+            os.rename(temporary, path)
+
+    def download(self, path: str, target: Path) -> None:
+        """See ``Storage.download``."""
+        with _translated("read", path):
+            shutil.copyfile(path, target)
+
+    def job_store(self, path: str) -> JobStore:
+        """See ``Storage.job_store``."""
+        return JobStore(kind="local", path=path)
+
+    def _temporary_name(self, path: str) -> str:
+        directory, name = os.path.split(path)
+        self.make_directory(directory)
+        return os.path.join(directory, f"{TEMPORARY_PREFIX}{name}.{secrets.token_hex(6)}")
+
+    def _write_temporary(self, path: str, data: bytes, mode: int) -> str:
+        temporary = self._temporary_name(path)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError:
+            os.unlink(temporary)
+            raise
+        return temporary
