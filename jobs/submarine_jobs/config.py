@@ -1,0 +1,297 @@
+"""Configuration: files, environment and options become one profile, each value with its source.
+
+Rising precedence: built-in default, the user's ``submarine.toml``, the project's (the nearest one
+upward from the working directory), environment variables, options of the command. Does not talk
+to any cluster and does not look whether a directory holds what it should (``doctor`` does).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.config_file import ConfigFile, project_file, read_file, user_file
+from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
+from submarine_jobs.options.quantities import parse_duration
+from submarine_jobs.profile import Profile
+
+#: Environment variable -> key of a profile. The first group is ours, the second is Hadoop's.
+OWN_VARIABLES = {
+    "SUBMARINE_BACKEND": "backend",
+    "SUBMARINE_HADOOP_CONF_DIR": "hadoop_conf_dir",
+    "SUBMARINE_JAVA_HOME": "java_home",
+    "SUBMARINE_JOB_ROOT": "job_root",
+    "SUBMARINE_PYTHON_ENV": "python_env",
+    "SUBMARINE_QUEUE": "queue",
+    "SUBMARINE_STATE_DIR": "state_dir",
+    "SUBMARINE_TIMEOUT": "timeout",
+    "SUBMARINE_USER": "user",
+}
+SHARED_VARIABLES = {
+    "HADOOP_CONF_DIR": "hadoop_conf_dir",
+    "HADOOP_USER_NAME": "user",
+    "JAVA_HOME": "java_home",
+}
+BACKENDS = ("yarn", "local")
+#: The profile of the cluster that ``submarine minicluster start`` starts; needs no file.
+MINICLUSTER = "minicluster"
+DEFAULT = "default"
+_MAX_TIMEOUT = 3600.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One value in force and where it came from: ``file:line``, a variable, an option."""
+
+    name: str
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is in force for one command.
+
+    Parameters
+    ----------
+    profile
+        The chosen cluster, complete.
+    settings
+        Every key of the profile with its source, and ``profile`` itself.
+    files
+        The configuration files that were read, lowest precedence first.
+    profiles
+        Names that ``--profile`` takes here.
+    """
+
+    profile: Profile
+    settings: tuple[Setting, ...]
+    files: tuple[Path, ...] = ()
+    profiles: tuple[str, ...] = (DEFAULT,)
+
+
+def load_config(
+    options: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Config:
+    """Read files and environment, add ``options``, and give the profile in force.
+
+    Parameters
+    ----------
+    options
+        Keys of a profile, ``profile`` for its name, ``settings.NAME`` for single settings; values
+        of None count as not given.
+    environ, cwd
+        Default: those of this process.
+
+    Raises
+    ------
+    ConfigError
+        If a file cannot be read, holds an unknown key or an impossible value.
+    UsageError
+        If no profile has the name that was asked for.
+    """
+    environ = os.environ if environ is None else environ
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    files = [file for file in (user_file(environ), project_file(cwd or Path.cwd())) if file]
+    tables = [read_file(path, base) for path, base in files]
+    name, source, explicit = _choose(given, environ, tables)
+    found = _from_tables(tables, name)
+    named = {key for table in tables for key in table.profiles.get(name, {})} if explicit else set()
+    if name == MINICLUSTER and not any(name in table.profiles for table in tables):
+        found.update(_minicluster())
+        named = set(found)
+    found.update(_from_environ(environ, named))
+    found.update(_from_options(given))
+    values = {key: (value, where) for key, (value, where) in found.items() if value is not None}
+    if "backend" not in values and "hadoop_conf_dir" in values:
+        values["backend"] = (
+            "yarn",
+            f"follows from hadoop_conf_dir ({values['hadoop_conf_dir'][1]})",
+        )
+    profile = _profile(name, values)
+    return Config(
+        profile=profile,
+        settings=(Setting("profile", name, source), *_settings(profile, values)),
+        files=tuple(table.path for table in tables),
+        profiles=_names(tables),
+    )
+
+
+def python_of(python_env: str, host_python: str) -> str:
+    """The interpreter that ``--python-env`` stands for, on the nodes.
+
+    Parameters
+    ----------
+    python_env
+        ``host`` or ``path:DIR`` (an environment with ``bin/python``).
+    host_python
+        Interpreter of ``host``.
+
+    Raises
+    ------
+    UsageError
+        For any other form; container images and archives belong to later releases.
+    """
+    if python_env == "host":
+        return host_python
+    kind, colon, directory = python_env.partition(":")
+    if colon and kind == "path":
+        if not directory.startswith("/") or "\0" in directory:
+            raise UsageError(
+                f"--python-env path:{directory[:80]} is not an absolute path.",
+                "Name the environment's directory on the nodes, for example path:/opt/env.",
+            )
+        return f"{directory.rstrip('/') or '/'}/bin/python"
+    raise UsageError(
+        f"--python-env {python_env[:80]} is not known.",
+        "Use host (this kernel's own interpreter) or path:DIR (an environment on every node).",
+    )
+
+
+def _choose(
+    given: dict[str, Any], environ: Mapping[str, str], tables: list[ConfigFile]
+) -> tuple[str, str, bool]:
+    """Name of the profile, its source, and whether somebody chose it by name."""
+    if "profile" in given:
+        choice, source, explicit = str(given.pop("profile")), "--profile", True
+    elif environ.get("SUBMARINE_PROFILE"):
+        choice, source, explicit = environ["SUBMARINE_PROFILE"], "SUBMARINE_PROFILE", True
+    else:
+        choice, source, explicit = DEFAULT, "default", False
+        for table in tables:
+            if "default_profile" in table.top:
+                choice, source = table.top["default_profile"], table.where("default_profile")
+    names = _names(tables)
+    if choice not in names:
+        close = difflib.get_close_matches(choice, names, 1)
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}."
+        raise UsageError(f"There is no profile {choice[:60]!r} ({source});", hint)
+    return choice, source, explicit
+
+
+def _names(tables: list[ConfigFile]) -> tuple[str, ...]:
+    names = {name for table in tables for name in table.profiles} | {DEFAULT, MINICLUSTER}
+    return tuple(sorted(names))
+
+
+def _from_tables(tables: list[ConfigFile], name: str) -> dict[str, tuple[Any, str]]:
+    found: dict[str, tuple[Any, str]] = {}
+    for table in tables:
+        for prefix, entries in (("", table.top), (f"profiles.{name}.", table.profiles.get(name))):
+            for key, value in (entries or {}).items():
+                if key != "default_profile":
+                    found[key] = (value, table.where(prefix + key))
+    return found
+
+
+def _from_environ(environ: Mapping[str, str], named: set[str]) -> dict[str, tuple[Any, str]]:
+    """Hadoop's own variables first, ours over them.
+
+    A variable of Hadoop's does not override what a profile says that was chosen by its name:
+    ``--profile prod`` must never go to the cluster of some HADOOP_CONF_DIR.
+    """
+    found: dict[str, tuple[Any, str]] = {}
+    for variables in (SHARED_VARIABLES, OWN_VARIABLES):
+        for variable, key in variables.items():
+            text = environ.get(variable, "")
+            if text and not (variables is SHARED_VARIABLES and key in named):
+                found[key] = (text, variable)
+    return found
+
+
+def _from_options(given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    found: dict[str, tuple[Any, str]] = {}
+    for key, value in given.items():
+        option = "--conf" if key.startswith("settings.") else "--" + key.replace("_", "-")
+        found[key] = (value, option)
+    return found
+
+
+def _minicluster() -> dict[str, tuple[Any, str]]:
+    """What a running minicluster of this user says of itself."""
+    from submarine_jobs.config_minicluster import minicluster_values
+
+    return {key: (value, "the running minicluster") for key, value in minicluster_values().items()}
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    if "\0" in text or "\n" in text or not text.strip():
+        raise ValueError("must be one line of text")
+    return text
+
+
+def _directory(value: Any) -> Path:
+    path = Path(_text(value)).expanduser()
+    if not path.is_absolute():
+        raise ValueError("must be an absolute path")
+    return path
+
+
+def _backend(value: Any) -> str:
+    if value not in BACKENDS:
+        raise ValueError("must be yarn or local")
+    return str(value)
+
+
+def _timeout(value: Any) -> float:
+    seconds = parse_duration(str(value))
+    if not 0 < seconds <= _MAX_TIMEOUT:
+        raise ValueError("must lie between 1s and 1h")
+    return seconds
+
+
+def _python_env(value: Any) -> str:
+    python_of(_text(value), "")
+    return _text(value)
+
+
+CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
+    "backend": _backend,
+    "hadoop_conf_dir": _directory,
+    "java_home": _directory,
+    "job_root": _text,
+    "python_env": _python_env,
+    "queue": _text,
+    "state_dir": _directory,
+    "timeout": _timeout,
+    "user": _text,
+}
+
+
+def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
+    built: dict[str, Any] = {"name": name, "settings": {}}
+    for key, (value, where) in values.items():
+        try:
+            if key.startswith("settings."):
+                built["settings"][key.removeprefix("settings.")] = _text(value)
+            else:
+                built[key] = CONVERTERS[key](value)
+        except (SubmarineError, ValueError) as exc:
+            shown = str(value)[:80]
+            raise ConfigError(f"{key} = {shown!r} from {where} is not valid: {exc}") from exc
+    profile = Profile(**built)
+    built["python"] = python_of(profile.python_env, profile.python)
+    return Profile(**built)
+
+
+def _settings(profile: Profile, values: Mapping[str, tuple[Any, str]]) -> list[Setting]:
+    shown = []
+    for field in fields(Profile):
+        if field.name in ("name", "settings"):
+            continue
+        value = getattr(profile, field.name)
+        key = "python_env" if field.name == "python" else field.name
+        source = values[key][1] if key in values else "default"
+        plain = str(value) if isinstance(value, Path) else value
+        shown.append(Setting(field.name, plain, source))
+    for key, value in sorted(profile.settings.items()):
+        shown.append(Setting(f"settings.{key}", value, values[f"settings.{key}"][1]))
+    return shown

@@ -1,0 +1,191 @@
+"""One ``submarine.toml``: where it lies, what it may hold, on which line a key stands.
+
+Does not merge files or look at the environment (``config`` does).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from submarine_jobs.errors import ConfigError
+
+NAME = "submarine.toml"
+PROFILE_KEYS = (
+    "backend",
+    "hadoop_conf_dir",
+    "java_home",
+    "job_root",
+    "python_env",
+    "queue",
+    "state_dir",
+    "timeout",
+    "user",
+)
+PATH_KEYS = ("hadoop_conf_dir", "java_home", "state_dir")
+TOP_KEYS = (*PROFILE_KEYS, "default_profile", "profiles", "settings")
+_MAX_BYTES = 1 << 20
+_PROFILE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")
+_HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?$")
+_KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[A-Za-z0-9_"'-]+)*)\s*=""")
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """A file as read: values for every profile (``top``), values of each profile."""
+
+    path: Path
+    top: Mapping[str, Any]
+    profiles: Mapping[str, Mapping[str, Any]]
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def where(self, key: str) -> str:
+        """``file:line`` of a dotted key, or the file alone when the line cannot be told."""
+        line = self.lines.get(key)
+        return f"{self.path}:{line}" if line else str(self.path)
+
+
+def user_file(environ: Mapping[str, str]) -> tuple[Path, Path] | None:
+    """The user's file and the directory for its relative paths; ``SUBMARINE_CONFIG`` names another.
+
+    Raises
+    ------
+    ConfigError
+        If ``SUBMARINE_CONFIG`` names a file that does not exist.
+    """
+    named = environ.get("SUBMARINE_CONFIG")
+    path = Path(named) if named else Path(platformdirs.user_config_dir("jupyter-submarine")) / NAME
+    if named and not path.is_file():
+        raise ConfigError(f"SUBMARINE_CONFIG names {named}, which is not a file.")
+    return (path, path.parent) if path.is_file() else None
+
+
+def project_file(cwd: Path) -> tuple[Path, Path] | None:
+    """The nearest ``submarine.toml`` upward from ``cwd``.
+
+    Raises
+    ------
+    ConfigError
+        If it belongs to another user: what it names (a Java, a Python) would run as this user.
+    """
+    for directory in (cwd, *cwd.parents):
+        path = directory / NAME
+        try:
+            owner = path.stat().st_uid if path.is_file() else None
+        except OSError:
+            continue
+        if owner is None:
+            continue
+        if os.getuid() not in (0, owner) and owner != 0:
+            raise ConfigError(
+                f"{path} belongs to another user, and what it names would run as you;",
+                "copy it, or work in a directory of your own.",
+            )
+        return path, directory
+    return None
+
+
+def read_file(path: Path, base: Path) -> ConfigFile:
+    """Read and check one file; paths in it may be relative to ``base``.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, is no TOML, or holds an unknown key or a value of the wrong type.
+    """
+    try:
+        data = path.read_bytes()
+        if len(data) > _MAX_BYTES:
+            raise ConfigError(f"{path} is larger than 1 MiB, which no configuration file is.")
+        text = data.decode("utf-8")
+        raw = tomllib.loads(text)
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be read: {exc.strerror}.") from exc
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise ConfigError(f"{path} is not valid TOML: {exc}.") from exc
+    lines = _lines(text)
+    checked = ConfigFile(path, {}, {}, lines)
+    _refuse_unknown(checked, raw, TOP_KEYS, "")
+    tables = raw.pop("profiles", {})
+    if not isinstance(tables, dict):
+        raise ConfigError(f"profiles in {path} must be a table: [profiles.NAME].")
+    profiles = {}
+    for name, entries in tables.items():
+        if not isinstance(entries, dict) or not _PROFILE_NAME.match(name):
+            raise ConfigError(f"{path}: {name[:60]!r} in profiles is not a table [profiles.NAME].")
+        _refuse_unknown(checked, entries, (*PROFILE_KEYS, "settings"), f"profiles.{name}.")
+        profiles[name] = _flat(checked, entries, f"profiles.{name}.", base)
+    return ConfigFile(path, _flat(checked, raw, "", base), profiles, lines)
+
+
+def _refuse_unknown(
+    file: ConfigFile, entries: Mapping[str, Any], known: tuple[str, ...], prefix: str
+) -> None:
+    for key in entries:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}."
+            raise ConfigError(f"{file.where(prefix + key)} has the unknown key {key[:60]!r};", hint)
+
+
+def _flat(file: ConfigFile, entries: Mapping[str, Any], prefix: str, base: Path) -> dict[str, Any]:
+    """Values by key, those of the table ``settings`` as ``settings.NAME``."""
+    flat: dict[str, Any] = {}
+    for key, value in entries.items():
+        if key == "settings":
+            if not isinstance(value, dict):
+                raise ConfigError(f"{file.where(prefix + key)}: settings must be a table.")
+            flat.update(_settings(file, value, prefix, "settings."))
+        elif not isinstance(value, str) and not (key == "timeout" and _is_number(value)):
+            raise ConfigError(f"{file.where(prefix + key)}: {key} must be a text in quotes.")
+        elif key in PATH_KEYS:
+            flat[key] = str(base / Path(value).expanduser())
+        else:
+            flat[key] = value
+    return flat
+
+
+def _settings(file: ConfigFile, table: Mapping[str, Any], prefix: str, path: str) -> dict[str, str]:
+    """Nested tables become dotted names, so that both spellings of TOML mean the same."""
+    flat: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat.update(_settings(file, value, prefix, f"{path}{key}."))
+        elif isinstance(value, bool):
+            flat[path + key] = "true" if value else "false"
+        elif isinstance(value, str) or _is_number(value):
+            flat[path + key] = str(value)
+        else:
+            raise ConfigError(
+                f"{file.where(prefix + path + key)}: a setting must be a text, number or boolean."
+            )
+    return flat
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Dotted key -> line; TOML readers give none, so this follows headers and plain keys."""
+    lines: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.match(line):
+            table = _dotted(header[1]) + "."
+            lines.setdefault(table[:-1], number)
+        elif key := _KEY.match(line):
+            lines.setdefault(table + _dotted(key[1]), number)
+    return lines
+
+
+def _dotted(text: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in text.split("."))
