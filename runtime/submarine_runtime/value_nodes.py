@@ -1,0 +1,288 @@
+"""Turns Python values into the nodes of ``values.json`` and back; see ``values`` for the form.
+
+Knows nothing of zip files beyond reading a member. What is not in its closed list of types is
+refused with a sentence that says what to send instead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+import zipfile
+from typing import IO, Any, Callable
+
+FILES_LIMIT = 10_000
+_DEPTH_LIMIT = 64
+_NODES_LIMIT = 2_000_000
+_INTEGER_BITS = 4096
+_TEXT_LIMIT = 200 << 20
+_NODE_BYTES = 64
+_CHUNK = 1 << 20
+_SCALAR_KINDS = "biufc"
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+class ValuesError(ValueError):
+    """A value cannot travel, or a file of values cannot be read; the message is one sentence."""
+
+
+def _numpy() -> Any:
+    # Imported by name: this package may not depend on NumPy, only use it where it is installed.
+    try:
+        return importlib.import_module("numpy")
+    except ImportError:
+        raise ValuesError("This Python has no NumPy, and the values hold arrays.") from None
+
+
+class Encoder:
+    """Encodes values; ``files`` maps each array's file name to the function that writes it.
+
+    Parameters
+    ----------
+    limit
+        Most bytes of all values together (arrays by their size, the rest by an estimate).
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.files: dict[str, Callable[[IO[bytes]], object]] = {}
+        self._limit = limit
+        self._size = 0
+        self._text = 0
+        self._nodes = 0
+        self._name = ""
+
+    def encode(self, name: str, value: object) -> dict[str, Any]:
+        """The node of ``value``; ``name`` is for the sentence of a refusal.
+
+        Raises
+        ------
+        ValuesError
+            If it or something in it cannot travel; the encoder can go on with other values.
+        """
+        if not name.isidentifier():
+            raise ValuesError(f"{name[:80]!r} is not a name.")
+        before = (self._size, self._text, self._nodes, dict(self.files))
+        self._name = name
+        try:
+            return self._node(value, 0)
+        except ValuesError:
+            self._size, self._text, self._nodes, self.files = before
+            raise
+
+    def _node(self, value: Any, depth: int) -> dict[str, Any]:
+        self._count(depth)
+        kind = type(value)
+        if value is None or kind is bool:
+            return {"kind": "json", "value": value}
+        if kind is int:
+            if value.bit_length() > _INTEGER_BITS:
+                raise ValuesError(f"{self._name} holds an integer of more than 1,200 digits.")
+            self._grow_text(value.bit_length() // 3)
+            return {"kind": "json", "value": value}
+        if kind is float:
+            if math.isfinite(value):
+                return {"kind": "json", "value": value}
+            return {"kind": "float", "value": str(value)}
+        if kind is str:
+            self._grow_text(len(value) if value.isascii() else 6 * len(value))
+            return {"kind": "json", "value": value}
+        if kind is bytes:
+            self._grow(len(value))
+            return {"kind": "bytes", "file": self._file("bin", lambda s: s.write(value))}
+        if kind in (list, tuple):
+            return self._sequence(value, depth)
+        if kind is dict:
+            return self._mapping(value, depth)
+        return self._from_numpy(value)
+
+    def _sequence(self, value: Any, depth: int) -> dict[str, Any]:
+        nodes = [self._node(item, depth + 1) for item in value]
+        if type(value) is list and all(node["kind"] == "json" for node in nodes):
+            return {"kind": "json", "value": [node["value"] for node in nodes]}
+        return {"kind": "tuple" if type(value) is tuple else "list", "items": nodes}
+
+    def _mapping(self, value: Any, depth: int) -> dict[str, Any]:
+        for key in value:
+            if type(key) not in (str, int, bool, float, type(None)):
+                raise ValuesError(
+                    f"{self._name} holds a dict that has {_type_name(key)} as a key; keys must be "
+                    "strings or numbers."
+                )
+        items = [[self._node(k, depth + 1), self._node(v, depth + 1)] for k, v in value.items()]
+        plain = all(type(key) is str for key in value)
+        if plain and all(node["kind"] == "json" for _, node in items):
+            return {"kind": "json", "value": {k["value"]: v["value"] for k, v in items}}
+        return {"kind": "dict", "items": items}
+
+    def _from_numpy(self, value: Any) -> dict[str, Any]:
+        numpy = sys.modules.get("numpy")  # No value of a module that was never imported exists.
+        if numpy is not None and type(value) in (numpy.ndarray, numpy.memmap):
+            return self._array(numpy, value)
+        if numpy is not None and isinstance(value, numpy.str_):
+            return self._node(str(value), 0)
+        if numpy is not None and isinstance(value, numpy.generic):
+            kind, itemsize = value.dtype.kind, value.dtype.itemsize
+            if kind in _SCALAR_KINDS and itemsize <= (16 if kind == "c" else 8):
+                number = value.item()
+                if kind == "c":
+                    number = (number.real, number.imag)
+                node = self._node(number, 0)
+                return {"kind": "scalar", "dtype": value.dtype.name, "value": node}
+        raise ValuesError(f"{self._name} holds {_type_name(value)}, {_advice(value)}.")
+
+    def _array(self, numpy: Any, value: Any) -> dict[str, Any]:
+        if value.dtype.hasobject:
+            raise ValuesError(
+                f"{self._name} holds an array of Python objects; convert it with "
+                f"{self._name}.astype(float) or to another dtype of numbers or text."
+            )
+        if value.dtype.names and not str(value.dtype.descr).isascii():
+            raise ValuesError(f"{self._name} holds an array whose field names are not ASCII.")
+        self._grow(value.nbytes)
+
+        def write(stream: IO[bytes]) -> None:
+            numpy.lib.format.write_array(stream, numpy.asarray(value), allow_pickle=False)
+
+        return {"kind": "npy", "file": self._file("npy", write)}
+
+    def _file(self, suffix: str, write: Callable[[IO[bytes]], object]) -> str:
+        file = f"{len(self.files)}.{suffix}"
+        if len(self.files) >= FILES_LIMIT:
+            raise ValuesError(
+                f"{self._name} holds more than {FILES_LIMIT:,} arrays; stack them into one."
+            )
+        self.files[file] = write
+        return file
+
+    def _count(self, depth: int) -> None:
+        self._nodes += 1
+        self._grow_text(_NODE_BYTES)
+        if depth > _DEPTH_LIMIT:
+            raise ValuesError(
+                f"{self._name} is nested more than {_DEPTH_LIMIT} levels deep, or holds itself."
+            )
+        if self._nodes > _NODES_LIMIT:
+            raise ValuesError(
+                f"{self._name} holds more than {_NODES_LIMIT:,} single values; make it a NumPy "
+                "array."
+            )
+
+    def _grow_text(self, count: int) -> None:
+        """Count ``count`` bytes of ``values.json``, which is held in memory as a whole."""
+        self._text += count
+        if self._text > _TEXT_LIMIT:
+            raise ValuesError(
+                f"With {self._name} numbers and text outside arrays take more than "
+                f"{_TEXT_LIMIT >> 20} MiB; make them NumPy arrays."
+            )
+        self._grow(count)
+
+    def _grow(self, count: int) -> None:
+        self._size += count
+        if self._size > self._limit:
+            raise ValuesError(
+                f"With {self._name} the values are larger than {self._limit >> 20} MiB together; "
+                "put large data where the job can read it and name it with --input_path."
+            )
+
+
+class Decoder:
+    """Decodes nodes; arrays are read from ``archive``."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+
+    def decode(self, node: Any) -> Any:
+        """The value of ``node``; raises ValueError, TypeError or KeyError for what is no node."""
+        kind = node["kind"]
+        if kind == "json":
+            return node["value"]
+        if kind == "float":
+            return _SPECIAL[node["value"]]
+        if kind == "bytes":
+            return self._archive.read(node["file"])
+        if kind == "npy":
+            return self._array(node["file"])
+        if kind == "scalar":
+            return self._scalar(node)
+        if kind == "list":
+            return [self.decode(item) for item in node["items"]]
+        if kind == "tuple":
+            return tuple(self.decode(item) for item in node["items"])
+        if kind == "dict":
+            return {self.decode(key): self.decode(value) for key, value in node["items"]}
+        raise ValueError(f"unknown kind {str(kind)[:40]!r}")
+
+    def _scalar(self, node: Any) -> Any:
+        numpy = _numpy()
+        dtype, value = numpy.dtype(str(node["dtype"])), self.decode(node["value"])
+        if dtype.kind not in _SCALAR_KINDS:
+            raise ValueError("a scalar that is no number")
+        return dtype.type(complex(*value) if dtype.kind == "c" else value)
+
+    def _array(self, file: str) -> Any:
+        """Read an array after making sure that its header claims no more than the file holds."""
+        numpy = _numpy()
+        info = self._archive.getinfo(file)
+        with self._archive.open(info) as stream:
+            version = numpy.lib.format.read_magic(stream)
+            readers = {
+                (1, 0): numpy.lib.format.read_array_header_1_0,
+                (2, 0): numpy.lib.format.read_array_header_2_0,
+            }
+            # Version 3.0 differs in the encoding of field names only, and 1.0 and 2.0 are what is
+            # written wherever they suffice.
+            if version not in readers:
+                raise ValueError(f"format {version} of an array")
+            shape, fortran, dtype = readers[version](stream)
+            if dtype.hasobject:
+                raise ValueError("an array of objects")
+            count = 1
+            for length in shape:
+                count *= length
+            left = info.file_size - stream.tell()
+            if count * dtype.itemsize != left or any(length < 0 for length in shape):
+                raise ValueError("an array whose size is not what its header says")
+            data = bytearray(left)
+            _fill(data, stream)
+        order = "F" if fortran else "C"
+        return numpy.ndarray(shape, dtype=dtype, buffer=data, order=order)
+
+
+def _fill(data: bytearray, stream: IO[bytes]) -> None:
+    """Read into ``data`` in pieces, so that a large array is not held twice."""
+    position = 0
+    while position < len(data):
+        piece = stream.read(min(_CHUNK, len(data) - position))
+        if not piece:
+            raise ValueError("an array that ends too early")
+        data[position : position + len(piece)] = piece
+        position += len(piece)
+
+
+def _type_name(value: object) -> str:
+    """The type of ``value`` in words: ``a set``, ``an object``, ``a keras History``."""
+    kind = type(value)
+    name = kind.__qualname__
+    if kind.__module__ != "builtins":
+        name = f"{kind.__module__.split('.')[0]} {name}"
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name[:80]}"
+
+
+def _advice(value: object) -> str:
+    """What would be right to send instead of ``value``."""
+    kind = type(value)
+    if kind.__name__ == "History" and hasattr(value, "history"):
+        return "which cannot travel: use its .history, a dict of lists"
+    if kind.__name__ in ("DataFrame", "Series", "Index"):
+        return "which cannot travel: use .to_numpy(), or .to_dict('list')"
+    if callable(getattr(value, "numpy", None)):
+        return "which cannot travel: use .numpy()"
+    if kind in (set, frozenset):
+        return "which cannot travel: use sorted(...), a list"
+    if kind.__name__ == "MaskedArray":
+        return "which cannot travel: use .filled()"
+    if callable(value) or kind.__name__ == "module":
+        return "which is code: collect the cell that defines or imports it with %%submarine"
+    return "which cannot travel: only JSON values, bytes, NumPy arrays and numbers can"
