@@ -1,0 +1,203 @@
+"""A job as one piece of HTML: no script, no outside resource, inline styles only.
+
+Reads well in light and dark themes because it takes the colours of the page and adds only half
+transparent ones, and without any styles (GitHub strips them) because its structure is plain
+headings, a table and preformatted text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from submarine_jobs.display import ansi, summary
+from submarine_jobs.display.durations import duration
+from submarine_jobs.display.failure import failure_html
+from submarine_jobs.display.plain import LOG_LINES
+from submarine_jobs.display.untrusted import escaped, escaped_line, web_link
+from submarine_jobs.view import JobView
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+STATE_COLOURS = {
+    State.SUBMITTING: "#6b7280",
+    State.PENDING: "#9a6700",
+    State.STARTING: "#7c5cc4",
+    State.RUNNING: "#0b6bcb",
+    State.RESTARTING: "#9a6700",
+    State.FINISHING: "#0b7a75",
+    State.SUCCEEDED: "#1a7f37",
+    State.FAILED: "#c62828",
+    State.CANCELLED: "#6b7280",
+    State.LOST: "#9a6700",
+}
+_PHASE_COLOURS = {
+    "upload": "#8b949e",
+    "queue": "#d29922",
+    "localisation": "#a371f7",
+    "start": "#bc8cff",
+    "first line": "#79c0ff",
+    "run": "#2f81f7",
+    "save": "#3fb9a9",
+}
+_CARD = (
+    "border:1px solid rgba(127,127,127,.35);border-left:4px solid {colour};border-radius:6px;"
+    "padding:10px 14px;margin:4px 0;max-width:860px;font-size:13px;line-height:1.5;"
+    "font-family:system-ui,-apple-system,'Segoe UI',Roboto,sans-serif"
+)
+_BADGE = (
+    "background-color:{colour};color:#ffffff;border-radius:10px;padding:1px 9px;font-size:11px;"
+    "letter-spacing:.03em"
+)
+_BOX = (
+    "background-color:#1b1f24;color:#d4d4d4;border-radius:4px;padding:8px 10px;margin:4px 0 0 0;"
+    "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px;"
+    "line-height:1.4;overflow-x:auto;white-space:pre"
+)
+_QUIET = "opacity:.72"
+_LABEL = (
+    "text-align:left;vertical-align:top;padding:1px 14px 1px 0;font-weight:normal;opacity:.72;"
+    "border:none;background:none;white-space:nowrap"
+)
+_VALUE = (
+    "text-align:left;vertical-align:top;padding:1px 0;border:none;background:none;"
+    "overflow-wrap:anywhere"
+)
+
+
+def html(
+    view: JobView, *, now: float | None = None, result: Mapping[str, str] | None = None
+) -> str:
+    """The card of a job; arguments as for ``plain.text``."""
+    record = view.record
+    parts = [
+        f'<div class="tex2jax_ignore mathjax_ignore" '
+        f'style="{_CARD.format(colour=STATE_COLOURS[record.state])}">',
+        _header(view, now),
+        _sentence(view),
+        _progress(record),
+        _phase_bar(view, now),
+        _facts(view, now, result or {}),
+        _links(record),
+        _notes(view),
+        _failure(record),
+        _log(view),
+        "</div>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _header(view: JobView, now: float | None) -> str:
+    record = view.record
+    took = summary.elapsed(view, now)
+    after = f' <span style="{_QUIET}">{duration(took)}</span>' if took is not None else ""
+    badge = _BADGE.format(colour=STATE_COLOURS[record.state])
+    return (
+        f'<div><strong style="font-size:15px">{escaped_line(record.name, 100)}</strong> &nbsp;'
+        f'<strong style="{badge}">{record.state.value}</strong>{after} '
+        f"&nbsp;<code>{escaped_line(record.job_id, 100)}</code></div>"
+    )
+
+
+def _sentence(view: JobView) -> str:
+    step = escaped_line(summary.next_step(view))
+    after = f' <span style="{_QUIET}">{step}</span>' if step else ""
+    return f'<div style="margin:4px 0">{escaped_line(summary.sentence(view))}{after}</div>'
+
+
+def _progress(record: JobRecord) -> str:
+    done = summary.progress(record)
+    if done is None or record.state.ended:
+        return ""
+    return (
+        f'<div style="margin:6px 0"><div style="{_TRACK}"><div style="width:{done:.1%};'
+        f'height:8px;background-color:{STATE_COLOURS[record.state]}"></div></div> {done:.0%}</div>'
+    )
+
+
+_TRACK = (
+    "display:inline-block;vertical-align:middle;width:70%;height:8px;border-radius:4px;"
+    "overflow:hidden;background-color:rgba(127,127,127,.25)"
+)
+
+
+def _phase_bar(view: JobView, now: float | None) -> str:
+    """A bar with one stretch a phase, and the same in words."""
+    phases = summary.phases(view, now)
+    if not phases:
+        return ""
+    total = sum(phase.seconds for phase in phases) or 1.0
+    stretches, words = [], []
+    for phase in phases:
+        colour = _PHASE_COLOURS.get(phase.name, "#8b949e")
+        share = max(phase.seconds / total * 100, 0.4)
+        stretches.append(
+            f'<div style="display:inline-block;height:5px;width:{share:.1f}%;'
+            f'max-width:100%;background-color:{colour}"></div>'
+        )
+        so_far = "…" if phase.open else ""
+        words.append(
+            f'<span style="white-space:nowrap"><span style="color:{colour}">■</span> '
+            f"{escaped_line(phase.name, 40)} {duration(phase.seconds)}{so_far}</span>"
+        )
+    bar = (
+        '<div style="height:5px;line-height:0;font-size:0;white-space:nowrap;overflow:hidden;'
+        f'border-radius:3px;margin:6px 0 3px 0">{"".join(stretches)}</div>'
+    )
+    return f'{bar}<div style="font-size:12px;{_QUIET}">{" &nbsp;".join(words)}</div>'
+
+
+def _facts(view: JobView, now: float | None, result: Mapping[str, str]) -> str:
+    rows = [(escaped_line(label), escaped_line(v)) for label, v in summary.facts(view, now)]
+    rows += [
+        (f"Returned {escaped_line(name, 80)}", f"<code>{escaped_line(value, 200)}</code>")
+        for name, value in list(result.items())[:20]
+    ]
+    if not rows:
+        return ""
+    body = "".join(
+        f'<tr style="background:none;border:none"><th style="{_LABEL}">{label}</th>'
+        f'<td style="{_VALUE}">{value}</td></tr>'
+        for label, value in rows
+    )
+    style = "border:none;border-collapse:collapse;margin:6px 0 2px 0;font-size:12px"
+    return f'<table style="{style}"><tbody>{body}</tbody></table>'
+
+
+def _links(record: JobRecord) -> str:
+    shown = []
+    for label, url in list(record.links.items())[:8]:
+        words = escaped_line(label, 80)
+        if link := web_link(url):
+            shown.append(
+                f'<a href="{escaped(link, 2000)}" target="_blank" rel="noopener noreferrer">'
+                f"{words}</a>"
+            )
+        else:
+            shown.append(f"{words}: {escaped_line(url, 300)}")
+    return f'<div style="font-size:12px">{" · ".join(shown)}</div>' if shown else ""
+
+
+def _notes(view: JobView) -> str:
+    notes = [escaped_line(words) for words in view.record.missing[:5]]
+    if behind := summary.freshness(view):
+        notes.append(escaped_line(behind))
+    return "".join(f'<div style="font-size:12px;{_QUIET}">Note: {n}</div>' for n in notes)
+
+
+def _failure(record: JobRecord) -> str:
+    if record.failure is None:
+        return ""
+    return (
+        '<div style="margin-top:6px">Traceback (most recent call last)</div>'
+        f'<pre style="{_BOX};border-left:3px solid #c62828">{failure_html(record.failure)}</pre>'
+    )
+
+
+def _log(view: JobView) -> str:
+    shown = ansi.to_html(view.tail, lines=LOG_LINES)
+    if not shown:
+        return ""
+    return (
+        f'<details open><summary style="margin-top:6px;{_QUIET}">Log, last lines</summary>\n'
+        f'<pre style="{_BOX}">{shown}</pre></details>'
+    )

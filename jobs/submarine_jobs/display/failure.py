@@ -1,0 +1,71 @@
+"""The traceback of a failed program, mapped to cells: as text, and as HTML.
+
+Does not map (the agent's record is mapped by the core) and raises nothing.
+"""
+
+from __future__ import annotations
+
+from submarine_jobs.display.untrusted import escaped, escaped_line, one_line, printable
+from submarine_runtime.protocol.record import Failure, TracebackFrame
+
+_MAX_FRAMES = 20
+_MAX_MESSAGE = 2000
+
+
+def frames_shown(failure: Failure) -> list[TracebackFrame | int]:
+    """The frames worth showing; a number stands for so many that were left out."""
+    frames = failure.frames
+    if len(frames) <= _MAX_FRAMES:
+        return list(frames)
+    half = _MAX_FRAMES // 2
+    return [*frames[:half], len(frames) - 2 * half, *frames[-half:]]
+
+
+def place(frame: TracebackFrame) -> str:
+    """``Cell [3] "model.py", line 4, in build`` or ``File "...", line 4, in build``."""
+    where = (
+        f'Cell {frame.cell} "{frame.file}", line {frame.cell_line or frame.line}'
+        if frame.cell
+        else f'File "{frame.file}", line {frame.line}'
+    )
+    return f"{where}, in {frame.function}" if frame.function else where
+
+
+def failure_text(failure: Failure) -> str:
+    """The traceback as Python prints it, cells instead of files where they are known."""
+    lines = []
+    if failure.frames:
+        lines.append("Traceback (most recent call last):")
+    for frame in frames_shown(failure):
+        if isinstance(frame, int):
+            lines.append(f"  … {frame} more frames …")
+            continue
+        lines.append(f"  {one_line(place(frame))}")
+        if frame.code.strip():
+            lines.append(f"    {one_line(frame.code)}")
+    lines.append(_last_line(failure))
+    return "\n".join(lines)
+
+
+def _last_line(failure: Failure) -> str:
+    message = printable(failure.message, _MAX_MESSAGE)
+    name = one_line(failure.type, 200)
+    return f"{name}: {message}" if message else name
+
+
+def failure_html(failure: Failure) -> str:
+    """The same for a ``<pre>``: frames in cells stand out, all text is escaped."""
+    lines = []
+    for frame in frames_shown(failure):
+        if isinstance(frame, int):
+            lines.append(f"  … {frame} more frames …")
+            continue
+        where = escaped_line(place(frame))
+        code = escaped_line(frame.code)
+        if frame.cell:
+            where = f"<strong>{where}</strong>"
+        lines.append(f"  {where}" + (f"\n    {code}" if code else ""))
+    message = escaped(failure.message, _MAX_MESSAGE)
+    name = escaped_line(failure.type, 200)
+    lines.append(f'<strong style="color:#ff8a80">{name}</strong>{": " if message else ""}{message}')
+    return "\n".join(lines)

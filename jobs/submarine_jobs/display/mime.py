@@ -1,0 +1,70 @@
+"""The three forms in which a job lies in a notebook's outputs, and their bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from submarine_jobs.display.card import html
+from submarine_jobs.display.plain import text
+from submarine_jobs.display.untrusted import printable
+from submarine_jobs.view import JobView
+from submarine_runtime.protocol.record import Failure, JobRecord
+
+MIME_TYPE = "application/vnd.submarine.job.v1+json"
+_MAX_ITEMS = 50
+_MAX_TEXT = 4000
+
+
+def mimebundle(
+    view: JobView, *, now: float | None = None, result: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """MIME type -> data of a job: JSON for our own renderer, HTML and text for all others.
+
+    The JSON holds ``job_id job_dir name state`` and ``record``, a snapshot without events; lists
+    are cut to 50 entries and texts to 4,000 characters, so a bundle stays far below 1 MB.
+    """
+    record = view.record
+    return {
+        MIME_TYPE: {
+            "version": 1,
+            "job_id": printable(record.job_id, 200),
+            "job_dir": printable(record.job_dir, 2000),
+            "name": printable(record.name, 200),
+            "state": record.state.value,
+            "source": view.source,
+            "pending": printable(view.pending, _MAX_TEXT),
+            "record": snapshot(record),
+        },
+        "text/html": html(view, now=now, result=result),
+        "text/plain": text(view, now=now, command="%submarine", result=result),
+    }
+
+
+def snapshot(record: JobRecord) -> dict[str, Any]:
+    """The record without its events, as bounded JSON."""
+    failure = record.failure
+    if failure is not None:
+        failure = Failure(failure.type, failure.message, failure.frames[-_MAX_ITEMS:], "")
+    bounded = _bounded(replace(record, events=[], failure=failure).to_json(), 0)
+    assert isinstance(bounded, dict)
+    return bounded
+
+
+def _bounded(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return printable(value, _MAX_TEXT)
+    if depth > 8:
+        return None
+    if isinstance(value, dict):
+        return {
+            printable(key, 200): _bounded(item, depth + 1)
+            for key, item in list(value.items())[:_MAX_ITEMS]
+        }
+    if isinstance(value, (list, tuple)):
+        return [_bounded(item, depth + 1) for item in value[:_MAX_ITEMS]]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float)) else None

@@ -1,0 +1,77 @@
+"""A job as plain text, for terminals, logs and places that show no HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from submarine_jobs.display import ansi, summary
+from submarine_jobs.display.durations import duration
+from submarine_jobs.display.failure import failure_text
+from submarine_jobs.display.untrusted import one_line, printable
+from submarine_jobs.view import JobView
+
+LOG_LINES = 12
+_BAR = 24
+_WIDTH = 200
+
+
+def text(
+    view: JobView,
+    *,
+    now: float | None = None,
+    command: str = "submarine",
+    result: Mapping[str, str] | None = None,
+) -> str:
+    """The job in at most some forty lines, without colours or escapes.
+
+    Parameters
+    ----------
+    now
+        Moment of the view, seconds since the epoch; the clock by default.
+    command
+        What the reader types before a verb, ``submarine`` or ``%submarine``.
+    result
+        Returned values by name, already short text.
+    """
+    record = view.record
+    lines = [f"{headline(view, now)}", f"  {one_line(summary.sentence(view))}"]
+    if step := summary.next_step(view):
+        lines.append(f"  {one_line(step)}")
+    if (done := summary.progress(record)) is not None and not record.state.ended:
+        filled = round(done * _BAR)
+        lines.append(f"  [{'#' * filled}{'-' * (_BAR - filled)}] {done:.0%}")
+    lines += [f"  {label}: {one_line(value)}" for label, value in summary.facts(view, now)]
+    if times := phase_words(view, now):
+        lines.append(f"  Phases: {times}")
+    for name, value in list((result or {}).items())[:20]:
+        lines.append(f"  Returned {one_line(name, 80)}: {one_line(value, 200)}")
+    for label, url in list(record.links.items())[:8]:
+        lines.append(f"  {one_line(label, 80)}: {one_line(url, 300)}")
+    lines += [f"  Note: {one_line(words)}" for words in record.missing[:5]]
+    if behind := summary.freshness(view):
+        lines.append(f"  Note: {behind}")
+    if record.failure is not None:
+        lines += [f"  {line}" for line in failure_text(record.failure).split("\n")]
+    if tail := ansi.to_text(view.tail, lines=LOG_LINES, width=_WIDTH):
+        lines += ["  Log:", *(f"  | {line}" for line in tail.split("\n"))]
+    if not record.state.ended:
+        lines.append(f"  Cancel it with: {command} cancel {printable(record.job_id, 100)}")
+    return "\n".join(lines)
+
+
+def headline(view: JobView, now: float | None = None) -> str:
+    """One line: name, id, state and how long."""
+    record = view.record
+    took = summary.elapsed(view, now)
+    after = f" after {duration(took)}" if took is not None else ""
+    return (
+        f"{one_line(record.name, 100)}  {one_line(record.job_id, 100)}  {record.state.value}{after}"
+    )
+
+
+def phase_words(view: JobView, now: float | None = None) -> str:
+    """``upload 0.4 s, queue 2.1 s, run 31 s so far``."""
+    return ", ".join(
+        f"{one_line(phase.name, 40)} {duration(phase.seconds)}{' so far' if phase.open else ''}"
+        for phase in summary.phases(view, now)
+    )

@@ -1,0 +1,195 @@
+"""What there is to say of a job, in words and in order; the text and the HTML form both say it.
+
+Returns raw strings: whoever shows them passes them through ``untrusted``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+from submarine_jobs.display.durations import duration, moment, size
+from submarine_jobs.view import JobView
+from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+PHASE_WORDS = {
+    "upload": "upload",
+    "queue": "queue",
+    "localisation": "localisation",
+    "start": "start",
+    "first_line": "first line",
+    "run": "run",
+    "save": "save",
+}
+_MAX_PHASES = 12
+_MAX_OUTPUTS_NAMED = 5
+
+
+@dataclass(frozen=True)
+class PhaseTime:
+    """A phase as it is shown: name, seconds (so far, when ``open``)."""
+
+    name: str
+    seconds: float
+    open: bool = False
+
+
+def now_of(view: JobView, now: float | None) -> float:
+    """The moment at which the job is described: its end, else ``now``, else the clock."""
+    if view.record.finished is not None:
+        return view.record.finished
+    return time.time() if now is None else now
+
+
+def elapsed(view: JobView, now: float | None = None) -> float | None:
+    """Seconds since the job was submitted, until its end."""
+    created = view.record.created
+    return None if created is None else max(now_of(view, now) - created, 0.0)
+
+
+def phases(view: JobView, now: float | None = None) -> list[PhaseTime]:
+    """The phases with their durations; the one that goes on counts up to now."""
+    until = now_of(view, now)
+    shown = []
+    for phase in view.record.phases[:_MAX_PHASES]:
+        end = until if phase.end is None else phase.end
+        shown.append(
+            PhaseTime(
+                PHASE_WORDS.get(phase.name, phase.name),
+                max(end - phase.start, 0.0),
+                phase.end is None and not view.record.state.ended,
+            )
+        )
+    return shown
+
+
+def sentence(view: JobView) -> str:
+    """Why the job is in its state."""
+    record = view.record
+    if record.state.ended:
+        if isinstance(record.reason, EndReason):
+            words = meaning_of(record.reason).sentence
+        else:
+            words = f"The job ended: {record.reason or 'no reason is known'}."
+        return f"{words} {_ending_detail(record)}".strip()
+    host = next((task.host for task in record.tasks if task.host), None)
+    where = f" on {host}" if host else ""
+    return {
+        State.SUBMITTING: "Its files are being uploaded and it is handed to the cluster.",
+        State.PENDING: view.pending or "It waits until the cluster has a free container for it.",
+        State.STARTING: f"Its container is being set up{where}.",
+        State.RUNNING: f"The program runs{where}.",
+        State.RESTARTING: f"The program is being started again{where}. {record.detail}".strip(),
+        State.FINISHING: "The program has ended; its output is being saved.",
+    }[record.state]
+
+
+def _ending_detail(record: JobRecord) -> str:
+    words = record.detail
+    if record.failure is None and record.exit_code and "exit code" not in words:
+        words = f"{words} Exit code {record.exit_code}.".strip()
+    return words
+
+
+def next_step(view: JobView) -> str:
+    """What a person can do about it; empty while all goes well."""
+    record = view.record
+    if record.state.ended and isinstance(record.reason, EndReason):
+        if record.state is State.SUCCEEDED:
+            return ""
+        return meaning_of(record.reason).next_step
+    return ""
+
+
+def progress(record: JobRecord) -> float | None:
+    """Fraction between 0 and 1, if the program tells one."""
+    value = record.progress
+    if value is None or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return min(max(float(value), 0.0), 1.0)
+
+
+def freshness(view: JobView) -> str:
+    """How far behind the view is; empty for what is live or final."""
+    behind = view.record.behind
+    if behind and behind > 0 and not view.record.state.ended:
+        return f"This view may be {duration(behind)} behind the program."
+    return ""
+
+
+def resources(record: JobRecord) -> str:
+    """What was asked for and used: ``3 GiB, 1 vcore, 1 GPU; peak 812 MiB``."""
+    requested = record.resources.get("requested")
+    requested = requested if isinstance(requested, dict) else {}
+    parts = []
+    for role, asked in list(requested.items())[:8]:
+        if isinstance(asked, dict):
+            one = _asked(asked)
+            parts.append(one if len(requested) == 1 else f"{role}: {one}")
+    used = record.resources.get("used")
+    peak = used.get("memory_peak") if isinstance(used, dict) else None
+    if peak is None:
+        peak = max((task.memory_peak or 0.0 for task in record.tasks), default=0.0) or None
+    if isinstance(peak, (int, float)) and peak > 0:
+        parts.append(f"peak {_memory(peak)}")
+    return "; ".join(parts)
+
+
+def _asked(asked: dict[str, object]) -> str:
+    words = []
+    memory, vcores, gpus = (asked.get(name) for name in ("memory", "vcores", "gpus"))
+    if isinstance(memory, (int, float)) and memory > 0:
+        words.append(_memory(memory))
+    if isinstance(vcores, int) and vcores > 0:
+        words.append(f"{vcores} vcore{'s' if vcores != 1 else ''}")
+    if isinstance(gpus, int) and gpus > 0:
+        words.append(f"{gpus} GPU{'s' if gpus != 1 else ''}")
+    return ", ".join(words)
+
+
+def _memory(mebibytes: float) -> str:
+    if mebibytes >= 1024:
+        return f"{mebibytes / 1024:.1f}".removesuffix(".0") + " GiB"
+    return f"{mebibytes:.0f} MiB"
+
+
+def outputs(record: JobRecord, directory: str) -> str:
+    """``3 files, 1.2 MB`` of what the job left below ``directory``; empty if nothing."""
+    found = [item for item in record.outputs if item.path.startswith(f"{directory}/")]
+    if not found:
+        return ""
+    total = size(sum(item.size for item in found))
+    if len(found) <= _MAX_OUTPUTS_NAMED:
+        names = ", ".join(item.path[len(directory) + 1 :] for item in found)
+        return f"{names} ({total})"
+    return f"{len(found)} files ({total})"
+
+
+def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
+    """Label and value of what is worth a row, most telling first."""
+    record = view.record
+    rows = []
+    waited = next((p for p in phases(view, now) if p.name == "queue"), None)
+    if record.created is not None:
+        queue = f", {duration(waited.seconds)} in the queue" if waited else ""
+        rows.append(("Submitted", f"{moment(record.created)}{queue}"))
+    place = [word for word in (record.backend, record.queue and f"queue {record.queue}") if word]
+    if record.application_id:
+        place.append(record.application_id)
+    if place:
+        rows.append(("Where", ", ".join(str(word) for word in place)))
+    if size_words := resources(record):
+        rows.append(("Resources", size_words))
+    if model := outputs(record, "model"):
+        rows.append(("Model", f"{record.job_dir}/model: {model}"))
+    elif record.job_dir:
+        rows.append(("Job directory", record.job_dir))
+    return rows
+
+
+def submitted(record: JobRecord) -> str:
+    """When the job was submitted."""
+    return moment(record.created)

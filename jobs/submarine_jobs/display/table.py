@@ -1,0 +1,80 @@
+"""Many jobs as a table: text for terminals, HTML for notebooks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from submarine_jobs.display import summary
+from submarine_jobs.display.card import STATE_COLOURS
+from submarine_jobs.display.durations import duration
+from submarine_jobs.display.untrusted import escaped_line, one_line
+from submarine_jobs.view import JobView
+from submarine_runtime.protocol.record import JobRecord
+
+COLUMNS = ("ID", "NAME", "STATE", "REASON", "SUBMITTED", "TIME", "QUEUE", "USER")
+_LIMITS = (80, 24, 10, 18, 23, 12, 20, 16)
+_MAX_ROWS = 1000
+
+
+class Table(NamedTuple):
+    """The two forms of a list of jobs."""
+
+    text: str
+    html: str
+
+
+def table(records: Sequence[JobRecord], *, now: float | None = None) -> Table:
+    """List ``records`` in the order given, at most 1,000; the overflow is stated."""
+    if not records:
+        return Table("No jobs.", "<p>No jobs.</p>")
+    moment = time.time() if now is None else now
+    rows = [_row(record, moment) for record in records[:_MAX_ROWS]]
+    more = len(records) - len(rows)
+    note = f"… and {more} more" if more else ""
+    return Table(_text(rows, note), _html(records, rows, note))
+
+
+def _row(record: JobRecord, now: float) -> tuple[str, ...]:
+    values = (
+        record.job_id,
+        record.name,
+        record.state.value,
+        str(record.reason.value if record.reason else ""),
+        summary.submitted(record),
+        duration(summary.elapsed(JobView(record), now)),
+        record.queue or "",
+        record.user,
+    )
+    return tuple(one_line(value, limit) for value, limit in zip(values, _LIMITS, strict=True))
+
+
+def _text(rows: list[tuple[str, ...]], note: str) -> str:
+    everything = [COLUMNS, *rows]
+    widths = [max(len(row[column]) for row in everything) for column in range(len(COLUMNS))]
+    lines = [
+        "  ".join(value.ljust(width) for value, width in zip(row, widths, strict=True)).rstrip()
+        for row in everything
+    ]
+    return "\n".join([*lines, note] if note else lines)
+
+
+def _html(records: Sequence[JobRecord], rows: list[tuple[str, ...]], note: str) -> str:
+    cell = "text-align:left;padding:2px 12px 2px 0;white-space:nowrap"
+    head = "".join(f'<th style="{cell}">{name.capitalize()}</th>' for name in COLUMNS)
+    body = []
+    for record, row in zip(records, rows, strict=False):
+        colour = STATE_COLOURS[record.state]
+        cells = []
+        for name, value in zip(COLUMNS, row, strict=True):
+            words = escaped_line(value)
+            if name == "STATE":
+                words = f'<span style="color:{colour}">●</span> {words}'
+            cells.append(f'<td style="{cell}">{words}</td>')
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    after = f"<p>{escaped_line(note)}</p>" if note else ""
+    return (
+        '<table class="tex2jax_ignore mathjax_ignore"><thead><tr>'
+        f"{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{after}"
+    )
