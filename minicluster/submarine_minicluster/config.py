@@ -156,6 +156,8 @@ def nodemanager(layout: Layout, saved: Saved, node: str) -> Properties:
         # Memory really held is limited; a JVM's address space is not.
         "yarn.nodemanager.pmem-check-enabled": "true",
         "yarn.nodemanager.vmem-check-enabled": "false",
+        # Else the check above is left to cgroups, which are not used here.
+        "yarn.nodemanager.resource.memory.enforced": "false",
         "yarn.nodemanager.container-monitor.interval-ms": "1000",
         # A nearly full disk is a person's machine in its usual state.
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
