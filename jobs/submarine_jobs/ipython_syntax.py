@@ -134,7 +134,9 @@ def _replacement(
     if line.help:
         return _commented(text), "a question about an object"
     if line.assigns is not None:
-        return _commented(text), "a command"
+        # What the cell binds stays visible to whoever looks for the name.
+        lines = text[: line.assigns - line.start] + "None" + "\n" * text.count("\n")
+        return lines, "a command"
     return text, ""
 
 

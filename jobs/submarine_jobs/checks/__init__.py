@@ -1,0 +1,53 @@
+"""What can be known of a program before it is submitted: syntax, names, imports, stale cells.
+
+Reads the bundle, the collection and the saved document; runs nothing of the user's. The size of
+the job and the cluster are judged by the backends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from submarine_jobs.bundle import Bundle
+from submarine_jobs.cells import CellCollection
+from submarine_jobs.checks.findings import Finding, Level
+from submarine_jobs.checks.imports import missing_imports
+from submarine_jobs.checks.names import check_names, check_returned
+from submarine_jobs.checks.stale import check_document
+from submarine_jobs.checks.syntax import check_syntax
+from submarine_jobs.notebook import DocumentCell
+
+__all__ = ["Finding", "Level", "check_program", "missing_imports"]
+
+
+def check_program(
+    bundle: Bundle,
+    collection: CellCollection | None = None,
+    document_cells: Sequence[DocumentCell] = (),
+    with_names: Iterable[str] = (),
+    *,
+    return_names: Iterable[str] = (),
+    history: Sequence[DocumentCell] = (),
+) -> list[Finding]:
+    """All findings about the program, errors first, each in the order of files and lines.
+
+    Parameters
+    ----------
+    collection
+        The collected cells, for what changed since they ran; None for a program from files.
+    document_cells
+        Code cells of the saved document: where a name that is missing may be defined.
+    with_names, return_names
+        Names that ``--with`` provides to the program, and that ``--return`` takes from it.
+    history
+        Cells executed in this session, oldest first; searched after the document.
+    """
+    given = tuple(with_names)
+    findings = check_syntax(bundle)
+    broken = {finding.file for finding in findings}
+    findings += check_names(bundle, broken, document_cells, history, given)
+    findings += check_returned(bundle, broken, tuple(return_names), given)
+    if collection is not None:
+        findings += check_document(collection)
+    findings.sort(key=lambda finding: finding.level is not Level.ERROR)
+    return findings

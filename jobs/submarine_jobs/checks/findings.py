@@ -1,0 +1,76 @@
+"""The form of one finding of the checks before a submit. Finds nothing itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from submarine_jobs.bundle import Bundle
+
+
+class Level(str, Enum):  # noqa: UP042 - the value is what JSON holds, and str() must give it
+    """``error``: the program would fail, and only ``--force`` submits it; ``warning``: it may."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to know before submitting.
+
+    Parameters
+    ----------
+    code
+        Stable word for programs: ``undefined-name``, ``syntax``, ``missing-import``, ...
+    message
+        One sentence: what is wrong and where.
+    file, line
+        Place in the program's files; line counts from 1.
+    cell, cell_line
+        Label of the cell and the line in it, where a cell is behind the place.
+    fix
+        One sentence: what would be right.
+    """
+
+    level: Level
+    code: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+    cell: str | None = None
+    cell_line: int | None = None
+    fix: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {**asdict(self), "level": self.level.value}
+
+
+def place_of(bundle: Bundle, file: str, line: int) -> str:
+    """A place in words: ``cell [3], line 4`` where a cell is behind it, else ``a.py, line 4``."""
+    position = bundle.source_map.lookup(file, line)
+    if position is None:
+        return f"{file}, line {line}"
+    return f"cell {position.label}, line {position.line}"
+
+
+def finding_at(
+    bundle: Bundle, level: Level, code: str, message: str, file: str, line: int, fix: str = ""
+) -> Finding:
+    """A finding about a line of a file, with the cell behind it."""
+    position = bundle.source_map.lookup(file, line)
+    return Finding(
+        level,
+        code,
+        message,
+        file,
+        line,
+        position.label if position else None,
+        position.line if position else None,
+        fix,
+    )

@@ -1,0 +1,162 @@
+"""Finds names that the program uses and nothing in it defines, and the cell that does define them.
+
+pyflakes finds the names; this module says where they come from and how to mend it. Nothing of the
+user's is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import warnings
+from collections.abc import Sequence
+
+from submarine_jobs.bundle import Bundle
+from submarine_jobs.checks.definitions import Definition, bound_names, definitions_in
+from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
+from submarine_jobs.notebook import DocumentCell
+
+# What IPython puts into a notebook and a program does not have.
+_NOTEBOOK_ONLY = {
+    "display": "Use print(...), or write files to $SUBMARINE_MODEL_DIR.",
+    "get_ipython": "Remove the call, or move it to a cell that is not collected.",
+    "In": "It is the notebook's history; give the value a name of its own.",
+    "Out": "It is the notebook's history; give the value a name of its own.",
+}
+
+
+def check_names(
+    bundle: Bundle,
+    broken: set[str | None],
+    document_cells: Sequence[DocumentCell],
+    history: Sequence[DocumentCell],
+    with_names: Sequence[str],
+) -> list[Finding]:
+    """Undefined names in every file that is not ``broken``, each name once a file."""
+    undefined: list[tuple[str, str, int]] = []
+    for file in sorted(set(bundle.files) - broken):
+        given = with_names if file == bundle.program else ()
+        undefined += [(file, name, line) for name, line in _undefined(bundle, file, given)]
+    if not undefined:
+        return []
+    elsewhere = definitions_in(bundle, [*history, *document_cells])
+    in_program = {file: bound_names(bundle.text(file)) for file in set(bundle.files) - broken}
+    return [
+        _finding(bundle, file, name, line, elsewhere, in_program, with_names)
+        for file, name, line in undefined
+    ]
+
+
+def check_returned(
+    bundle: Bundle, broken: set[str | None], return_names: Sequence[str], with_names: Sequence[str]
+) -> list[Finding]:
+    """Names of ``--return`` that the program never binds at its top level."""
+    if bundle.program in broken:
+        return []
+    text = bundle.text()
+    bound = bound_names(text)
+    missing = [name for name in return_names if name not in bound and name not in with_names]
+    if not missing or "import *" in text or "globals()" in text:
+        return []
+    return [
+        Finding(
+            Level.ERROR,
+            "undefined-return",
+            f"--return names {name}, which {bundle.program} never assigns outside functions.",
+            bundle.program,
+            fix=_similar(name, bound) or f"Assign {name} at the top level of the program.",
+        )
+        for name in missing
+    ]
+
+
+def _undefined(bundle: Bundle, file: str, given: Sequence[str]) -> list[tuple[str, int]]:
+    """Undefined names of one file with the first line that uses each."""
+    from pyflakes.checker import Checker
+    from pyflakes.messages import UndefinedName
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(bundle.files[file])
+    try:
+        messages = Checker(tree, filename=file, builtins=set(given)).messages
+    except RecursionError:
+        return []
+    first: dict[str, int] = {}
+    for message in messages:
+        if isinstance(message, UndefinedName):
+            name = str(message.message_args[0])
+            first[name] = min(message.lineno, first.get(name, message.lineno))
+    return sorted(first.items(), key=lambda item: item[1])
+
+
+def _finding(
+    bundle: Bundle,
+    file: str,
+    name: str,
+    line: int,
+    elsewhere: dict[str, Definition],
+    in_program: dict[str, dict[str, int]],
+    with_names: Sequence[str],
+) -> Finding:
+    uses = f"{file} uses {name} ({place_of(bundle, file, line)})"
+    if name in in_program[file]:
+        there = place_of(bundle, file, in_program[file][name])
+        message = f"{uses} before it is defined ({there})."
+        fix = "Change the order of the cells in the notebook, and save it."
+    elif owner := next((other for other in sorted(in_program) if name in in_program[other]), None):
+        message, fix = _in_other_file(bundle, uses, file, name, owner, in_program[owner][name])
+    elif name in with_names:
+        message = f"{uses}, and values of --with reach {bundle.program} only."
+        fix = f"Pass it on from {bundle.program} as an argument."
+    elif name in _NOTEBOOK_ONLY:
+        message, fix = f"{uses}, which exists in a notebook only.", _NOTEBOOK_ONLY[name]
+    elif name in elsewhere:
+        message, fix = _in_other_cell(uses, file == bundle.program, elsewhere[name])
+    else:
+        message = f"{uses}, which nothing defines."
+        close = _similar(name, [*in_program[file], *elsewhere])
+        fix = close or f"Define {name} in a collected cell."
+    return finding_at(bundle, Level.ERROR, "undefined-name", message, file, line, fix)
+
+
+def _in_other_file(
+    bundle: Bundle, uses: str, file: str, name: str, owner: str, line: int
+) -> tuple[str, str]:
+    message = f"{uses}, which is defined in another file ({place_of(bundle, owner, line)})."
+    imported = _import_statement(bundle.text(owner), name)
+    if imported:
+        return message, f"Every file needs its own imports: add {imported} to a cell of {file}."
+    if owner == bundle.program:
+        return message, f"Move it to a cell of {file}, or pass it as an argument."
+    module = owner[: -len(".py")].replace("/", ".").removesuffix(".__init__")
+    return message, f"Add from {module} import {name} to a cell of {file}."
+
+
+def _in_other_cell(uses: str, in_main: bool, found: Definition) -> tuple[str, str]:
+    cell = f"cell {found.label}"
+    if found.marked:
+        message = f"{uses}; {cell} defines it and carries %%submarine, but was not run since."
+        return message, f"Run {cell}."
+    message = f"{uses}, which no collected cell defines; {cell} does."
+    fix = f"Add %%submarine to {cell} and run it"
+    if found.statement:
+        return message, f"{fix}, or write {found.statement} in a collected cell."
+    if found.code or not in_main:
+        return message, f"{fix}."
+    return message, f"{fix}, or send the value with --with {found.name}."
+
+
+def _import_statement(text: str, name: str) -> str:
+    found = definitions_of_text(text).get(name)
+    return found.statement if found else ""
+
+
+def definitions_of_text(text: str) -> dict[str, Definition]:
+    """Top-level definitions of a file of the program."""
+    return definitions_in(None, [DocumentCell(None, text, "")])
+
+
+def _similar(name: str, names: Sequence[str] | dict[str, int]) -> str:
+    close = difflib.get_close_matches(name, list(names), 1)
+    return f"Did you mean {close[0]}?" if close else ""
