@@ -59,6 +59,9 @@ class AgentConfig:
         Address to bind for the live view: ``127.0.0.1`` for the local backend, else ``0.0.0.0``.
     inputs
         NAME -> value of ``SUBMARINE_INPUT_<NAME>``.
+    phases
+        Phases before the agent, as JSON of ``record.Phase``; one without an end (``queue``) ended
+        when the agent's container began.
     """
 
     job_id: str
@@ -92,6 +95,7 @@ class AgentConfig:
     kill_grace: float = 10.0
     queue: str | None = None
     links: dict[str, str] = field(default_factory=dict)
+    phases: list[dict[str, Any]] = field(default_factory=list)
     resources: dict[str, Any] = field(default_factory=dict)
     version: int = PROTOCOL_VERSION
 

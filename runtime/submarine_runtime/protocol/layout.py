@@ -88,12 +88,13 @@ def log_directory(task: str, epoch: int, attempt: int) -> str:
     match = _TASK.match(task)
     if not match:
         raise ValueError(f"{task[:80]!r} is not a task (one looks like worker:0)")
-    return "%s/%s-%s/e%d-a%d" % (LOGS, match.group(1), match.group(2), epoch, attempt)
+    role, index = match.groups()
+    return f"{LOGS}/{role}-{index}/e{epoch}-a{attempt}"
 
 
 def segment_name(stream: str, offset: int) -> str:
     """File name of the segment of ``stream`` whose first byte has ``offset``."""
-    return "%s.%012d" % (stream, offset)
+    return f"{stream}.{offset:012d}"
 
 
 def parse_segment(name: str) -> Segment | None:
@@ -104,4 +105,4 @@ def parse_segment(name: str) -> Segment | None:
 
 def event_segment(writer: str, number: int) -> str:
     """Relative path of one immutable piece of the event list."""
-    return "%s/%s-%06d.jsonl" % (EVENTS, writer, number)
+    return f"{EVENTS}/{writer}-{number:06d}.jsonl"

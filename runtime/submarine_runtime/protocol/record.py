@@ -197,8 +197,8 @@ class JobRecord:
         version = int(data.get("version", 1))
         if version > PROTOCOL_VERSION:
             raise ValueError(
-                "job record version %d is newer than this Submarine reads (%d); upgrade "
-                "jupyter-submarine" % (version, PROTOCOL_VERSION)
+                f"job record version {version} is newer than this Submarine reads "
+                f"({PROTOCOL_VERSION}); upgrade jupyter-submarine"
             )
         values = known(cls, data)
         try:

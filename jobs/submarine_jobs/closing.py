@@ -1,0 +1,112 @@
+"""Close a job whose writer is gone: one record, once, from what was left behind.
+
+A job normally closes itself (its agent publishes ``record.json``). When the container was shot,
+the node lost or the application killed, whoever looks first writes the record here, by exclusive
+create: a second looker, on any machine, finds it and keeps it.
+"""
+
+from __future__ import annotations
+
+import time
+
+from submarine_jobs.backends.base import Observation
+from submarine_jobs.directory import JobDirectory
+from submarine_jobs.errors import JobNotFoundError
+from submarine_jobs.folding import base_record, fold
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
+from submarine_runtime.protocol.states import State
+
+
+def close(directory: JobDirectory, record: JobRecord) -> JobRecord:
+    """Publish ``record`` as the job's result unless it has one; returns the one that counts."""
+    if directory.publish_json_exclusive(layout.RECORD, record.to_json()):
+        return record
+    return directory.record() or record
+
+
+def shipped_record(directory: JobDirectory) -> JobRecord:
+    """The record as far as the job directory tells, of a job that has not ended.
+
+    Raises
+    ------
+    JobNotFoundError
+        If the directory holds no job.
+    """
+    intent = directory.read_json(layout.INTENT)
+    if not isinstance(intent, dict):
+        raise JobNotFoundError(f"There is no job in {directory.url}.")
+    record = fold(base_record(intent, directory.url), directory.events())
+    try:
+        spec = directory.spec()
+    except (FileNotFoundError, ValueError):
+        return record
+    record.queue = record.queue or spec.queue
+    return record
+
+
+def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord:
+    """Close a job that its backend says has ended without leaving a record."""
+    record = shipped_record(directory)
+    reason, detail = _judge(directory, observation)
+    record.events = [event for event in record.events if event.kind != "log"]
+    record.reason, record.state = reason, meaning_of(reason).state
+    record.detail = detail or meaning_of(reason).sentence
+    record.finished = observation.finished or time.time()
+    record.links = dict(observation.links)
+    record.application_id = (observation.handle or {}).get("application_id")
+    record.written_by = "closer"
+    record.resources.setdefault("used", {}).update(observation.used)
+    _close_tasks(record, observation)
+    _close_phases(record)
+    record.logs = _log_lengths(directory)
+    if record.state is not State.SUCCEEDED and record.phases:
+        record.missing.append("The end of the log since the last shipment may be missing.")
+    return close(directory, record)
+
+
+def _judge(directory: JobDirectory, observation: Observation) -> tuple[EndReason, str]:
+    cancel = directory.read_json(layout.CANCEL)
+    if isinstance(cancel, dict):
+        why = str(cancel.get("why") or "")
+        return EndReason.CANCELLED, f"Cancelled by {cancel.get('by', 'somebody')}. {why}".strip()
+    reason = observation.reason or EndReason.AGENT_LOST
+    if reason is EndReason.SUCCEEDED:
+        # YARN calls it a success but the agent left no result: its last write was lost.
+        return EndReason.AGENT_LOST, "The application ended without leaving a result."
+    return reason, observation.detail
+
+
+def _close_tasks(record: JobRecord, observation: Observation) -> None:
+    if not record.tasks:
+        record.tasks = [TaskRecord("worker:0", "worker", 0)]
+    for task in record.tasks:
+        task.state = record.state
+        task.host = task.host or observation.host
+        task.container_id = task.container_id or observation.container_id
+        task.finished = task.finished or record.finished
+
+
+def _close_phases(record: JobRecord) -> None:
+    open_phases: list[Phase] = [phase for phase in record.phases if phase.end is None]
+    for phase in open_phases:
+        phase.end = record.finished
+
+
+def _log_lengths(directory: JobDirectory) -> dict[str, int]:
+    lengths: dict[str, int] = {}
+    try:
+        files = directory.storage.walk(directory.file(layout.LOGS))
+    except FileNotFoundError:
+        return lengths
+    for path, size in files:
+        task_attempt, _, name = path.rpartition("/")
+        segment = layout.parse_segment(name)
+        if segment is None:
+            continue
+        task, _, attempt = task_attempt.partition("/")
+        role, _, index = task.rpartition("-")
+        key = f"{role}:{index}/{attempt}/{segment.stream}"
+        lengths[key] = max(lengths.get(key, 0), segment.offset + size)
+    return lengths

@@ -1,0 +1,62 @@
+"""Read a job's record out of its shipped events: for a job whose agent cannot be asked.
+
+Pure functions. Does not read the directory and does not judge why a job ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from submarine_runtime.protocol.record import Event, JobRecord, Phase, TaskRecord, known
+from submarine_runtime.protocol.states import State, may_follow
+
+
+def fold(record: JobRecord, events: Iterable[Event]) -> JobRecord:
+    """Bring ``record`` up to what the events say, in place; returns it.
+
+    An event whose state may not follow is ignored: a late writer does not turn a job back.
+    """
+    for event in events:
+        record.events.append(event)
+        if event.state is not None and may_follow(record.state, event.state):
+            record.state = event.state
+            record.reason = event.reason or record.reason
+            record.detail = event.detail or record.detail
+        _merge_phases(record, event.data.get("phases"))
+        _merge_task(record, event)
+    return record
+
+
+def _merge_phases(record: JobRecord, raw: Any) -> None:
+    for item in raw if isinstance(raw, list) else ():
+        if not isinstance(item, Mapping) or "name" not in item or "start" not in item:
+            continue
+        phase = Phase(**known(Phase, item))
+        record.phases = [old for old in record.phases if old.name != phase.name]
+        record.phases.append(phase)
+
+
+def _merge_task(record: JobRecord, event: Event) -> None:
+    raw = event.data.get("task")
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("task"), str):
+        return
+    try:
+        task = TaskRecord.from_json(raw)
+    except (TypeError, ValueError):
+        return
+    record.tasks = [old for old in record.tasks if old.task != task.task]
+    record.tasks.append(task)
+
+
+def base_record(intent: Mapping[str, Any], job_dir: str) -> JobRecord:
+    """The record of a job of which only the intent is known."""
+    return JobRecord(
+        str(intent["job_id"]),
+        str(intent["name"]),
+        State.SUBMITTING,
+        user=str(intent.get("user", "")),
+        backend=str(intent.get("backend", "")),
+        job_dir=job_dir,
+        created=float(intent["created"]),
+    )

@@ -1,0 +1,175 @@
+"""Find jobs: those that this machine knows, and those that only the job root knows.
+
+Does not look inside a job beyond its intent and record.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from submarine_jobs.closing import shipped_record
+from submarine_jobs.directory import JobDirectory
+from submarine_jobs.errors import ClusterError, JobNotFoundError, NoClusterError, UsageError
+from submarine_jobs.job import Job
+from submarine_jobs.observing import Target, bare_record, observe_all, settle, unreachable
+from submarine_jobs.store import Known
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.record import JobRecord
+
+if TYPE_CHECKING:
+    from submarine_jobs.backends.base import Backend
+    from submarine_jobs.session import Session
+
+#: Months of the job root that ``list`` looks into.
+MONTHS = 2
+
+
+def list_jobs(session: Session, limit: int = 100) -> list[JobRecord]:
+    """Records of this user's jobs, newest first.
+
+    One call to each backend that has jobs going on, one listing a month of the job root, and a
+    read of each job that this machine has not seen before (at most ``limit``).
+    """
+    trouble = discover(session, limit)
+    known = session.store.newest(limit)
+    targets = [target for row in known if (target := target_of(session, row)) is not None]
+    try:
+        observations = observe_all(targets)
+    except ClusterError as error:
+        trouble = error
+        observations = {}
+    records: dict[str, JobRecord] = {}
+    for target in targets:
+        row = target.known
+        try:
+            if trouble is not None and row.job_id not in observations:
+                records[row.job_id] = (
+                    row.record if row.final and row.record else (unreachable(row, trouble))
+                )
+            else:
+                records[row.job_id] = settle(target, observations.get(row.job_id), session.store)
+        except (ClusterError, JobNotFoundError, FileNotFoundError) as error:
+            wrapped = error if isinstance(error, ClusterError) else ClusterError(str(error))
+            records[row.job_id] = unreachable(row, wrapped)
+    return [records.get(row.job_id) or row.record or bare_record(row) for row in known]
+
+
+def find_job(session: Session, text: str) -> Job:
+    """Find one job.
+
+    Raises
+    ------
+    JobNotFoundError
+        If there is none.
+    UsageError
+        If ``text`` is the beginning of more than one id.
+    """
+    row = _row(session, text)
+    if row is None:
+        raise JobNotFoundError(
+            f"There is no job {text[:80]!r} here or in the job root.",
+            "`submarine list` shows the jobs that there are.",
+        )
+    target = target_of(session, row)
+    if target is None:
+        raise JobNotFoundError(
+            f"Job {row.job_id} belongs to the backend {row.backend!r} of the profile "
+            f"{row.profile!r}, which is not configured now.",
+            f"Choose it with --profile {row.profile}.",
+        )
+    return Job(session, row.job_id, row.name, target.backend, target.directory, row.handle)
+
+
+def _row(session: Session, text: str) -> Known | None:
+    store = session.store
+    if text == "last":
+        newest = store.newest(1)
+        return newest[0] if newest else None
+    if layout.is_job_id(text):
+        return store.get(text) or _from_job_root(session, text)
+    found = store.named(text)
+    if found is not None:
+        return found
+    candidates = store.beginning_with(text)
+    if not candidates:
+        discover(session, 200)
+        candidates = store.beginning_with(text) or [k for k in [store.named(text)] if k]
+    if len(candidates) > 1:
+        names = ", ".join(row.job_id for row in candidates[:5])
+        raise UsageError(f"{text!r} is the beginning of several job ids: {names}.", "Give more.")
+    return candidates[0] if candidates else None
+
+
+def target_of(session: Session, row: Known) -> Target | None:
+    """Directory and backend of a known job; None where the backend is not configured."""
+    try:
+        backend = session.backend(row.backend)
+        storage, _ = backend.job_root()
+    except (NoClusterError, UsageError):
+        return None
+    if not row.job_dir.startswith(storage.prefix):
+        return None
+    return Target(row, JobDirectory(storage, row.job_dir[len(storage.prefix) :]), backend)
+
+
+def discover(session: Session, limit: int) -> ClusterError | None:
+    """Bring jobs into the store that only the job root knows; returns what went wrong, if so."""
+    try:
+        backend = session.backend()
+        storage, root = backend.job_root()
+        for month in _months():
+            try:
+                entries = storage.list_directory(f"{root}/{month}")
+            except FileNotFoundError:
+                continue
+            entries.sort(key=lambda entry: entry.modified, reverse=True)
+            for entry in entries[:limit]:
+                if layout.is_job_id(entry.name) and session.store.get(entry.name) is None:
+                    _import(session, backend, JobDirectory(storage, f"{root}/{month}/{entry.name}"))
+    except NoClusterError:
+        return None
+    except ClusterError as error:
+        return error
+    return None
+
+
+def _from_job_root(session: Session, job_id: str) -> Known | None:
+    backend = session.backend()
+    storage, root = backend.job_root()
+    directory = JobDirectory(storage, layout.job_directory(root, job_id))
+    return _import(session, backend, directory)
+
+
+def _import(session: Session, backend: Backend, directory: JobDirectory) -> Known | None:
+    """Read a job that this machine has not seen; None where the directory holds no job yet."""
+    try:
+        record = directory.record() or shipped_record(directory)
+    except (JobNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    if not directory.path.endswith(f"/{record.job_id}"):
+        return None
+    handle = directory.read_json(layout.APPLICATION)
+    row = Known(
+        record.job_id,
+        record.name,
+        backend.name,
+        session.profile.name,
+        directory.url,
+        record.created or time.time(),
+        record.state,
+        handle if isinstance(handle, dict) else None,
+        record,
+    )
+    session.store.put(row)
+    return row
+
+
+def _months() -> list[str]:
+    now = time.gmtime()
+    months = []
+    year, month = now.tm_year, now.tm_mon
+    for _ in range(MONTHS):
+        months.append(f"{year:04d}{month:02d}")
+        year, month = (year - 1, 12) if month == 1 else (year, month - 1)
+    return months

@@ -1,0 +1,53 @@
+"""Fill ``%input_path% %checkpoint_path% %saved_model_path%`` in, as Apache Submarine did.
+
+They are replaced in the launch command, the arguments and the environment. Any other ``%word%`` is
+left alone: it may be a date format or a shell's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.spec import JobSpec, Role
+
+NAMES = ("input_path", "checkpoint_path", "saved_model_path")
+
+
+def fill(text: str, values: Mapping[str, str | None]) -> str:
+    """Replace the placeholders in ``text``.
+
+    Raises
+    ------
+    UsageError
+        If a placeholder is used whose option was not given.
+    """
+    for name, value in values.items():
+        mark = f"%{name}%"
+        if mark not in text:
+            continue
+        if value is None:
+            raise UsageError(f"{mark} is used but --{name} is not given.", f"Add --{name} URI.")
+        text = text.replace(mark, value)
+    return text
+
+
+def fill_spec(spec: JobSpec) -> JobSpec:
+    """The spec with every placeholder replaced."""
+    values = {name: getattr(spec, name) for name in NAMES}
+
+    def role(item: Role) -> Role:
+        command = None if item.command is None else fill(item.command, values)
+        return replace(item, command=command, env=_filled(item.env, values))
+
+    return replace(
+        spec,
+        roles=tuple(role(item) for item in spec.roles),
+        args=tuple(fill(argument, values) for argument in spec.args),
+        env=_filled(spec.env, values),
+    )
+
+
+def _filled(env: Mapping[str, str], values: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: fill(value, values) for key, value in env.items()}

@@ -1,0 +1,106 @@
+"""The core's front door: one profile, its backends, the job store; cheap until something is used.
+
+Does not parse options (``commands``), does not display and holds no job alive.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.errors import NoClusterError, UsageError
+from submarine_jobs.profile import Profile
+from submarine_jobs.store import JobStore
+
+if TYPE_CHECKING:
+    from submarine_jobs.backends.base import Backend, Plan
+    from submarine_jobs.bundle import Bundle
+    from submarine_jobs.job import Job
+    from submarine_jobs.spec import JobSpec
+    from submarine_jobs.watch import Watcher
+    from submarine_runtime.protocol.record import JobRecord
+
+BACKENDS = ("yarn", "local")
+
+
+class Session:
+    """Everything that one process needs to submit and watch jobs.
+
+    Parameters
+    ----------
+    profile
+        The cluster to use and how.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.store = JobStore(profile.state_dir / "jobs.sqlite")
+        self._backends: dict[str, Backend] = {}
+
+    def backend(self, name: str | None = None) -> Backend:
+        """The backend of that name, by default the profile's.
+
+        Raises
+        ------
+        NoClusterError
+            If none is configured and none is named; the message has the two ways on.
+        """
+        name = name or self.profile.backend
+        if name is None:
+            raise NoClusterError(
+                "No cluster is configured: there is no hadoop_conf_dir in submarine.toml and no "
+                "HADOOP_CONF_DIR.",
+                "Start one on this machine with `submarine minicluster start`, or run the job as "
+                "a process of this machine with `--backend local`.",
+            )
+        if name not in self._backends:
+            self._backends[name] = _make_backend(name, self.profile)
+        return self._backends[name]
+
+    def submit(
+        self,
+        spec: JobSpec,
+        bundle: Bundle | None,
+        values: bytes | None = None,
+        plan: Plan | None = None,
+    ) -> Job:
+        """Submit a job; see ``submarine_jobs.submit``."""
+        from submarine_jobs.submit import submit
+
+        return submit(self, spec, bundle.zip_bytes() if bundle else None, values, plan)
+
+    def jobs(self, limit: int = 100) -> list[JobRecord]:
+        """Records of this user's jobs, newest first, looked up with one call to each backend."""
+        from submarine_jobs.listing import list_jobs
+
+        return list_jobs(self, limit)
+
+    def job(self, text: str) -> Job:
+        """Find a job: by full id, unique beginning of one, name (the newest), or ``last``."""
+        from submarine_jobs.listing import find_job
+
+        return find_job(self, text)
+
+    @functools.cached_property
+    def watcher(self) -> Watcher:
+        """The one background thread that follows jobs on display."""
+        from submarine_jobs.watch import Watcher
+
+        return Watcher(self)
+
+    def describe(self) -> Mapping[str, Any]:
+        """Profile and backend in a few words, for messages."""
+        return {"profile": self.profile.name, "backend": self.profile.backend}
+
+
+def _make_backend(name: str, profile: Profile) -> Backend:
+    if name == "local":
+        from submarine_jobs.backends.local import LocalBackend
+
+        return LocalBackend(profile)
+    if name == "yarn":
+        from submarine_jobs.backends.yarn.backend import YarnBackend
+
+        return YarnBackend(profile)
+    raise UsageError(f"There is no backend {name!r}.", f"Choose one of {', '.join(BACKENDS)}.")

@@ -1,0 +1,294 @@
+"""Turn a spec and a bundle into a job: directory, intent, hand-over to the backend.
+
+The order is what makes a submit safe to interrupt: everything the job needs is in its directory
+before the intent is, and the intent before the backend hears of it. Does not check the program
+(``checks``) and does not wait for anything but the cluster's yes or no.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.backends.base import Backend, Handle, Plan, Submission
+from submarine_jobs.closing import close
+from submarine_jobs.credentials import new_secret
+from submarine_jobs.directory import JobDirectory
+from submarine_jobs.errors import ClusterError, RefusedError, StorageError, UsageError
+from submarine_jobs.ids import new_job_id
+from submarine_jobs.job import Job
+from submarine_jobs.placeholders import fill_spec
+from submarine_jobs.runtime_zip import RuntimeZip, runtime_zip
+from submarine_jobs.store import Known
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import Event, JobRecord, Phase
+from submarine_runtime.protocol.states import State
+
+if TYPE_CHECKING:
+    from submarine_jobs.session import Session
+    from submarine_jobs.spec import JobSpec
+
+MAX_UPLOADS = 4
+
+
+def submit(
+    session: Session,
+    spec: JobSpec,
+    bundle: bytes | None,
+    values: bytes | None = None,
+    plan: Plan | None = None,
+) -> Job:
+    """Submit a job and return once the cluster has accepted it.
+
+    Parameters
+    ----------
+    spec
+        What to run; its placeholders are filled in here.
+    bundle, values
+        The bundle's zip and the zip of ``--with``; None where there is none.
+    plan
+        The backend's judgement of ``spec`` where the caller has it already.
+
+    Raises
+    ------
+    RefusedError
+        If the cluster says no; the job's directory then holds a record that says why.
+    ClusterError
+        If the cluster does not answer in time.
+    """
+    backend = session.backend(spec.backend)
+    plan = plan or backend.plan(spec)
+    if plan.errors:
+        raise RefusedError(" ".join(plan.errors))
+    if bundle is None and spec.worker.command is None:
+        raise UsageError(
+            "There is neither a program nor a --worker_launch_cmd to run.",
+            "Collect cells with %%submarine, name a FILE.py, or give --worker_launch_cmd.",
+        )
+    backend.prepare()
+    return _Submit(session, backend, fill_spec(spec), plan).run(bundle, values)
+
+
+class _Submit:
+    """One submit on its way; its methods are the steps, in order."""
+
+    def __init__(self, session: Session, backend: Backend, spec: JobSpec, plan: Plan) -> None:
+        self.session = session
+        self.backend = backend
+        self.spec = spec
+        self.plan = plan
+        self.storage, self.root = backend.job_root()
+        self.started = time.time()
+        self.job_id = self._free_id()
+        self.directory = JobDirectory(self.storage, layout.job_directory(self.root, self.job_id))
+        self.events: list[Event] = []
+        self.phases: list[Phase] = []
+
+    def run(self, bundle: bytes | None, values: bytes | None) -> Job:
+        self._event(State.SUBMITTING, "The job's files are being uploaded.")
+        runtime = runtime_zip()
+        runtime_path = self._upload(runtime, bundle, values)
+        uploaded = time.time()
+        intent = self._publish_intent()
+        self._remember(State.SUBMITTING, None)
+        self.phases = [Phase("upload", self.started, uploaded), Phase("queue", uploaded)]
+        submission = Submission(
+            spec=self.spec,
+            plan=self.plan,
+            storage=self.storage,
+            job_dir=self.directory.path,
+            agent=self._agent_config(intent),
+            runtime_zip=runtime_path,
+        )
+        handle = self._hand_over(submission)
+        self._event(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
+        self._publish_acceptance(handle)
+        self._remember(State.PENDING, handle)
+        return Job(self.session, self.job_id, self.spec.name, self.backend, self.directory, handle)
+
+    def _free_id(self) -> str:
+        for _ in range(20):
+            job_id = new_job_id(self.spec.name, self.started)
+            if self.storage.stat(layout.job_directory(self.root, job_id)) is None:
+                return job_id
+        raise StorageError(f"No free job id for the name {self.spec.name!r} under {self.root}.")
+
+    def _upload(self, runtime: RuntimeZip, bundle: bytes | None, values: bytes | None) -> str:
+        """Publish what the job needs, some files at a time; returns the runtime's path."""
+        self.storage.make_directory(self.directory.path)
+        runtime_path = f"{self.root}/{layout.RUNTIME_CACHE}/runtime-{runtime.digest}.zip"
+        files: dict[str, bytes] = {
+            layout.SPEC: self.spec.to_bytes(),
+            layout.SECRET: new_secret(self.job_id).to_bytes(),
+        }
+        if bundle is not None:
+            files[layout.BUNDLE] = bundle
+        if values is not None:
+            files[layout.VALUES] = values
+        work: list[Callable[[], object]] = [
+            lambda name=name, data=data: self.storage.publish(self.directory.file(name), data)  # type: ignore[misc]
+            for name, data in files.items()
+        ]
+        work.append(lambda: self._upload_runtime(runtime, runtime_path))
+        with ThreadPoolExecutor(MAX_UPLOADS, "submarine-upload") as pool:
+            for done in [pool.submit(task) for task in work]:
+                done.result()
+        return runtime_path
+
+    def _upload_runtime(self, runtime: RuntimeZip, path: str) -> None:
+        if self.storage.stat(path) is None:
+            self.storage.publish(path, runtime.data)
+
+    def _publish_intent(self) -> str:
+        intent = uuid.uuid4().hex
+        content = {
+            "version": 1,
+            "job_id": self.job_id,
+            "intent": intent,
+            "name": self.spec.name,
+            "user": self._user(),
+            "backend": self.backend.name,
+            "profile": self.session.profile.name,
+            "created": self.started,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+        }
+        if not self.directory.publish_json_exclusive(layout.INTENT, content):
+            raise StorageError(f"The job directory {self.directory.url} is somebody else's.")
+        return intent
+
+    def _agent_config(self, intent: str) -> AgentConfig:
+        spec, worker = self.spec, self.spec.worker
+        inputs = {"PATH": spec.input_path} if spec.input_path else {}
+        return AgentConfig(
+            job_id=self.job_id,
+            name=spec.name,
+            user=self._user(),
+            backend=self.backend.name,
+            intent=intent,
+            created=self.started,
+            store=self.storage.job_store(self.directory.path),
+            job_dir=self.directory.url,
+            role=worker.name,
+            program=spec.program or "main.py",
+            args=list(spec.args),
+            command=worker.command,
+            python=spec.python or self.session.profile.python,
+            env={**spec.env, **worker.env},
+            inputs=inputs,
+            framework=spec.framework,
+            memory=worker.resources.memory,
+            memory_slack=0,
+            vcores=worker.resources.vcores,
+            gpus=worker.resources.gpus,
+            timeout=spec.timeout,
+            return_names=list(spec.return_names),
+            queue=spec.queue,
+            links=dict(spec.quicklinks),
+            phases=[vars(phase) for phase in self.phases],
+            resources={"requested": _requested(spec, self.plan)},
+        )
+
+    def _hand_over(self, submission: Submission) -> Handle:
+        try:
+            return self.backend.submit(submission)
+        except RefusedError as refused:
+            self._record_refusal(getattr(refused, "reason", EndReason.SUBMIT_FAILED), refused)
+            raise
+        except ClusterError:
+            # Whether the cluster took it is unknown: leave the intent, `find` settles it.
+            self._event(None, "The cluster did not answer the submit.", kind="warning")
+            raise
+
+    def _record_refusal(self, reason: EndReason, refused: RefusedError) -> None:
+        self._event(State.FAILED, str(refused), reason=reason)
+        record = JobRecord(
+            self.job_id,
+            self.spec.name,
+            State.FAILED,
+            user=self._user(),
+            backend=self.backend.name,
+            job_dir=self.directory.url,
+            queue=self.spec.queue,
+            created=self.started,
+            finished=time.time(),
+            reason=reason,
+            detail=str(refused),
+            events=self.events,
+            resources={"requested": _requested(self.spec, self.plan)},
+            written_by="client",
+        )
+        close(self.directory, record)
+        self._remember(State.FAILED, None, record)
+
+    def _publish_acceptance(self, handle: Handle) -> None:
+        """Tell the directory; a failure here loses nothing, since ``find`` asks the cluster."""
+        try:
+            self.directory.publish_json(layout.APPLICATION, {"version": 1, **handle})
+            self.directory.publish_events("client", 0, self.events)
+        except StorageError:
+            self._event(None, "The acceptance could not be written.", kind="warning")
+
+    def _remember(
+        self, state: State, handle: Handle | None, record: JobRecord | None = None
+    ) -> None:
+        self.session.store.put(
+            Known(
+                self.job_id,
+                self.spec.name,
+                self.backend.name,
+                self.session.profile.name,
+                self.directory.url,
+                self.started,
+                state,
+                handle,
+                record,
+            )
+        )
+
+    def _event(
+        self,
+        state: State | None,
+        detail: str,
+        *,
+        kind: str = "state",
+        reason: EndReason | None = None,
+        phases: list[Phase] | None = None,
+    ) -> None:
+        data: dict[str, Any] = {"phases": [vars(phase) for phase in phases or []]}
+        self.events.append(
+            Event(
+                len(self.events),
+                time.time(),
+                kind,
+                "client",
+                state,
+                reason,
+                detail,
+                data=data if phases else {},
+            )
+        )
+
+    def _user(self) -> str:
+        return self.session.profile.user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+
+
+def _requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
+    return {
+        role.name: {**vars(role.resources), "overhead": plan.overhead, "instances": role.instances}
+        for role in spec.roles
+    }
+
+
+def resubmit_spec(spec: JobSpec, of: str) -> JobSpec:
+    """The spec of a rerun: the same, with a note of where it came from."""
+    return replace(spec, rerun_of=of)

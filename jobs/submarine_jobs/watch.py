@@ -1,0 +1,291 @@
+"""Follow every job on display with one background thread, and say when something changed.
+
+One call to each backend per poll for all jobs that wait, one connection to the agent of each job
+that runs, nothing for jobs that have ended. Does not display: a subscriber gets a ``JobView``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.live import chunk_of
+from submarine_jobs.live_stream import StreamBrokenError, open_stream
+from submarine_jobs.observing import Target, bare_record, observe_all, remember, settle
+from submarine_jobs.store import Known
+from submarine_jobs.tail import TAIL_BYTES, Tail
+from submarine_jobs.view import JobView
+from submarine_jobs.viewing import known_of, merge_live, shipped_tail
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+    from submarine_jobs.session import Session
+
+T = TypeVar("T")
+Callback = Callable[[JobView], None]
+log = logging.getLogger(__name__)
+
+#: Seconds between polls of the backend: just after a change, and at most.
+FIRST_POLL, LAST_POLL = 0.5, 10.0
+#: Seconds between two calls of a subscriber.
+QUIET = 0.3
+
+
+class _Watched:
+    """One job on display."""
+
+    def __init__(self, job: Job, known: Known) -> None:
+        self.job = job
+        self.record: JobRecord = known.record or bare_record(known)
+        self.callbacks: dict[int, Callback] = {}
+        self.tail = Tail()
+        self.position = {"stdout": 0, "stderr": 0}
+        self.seen_log = False
+        self.attached = False
+        self.listening: asyncio.Task[None] | None = None
+        self.pending = ""
+        self.source = "backend"
+        self.published: float = 0.0
+        self.dirty = False
+
+    def view(self) -> JobView:
+        return JobView(self.record, self.tail.text(), self.pending, self.source)
+
+
+class Watcher:
+    """The one watcher of a process; its thread starts with the first subscription."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake: asyncio.Event | None = None
+        self._watched: dict[str, _Watched] = {}
+        self._numbers = iter(range(1 << 62))
+
+    def subscribe(self, job: Job | str, callback: Callback) -> Callable[[], None]:
+        """Have ``callback`` called with each new view, from the watcher's thread.
+
+        It is called at most a few times a second, always once with the final view, and not again
+        after that. Returns a function that ends the subscription.
+        """
+        handle = self._session.job(job) if isinstance(job, str) else job
+        known = known_of(handle)
+        number = next(self._numbers)
+        loop = self._running_loop()
+
+        def add() -> None:
+            watched = self._watched.get(handle.id)
+            if watched is None:
+                watched = self._watched[handle.id] = _Watched(handle, known)
+            watched.callbacks[number] = callback
+            self._publish(watched, at_once=True)
+            if self._wake is not None:
+                self._wake.set()
+
+        def remove() -> None:
+            watched = self._watched.get(handle.id)
+            if watched is not None:
+                watched.callbacks.pop(number, None)
+                if not watched.callbacks:
+                    del self._watched[handle.id]
+
+        loop.call_soon_threadsafe(add)
+
+        def unsubscribe() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(remove)
+
+        return unsubscribe
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(
+                    target=self._run, args=(self._loop,), daemon=True, name="submarine-watch"
+                ).start()
+            return self._loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(self._poll_for_ever())
+
+    async def _poll_for_ever(self) -> None:
+        self._wake = asyncio.Event()
+        pause = FIRST_POLL
+        while True:
+            waiting = [item for item in self._watched.values() if not item.attached]
+            if not waiting:
+                self._wake.clear()
+                if not [item for item in self._watched.values() if not item.attached]:
+                    await self._wake.wait()
+                pause = FIRST_POLL
+                continue
+            changed = await self._poll(waiting)
+            pause = FIRST_POLL if changed else min(pause * 1.3, LAST_POLL)
+            self._wake.clear()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), pause)
+                pause = FIRST_POLL
+
+    async def _poll(self, waiting: list[_Watched]) -> bool:
+        """Look at jobs that no agent tells of; returns whether anything changed."""
+        try:
+            views = await _in_thread(lambda: self._look(waiting))
+        except SubmarineError as error:
+            for item in waiting:
+                item.pending = f"The cluster does not answer: {error.message}"
+                self._publish(item)
+            return False
+        changed = False
+        for item in waiting:
+            view = views.get(item.job.id)
+            if view is None or item.attached:
+                continue
+            changed |= view.record.state is not item.record.state
+            item.record, item.pending, item.source = view.record, view.pending, view.source
+            if view.source == "final":
+                item.tail = Tail()
+                item.tail.set_text(view.tail)
+            if not item.record.state.ended and item.record.state is not State.PENDING:
+                self._attach(item)
+            self._publish(item, at_once=item.record.state.ended)
+        return changed
+
+    def _look(self, waiting: list[_Watched]) -> dict[str, JobView]:
+        """One call to each backend, then what follows from it for each job; blocks."""
+        targets = [
+            Target(known_of(item.job), item.job.directory, item.job.backend) for item in waiting
+        ]
+        observations = observe_all(targets)
+        views: dict[str, JobView] = {}
+        for item, target in zip(waiting, targets, strict=True):
+            observation = observations.get(item.job.id)
+            try:
+                record = settle(target, observation, self._session.store)
+            except FileNotFoundError:
+                continue
+            pending = observation.pending if observation else ""
+            if record.state.ended:
+                views[item.job.id] = JobView(record, shipped_tail(item.job), "", "final")
+            else:
+                views[item.job.id] = JobView(record, "", pending, "backend")
+        return views
+
+    def _attach(self, item: _Watched) -> None:
+        item.attached = True
+        # The reference keeps the task from being collected while it waits.
+        item.listening = asyncio.get_running_loop().create_task(self._listen(item))
+
+    async def _listen(self, item: _Watched) -> None:
+        """Take the agent's stream until it ends or breaks, then leave the job to the poll."""
+        try:
+            address = await _in_thread(item.job.directory.address)
+            if address is not None:
+                if not item.seen_log:
+                    await _in_thread(lambda: self._start_at_tail(item))
+                async for line in open_stream(address, item.position):
+                    self._take(item, line)
+                    if item.job.id not in self._watched:
+                        return
+        except (SubmarineError, StreamBrokenError, FileNotFoundError, ValueError, KeyError) as exc:
+            log.debug("stream of %s broke: %s", item.job.id, exc)
+        await asyncio.sleep(FIRST_POLL)
+        item.attached = False
+        if self._wake is not None:
+            self._wake.set()
+
+    def _start_at_tail(self, item: _Watched) -> None:
+        agent = item.job.agent()
+        if agent is None:
+            return
+        record = agent.status()
+        for key, length in record.logs.items():
+            stream = key.rpartition("/")[2]
+            if stream in item.position:
+                item.position[stream] = max(0, length - TAIL_BYTES)
+        item.seen_log = True
+
+    def _take(self, item: _Watched, line: dict[str, Any]) -> None:
+        kind = line.get("type")
+        if kind == "log":
+            chunk = chunk_of(line)
+            item.position[chunk.stream] = chunk.end
+            item.tail.add(chunk)
+        elif kind == "skip":
+            item.position[str(line["stream"])] = int(line["to"])
+        elif kind in ("status", "end"):
+            record = merge_live(item.record, JobRecord.from_json(line["record"]))
+            if record.state.ended and kind == "status":
+                return
+            changed = record.state is not item.record.state
+            item.record, item.pending, item.source = record, "", "live"
+            if changed and not record.state.ended:
+                remember(self._session.store, known_of(item.job), record)
+            if record.state.ended:
+                # The poll reads the published record and says the last word.
+                item.record.state = State.FINISHING
+        else:
+            return
+        self._publish(item)
+
+    def _publish(self, item: _Watched, *, at_once: bool = False) -> None:
+        """Call the subscribers now, or a little later when they have just been called."""
+        loop = asyncio.get_running_loop()
+        wait = item.published + QUIET - loop.time()
+        if at_once or wait <= 0:
+            self._call(item, loop.time())
+        elif not item.dirty:
+            item.dirty = True
+            loop.call_later(wait, self._call_if_dirty, item)
+
+    def _call_if_dirty(self, item: _Watched) -> None:
+        if item.dirty:
+            self._call(item, asyncio.get_running_loop().time())
+
+    def _call(self, item: _Watched, now: float) -> None:
+        item.published, item.dirty = now, False
+        view = item.view()
+        for callback in list(item.callbacks.values()):
+            try:
+                callback(view)
+            except Exception:
+                log.exception("a display of job %s failed", item.job.id)
+        final = view.record.state.ended and view.record.state is not State.LOST
+        if final and self._watched.get(item.job.id) is item:
+            item.callbacks.clear()
+            del self._watched[item.job.id]
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Run blocking work in a daemon thread, which never keeps the interpreter from ending."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def deliver(result: T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as exc:
+            error = exc
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(deliver, result, error)
+
+    threading.Thread(target=run, daemon=True, name="submarine-look").start()
+    return await future
