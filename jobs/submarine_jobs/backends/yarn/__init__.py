@@ -1,0 +1,1 @@
+"""The yarn backend: jobs as skein applications on a YARN cluster."""

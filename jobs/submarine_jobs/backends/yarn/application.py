@@ -1,0 +1,140 @@
+"""The skein application of a submission: containers, files, the script that starts the agent.
+
+Nothing that a user wrote goes through skein's environment, whose quoting is unsafe: the agent's
+orders travel as JSON in a quoted here-document. Submits nothing (``backend``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from submarine_jobs.backends.base import Submission
+from submarine_jobs.backends.yarn.localize import localized_files
+from submarine_runtime.protocol import layout
+
+TAG = "submarine"
+#: On applications whose program has a container of its own.
+BESIDE_TAG = "submarine_beside"
+TASK_SERVICE = "task"
+#: For the master's JVM; read by Java 9 and later, ignored by Java 8.
+MASTER_JVM = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Xshare:auto",
+    "-Xss512k",
+    # skein's own pages read java.util's insides.
+    "--add-opens=java.base/java.util=ALL-UNNAMED",
+)
+_END = "END-OF-AGENT-JSON"
+_SCRIPT = """\
+umask 077
+unset JDK_JAVA_OPTIONS
+cat >agent.json <<'{end}'
+{agent}
+{end}
+{links}exec {python} -I runtime.zip agent --directory .
+"""
+
+
+def tag_of(job_id: str) -> str:
+    """The tag that finds a job again; YARN allows 100 ASCII characters and lowers their case."""
+    return f"submarine_job:{job_id}".lower()[:100]
+
+
+def build(
+    submission: Submission,
+    *,
+    skein_jar: str,
+    heartbeat_jar: str | None,
+    jvm_options: tuple[str, ...] = MASTER_JVM,
+    more_files: Mapping[str, Any] | None = None,
+    agent_python: str,
+    fallback_queue: str,
+) -> Any:
+    """The ``skein.ApplicationSpec`` of a submission."""
+    import skein
+
+    plan, url = submission.plan, submission.storage.url
+
+    def cached(path: str) -> Any:
+        return skein.File(source=url(path), type="file", visibility="private")
+
+    master_files: dict[str, Any] = {"skein.jar": cached(skein_jar), **(more_files or {})}
+    if heartbeat_jar:
+        master_files["heartbeat.jar"] = cached(heartbeat_jar)
+    task_files = {"runtime.zip": cached(submission.runtime_zip), **_job_files(submission)}
+    script = agent_script(submission, agent_python)
+    master, task = _sizes(plan.containers)
+    if task is None:
+        master_files.update(task_files)
+    common: dict[str, Any] = {
+        "name": submission.spec.name[:100],
+        "queue": submission.spec.queue or fallback_queue,
+        "tags": {TAG, tag_of(submission.agent.job_id)} | ({BESIDE_TAG} if task else set()),
+        "max_attempts": 1,
+        "master": skein.Master(
+            resources=master,
+            files=master_files,
+            env={"JDK_JAVA_OPTIONS": " ".join(jvm_options)},
+            script=script if task is None else "",
+            log_level="INFO",
+        ),
+    }
+    if task is not None:
+        common["services"] = {
+            TASK_SERVICE: skein.Service(
+                instances=1, resources=task, files=task_files, script=script, max_restarts=0
+            )
+        }
+    return skein.ApplicationSpec(**common)
+
+
+def agent_script(submission: Submission, python: str) -> str:
+    """The shell script that puts ``agent.json`` in place and becomes the agent."""
+    agent = json.dumps(submission.agent.to_json(), sort_keys=True)  # one line, ASCII
+    links = "".join(
+        f"mkdir -p program && ln -s ../{target} program/{target}\n"
+        for target in sorted(_targets(submission))
+    )
+    return _SCRIPT.format(end=_END, agent=agent, links=links, python=quote(python))
+
+
+def quote(text: str) -> str:
+    """``text`` as one word of a shell."""
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def _targets(submission: Submission) -> list[str]:
+    return [item.target for item in submission.spec.localization]
+
+
+def _job_files(submission: Submission) -> dict[str, Any]:
+    """What lies in the job directory already is brought from there: no second upload."""
+    import skein
+
+    storage, job_dir = submission.storage, submission.job_dir
+
+    def job_file(name: str) -> Any:
+        source = storage.url(f"{job_dir}/{name}")
+        return skein.File(source=source, type="file", visibility="application")
+
+    files = {name: job_file(name) for name in (layout.SECRET, layout.BUNDLE)}
+    if submission.spec.with_names:
+        files[layout.VALUES] = job_file(layout.VALUES)
+    files.update(localized_files(submission))
+    return files
+
+
+def _sizes(containers: Any) -> tuple[Any, Any]:
+    import skein
+
+    def resources(entry: Mapping[str, Any]) -> Any:
+        return skein.Resources(
+            memory=int(entry["memory"]), vcores=int(entry["vcores"]), gpus=int(entry["gpus"])
+        )
+
+    master = resources(containers[0])
+    return master, resources(containers[1]) if len(containers) > 1 else None

@@ -1,0 +1,247 @@
+"""The yarn backend: ``Backend`` over skein's driver and the ResourceManager's REST interface.
+
+Keeps nothing in memory that a restart would miss: the driver is found again through its file,
+applications through their tags.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Submission
+from submarine_jobs.backends.yarn import application, observe
+from submarine_jobs.backends.yarn.driver import Driver
+from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
+from submarine_jobs.backends.yarn.plan import AGENT_MEMORY, ClusterView, Steps, make_plan
+from submarine_jobs.backends.yarn.rm import ResourceManager
+from submarine_jobs.backends.yarn.shipped import Shipped
+from submarine_jobs.backends.yarn.skein_calls import (
+    DriverChannel,
+    DriverTimeoutError,
+    DriverUnreachableError,
+)
+from submarine_jobs.errors import ClusterError, NoClusterError, RefusedError
+from submarine_jobs.profile import Profile
+from submarine_jobs.spec import JobSpec
+from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage.hdfs import HdfsStorage
+from submarine_runtime.protocol.layout import RUNTIME_CACHE
+
+#: Milliseconds between a master's heartbeats while it waits for another container.
+HEARTBEAT_SHARED = 1000
+HEARTBEAT_LOOPBACK = 200
+#: Seconds to wait for an application to turn up after the answer to a submit was lost.
+LOST_REPLY_SECONDS = 3.0
+
+
+class YarnBackend(Backend):
+    """Jobs on one YARN cluster.
+
+    Parameters
+    ----------
+    profile
+        Names the cluster's configuration directory, user, timeout and settings. Settings read here:
+        ``am_heartbeat_ms``, ``agent_python``, ``yarn_command``, ``driver_java_options``,
+        ``am_java_options``.
+    """
+
+    name = "yarn"
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._shipped: dict[str, Shipped] = {}
+
+    @cached_property
+    def conf(self) -> HadoopConf:
+        """The cluster's client configuration."""
+        directory = self._profile.hadoop_conf_dir or os.environ.get("HADOOP_CONF_DIR")
+        if not directory:
+            raise NoClusterError(
+                "No Hadoop configuration is named.",
+                "Set HADOOP_CONF_DIR, or start one with `submarine minicluster start`, or use "
+                "--backend local.",
+            )
+        return HadoopConf(Path(directory))
+
+    @cached_property
+    def user(self) -> str:
+        """Who submits, as simple authentication has it."""
+        return self._profile.user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+
+    @cached_property
+    def rm(self) -> ResourceManager:
+        """The ResourceManager's REST interface."""
+        urls = self.conf.resourcemanagers
+        return ResourceManager(urls, timeout=self._profile.timeout, user=self.user)
+
+    @cached_property
+    def driver(self) -> Driver:
+        """The driver of this profile."""
+        return Driver(self._profile, self.conf)
+
+    @cached_property
+    def storage(self) -> Storage:
+        """The cluster's file system."""
+        return HdfsStorage(
+            self.conf.default_fs,
+            conf_dir=self.conf.directory,
+            webhdfs=self.conf.webhdfs,
+            user=self.user,
+            timeout=self._profile.timeout,
+        )
+
+    def job_root(self) -> tuple[Storage, str]:
+        """See ``Backend.job_root``: the profile's, else ``/user/<user>/submarine``."""
+        root = self._profile.job_root or f"/user/{self.user}/submarine"
+        return self.storage, urlsplit(root).path.rstrip("/") if "://" in root else root.rstrip("/")
+
+    def plan(self, spec: JobSpec) -> Plan:
+        """See ``Backend.plan``: two questions to the ResourceManager."""
+        view = ClusterView(
+            scheduler=self.rm.get("/scheduler"),
+            nodes=self.rm.get("/nodes"),
+            steps=self._steps,
+            knows_gpus=self.conf.knows_gpus,
+        )
+        return make_plan(spec, view, self._queue)
+
+    def queue_names(self) -> list[str]:
+        """Queues that take jobs, for completion and `doctor`."""
+        from submarine_jobs.backends.yarn.queues import queues
+
+        return [q.name for q in queues(self.rm.get("/scheduler")) if q.leaf and q.running]
+
+    def prepare(self) -> None:
+        """See ``Backend.prepare``: start the driver in the background; errors show at submit."""
+
+        def work() -> None:
+            try:
+                self.driver.channel()
+            except ClusterError:
+                return
+
+        threading.Thread(target=work, daemon=True, name="submarine-driver-start").start()
+
+    def submit(self, submission: Submission) -> Handle:
+        """See ``Backend.submit``.
+
+        Before any repeated attempt, and after a lost reply, the job is looked for by its tag. Two
+        applications of one intent are still possible when the cluster is very slow; the agents'
+        claim in the job directory lets only one run the program.
+        """
+        existing = self.find(submission.agent.job_id)
+        if existing is not None:
+            return existing
+        submitted = time.time()
+        application_id = self._submit(submission)
+        return self._handle(application_id, submitted, beside=len(submission.plan.containers) > 1)
+
+    def find(self, job_id: str) -> Handle | None:
+        """See ``Backend.find``."""
+        app = observe.find(self.rm, job_id, self.user)
+        if app is None:
+            return None
+        started = int(app.get("startedTime") or 0) / 1000
+        return self._handle(str(app["id"]), started, beside=observe.is_beside(app))
+
+    def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
+        """See ``Backend.observe``."""
+        return observe.observe(self.rm, handles)
+
+    def stop(self, handle: Handle) -> None:
+        """See ``Backend.stop``: over REST, or through the driver where REST may not kill."""
+        application_id = str(handle["application_id"])
+        app = observe.application(self.rm, application_id)
+        if app is None or app.get("state") in ("FINISHED", "FAILED", "KILLED"):
+            return
+        if not self.rm.kill(application_id, f"cancelled by {self.user} with Submarine"):
+            self.driver.call(lambda c: c.kill(application_id, self._profile.timeout))
+        elif app.get("state") != "RUNNING":
+            # A master that never ran cannot clear away what skein uploaded for it.
+            self.storage.delete(f"/user/{self.user}/.skein/{application_id}", recursive=True)
+
+    @property
+    def _queue(self) -> str:
+        return self._profile.queue or "default"
+
+    @property
+    def _steps(self) -> Steps:
+        get, key = self.conf.get, "yarn.scheduler.minimum-allocation-mb"
+        minimum = int(get(key, "1024") or 1024)
+        increment = int(get("yarn.scheduler.increment-allocation-mb") or 0)
+        return Steps(max(minimum, 1), max(increment or minimum, 1))
+
+    @property
+    def _heartbeat(self) -> int:
+        chosen = self._profile.settings.get("am_heartbeat_ms")
+        return (
+            int(chosen)
+            if chosen
+            else (HEARTBEAT_LOOPBACK if self.conf.on_loopback else HEARTBEAT_SHARED)
+        )
+
+    def _handle(self, application_id: str, submitted: float, *, beside: bool) -> Handle:
+        return {
+            "kind": "yarn",
+            "application_id": application_id,
+            "submitted": submitted,
+            "beside": beside,
+            "user": self.user,
+            "page": f"{self.rm.url}/cluster/app/{application_id}",
+        }
+
+    def _cache(self, submission: Submission) -> Shipped:
+        directory = submission.runtime_zip.rpartition("/")[0]
+        if not directory.endswith(f"/{RUNTIME_CACHE}"):
+            directory = f"{self.job_root()[1]}/{RUNTIME_CACHE}"
+        key = submission.storage.url(directory)
+        return self._shipped.setdefault(key, Shipped(submission.storage, directory))
+
+    def _spec(self, submission: Submission) -> object:
+        cache, beside = self._cache(submission), len(submission.plan.containers) > 1
+        agent = replace(submission.agent, memory_slack=AGENT_MEMORY // 2)
+        options = self._profile.settings.get("am_java_options", "").split()
+        return application.build(
+            replace(submission, agent=agent),
+            skein_jar=cache.skein_jar(),
+            heartbeat_jar=cache.heartbeat_jar(self.conf, self._heartbeat) if beside else None,
+            jvm_options=tuple(options) or application.MASTER_JVM,
+            agent_python=self._profile.settings.get("agent_python") or submission.agent.python,
+            fallback_queue=self._queue,
+        )
+
+    def _submit(self, submission: Submission) -> str:
+        """Submit once; if the answer is lost, look for the application and try once more."""
+        job_id, timeout = submission.agent.job_id, self._profile.timeout
+
+        def work(spec: object) -> Callable[[DriverChannel], str]:
+            return lambda channel: channel.submit(spec, timeout)
+
+        try:
+            return self.driver.call(work(self._spec(submission)))
+        except (DriverUnreachableError, DriverTimeoutError):
+            pass
+        except RefusedError as exc:
+            if "does not exist" not in str(exc) or "/cache/" not in str(exc):
+                raise
+            self._cache(submission).forget()  # somebody emptied the cache
+        found = self._look_for(job_id)
+        return found or self.driver.call(work(self._spec(submission)))
+
+    def _look_for(self, job_id: str) -> str | None:
+        deadline = time.monotonic() + LOST_REPLY_SECONDS
+        while True:
+            app = observe.find(self.rm, job_id, self.user)
+            if app is not None:
+                return str(app["id"])
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.3)

@@ -1,0 +1,161 @@
+"""Hadoop's client configuration, read from XML: addresses, names, a fingerprint.
+
+Knows the keys that this backend needs and Hadoop's defaults for them. Talks to nobody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from xml.etree import ElementTree
+
+from submarine_jobs.errors import ConfigError
+
+#: In the order in which Hadoop reads them; later files win, as in Hadoop.
+FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
+_VARIABLE = re.compile(r"\$\{([^}${]+)\}")
+_MAX_SUBSTITUTIONS = 20
+_MAX_FILE = 8 << 20
+
+
+class HadoopConf:
+    """The merged client configuration of one directory.
+
+    Parameters
+    ----------
+    directory
+        Holds core-site.xml and its siblings.
+
+    Raises
+    ------
+    ConfigError
+        If the directory or core-site.xml is missing, or a file is no Hadoop configuration.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        if not (directory / "core-site.xml").is_file():
+            raise ConfigError(
+                f"{directory} holds no core-site.xml.",
+                "Let HADOOP_CONF_DIR name the directory of Hadoop's client configuration.",
+            )
+        self._values: dict[str, str] = {}
+        for name in FILES:
+            self._values.update(read_properties(directory / name))
+
+    def get(self, key: str, default: str = "") -> str:
+        """The value of ``key`` with ``${...}`` filled in."""
+        value = self._values.get(key, default)
+        for _ in range(_MAX_SUBSTITUTIONS):
+            match = _VARIABLE.search(value)
+            if match is None or match.group(1) not in self._values:
+                break
+            value = value.replace(match.group(0), self._values[match.group(1)])
+        return value.strip()
+
+    def words(self, key: str) -> list[str]:
+        """A comma-separated value as a list."""
+        return [word.strip() for word in self.get(key).split(",") if word.strip()]
+
+    @cached_property
+    def default_fs(self) -> str:
+        """``hdfs://host:port`` or ``hdfs://nameservice``.
+
+        Raises
+        ------
+        ConfigError
+            If fs.defaultFS is not an HDFS: skein cannot submit without one.
+        """
+        url = self.get("fs.defaultFS", "file:///").rstrip("/")
+        if not url.startswith("hdfs://"):
+            raise ConfigError(
+                f"fs.defaultFS in {self.directory / 'core-site.xml'} is {url or 'not set'}.",
+                "Submarine needs an HDFS there, such as hdfs://namenode:8020.",
+            )
+        return url
+
+    @cached_property
+    def resourcemanagers(self) -> list[str]:
+        """Base URLs of the ResourceManagers' web services; several with high availability."""
+        secure = self.get("yarn.http.policy") == "HTTPS_ONLY"
+        scheme, word, port = ("https", ".https", 8090) if secure else ("http", "", 8088)
+        key = f"yarn.resourcemanager.webapp{word}.address"
+        suffixes = [""]
+        if self.get("yarn.resourcemanager.ha.enabled").lower() == "true":
+            suffixes = [f".{name}" for name in self.words("yarn.resourcemanager.ha.rm-ids")] or [""]
+        urls = []
+        for suffix in suffixes:
+            host = self.get(f"yarn.resourcemanager.hostname{suffix}", "0.0.0.0")  # noqa: S104
+            urls.append(f"{scheme}://{self.get(key + suffix) or f'{host}:{port}'}")
+        return urls
+
+    @cached_property
+    def webhdfs(self) -> list[str]:
+        """Base URLs of the NameNodes' WebHDFS."""
+        secure = self.get("dfs.http.policy") == "HTTPS_ONLY"
+        scheme, word, port = ("https", "https", 9871) if secure else ("http", "http", 9870)
+        host = self.default_fs.removeprefix("hdfs://").partition(":")[0]
+        service = [f".{host}.{nn}" for nn in self.words(f"dfs.ha.namenodes.{host}")]
+        if not service:
+            address = self.get(f"dfs.namenode.{word}-address") or f"{host}:{port}"
+            if address.partition(":")[0] in ("0.0.0.0", ""):  # noqa: S104 - a default, not a bind
+                address = f"{host}:{address.rpartition(':')[2]}"
+            return [f"{scheme}://{address}"]
+        keys = [f"dfs.namenode.{word}-address{name}" for name in service]
+        return [f"{scheme}://{self.get(key)}" for key in keys if self.get(key)]
+
+    @property
+    def knows_gpus(self) -> bool:
+        """Whether the client's configuration names the resource type yarn.io/gpu."""
+        return "yarn.io/gpu" in self.words("yarn.resource-types")
+
+    @property
+    def kerberos(self) -> bool:
+        """Whether the cluster asks for Kerberos tickets."""
+        return self.get("hadoop.security.authentication", "simple") == "kerberos"
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether the ResourceManager is on this machine's loopback device (a minicluster)."""
+        return all("//127.0.0.1:" in url or "//localhost:" in url for url in self.resourcemanagers)
+
+    def fingerprint(self, *more: str) -> str:
+        """Hash of the directory's files and ``more``; changes whenever one of them does."""
+        digest = hashlib.sha256("\0".join(more).encode())
+        for path in sorted(self.directory.iterdir()):
+            if path.suffix in (".xml", ".properties") and path.is_file():
+                digest.update(f"\0{path.name}\0".encode())
+                digest.update(path.read_bytes())
+        return digest.hexdigest()[:16]
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """Name -> value of one Hadoop XML file; empty if it is not there."""
+    try:
+        if path.stat().st_size > _MAX_FILE:
+            raise ConfigError(f"{path} is too large for a Hadoop configuration.")
+        root = ElementTree.parse(path).getroot()  # noqa: S314 - the administrator's own file
+    except FileNotFoundError:
+        return {}
+    except (OSError, ElementTree.ParseError) as exc:
+        raise ConfigError(f"{path} cannot be read as Hadoop configuration: {exc}.") from exc
+    found: dict[str, str] = {}
+    for entry in root.iter("property"):
+        name, value = entry.findtext("name"), entry.findtext("value")
+        if name:
+            found[name.strip()] = value or ""
+    return found
+
+
+def write_properties(values: Mapping[str, str]) -> bytes:
+    """A Hadoop XML file with these values."""
+    root = ElementTree.Element("configuration")
+    for name, value in values.items():
+        entry = ElementTree.SubElement(root, "property")
+        ElementTree.SubElement(entry, "name").text = name
+        ElementTree.SubElement(entry, "value").text = value
+    body: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return body

@@ -1,0 +1,172 @@
+"""Applications, as the ResourceManager lists them, turned into observations.
+
+One question for any number of jobs; only what the list lacks, or what ended without a reason that
+the list names, is asked for once more. Does not read job directories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from submarine_jobs.backends.base import Handle, Observation, Stage
+from submarine_jobs.backends.yarn.application import BESIDE_TAG, TAG, tag_of
+from submarine_jobs.backends.yarn.reasons import why_ended, why_waiting
+from submarine_jobs.backends.yarn.rm import ResourceManager
+from submarine_jobs.errors import RefusedError
+from submarine_runtime.protocol.reasons import EndReason
+
+#: Up to so many jobs are asked for by name; more are asked for by the common tag.
+_BY_NAME = 40
+_ENDED = frozenset(("FINISHED", "FAILED", "KILLED"))
+_SKEW = 3600.0
+_VAGUE = frozenset((EndReason.MASTER_LOST, EndReason.AGENT_LOST))
+
+
+def observe(rm: ResourceManager, handles: Mapping[str, Handle]) -> dict[str, Observation]:
+    """What the ResourceManager says of each job."""
+    if not handles:
+        return {}
+    listed = {str(app.get("id")): app for app in _list(rm, handles)}
+    found: dict[str, Observation] = {}
+    for job_id, handle in handles.items():
+        application_id = str(handle["application_id"])
+        app = listed.get(application_id)
+        if app is None:  # forgotten, or a tag that got lost: ask by name before saying so
+            app = application(rm, application_id)
+        if app is None:
+            found[job_id] = Observation(Stage.UNKNOWN, handle=handle)
+        else:
+            found[job_id] = observation(rm, app, handle)
+    return found
+
+
+def find(rm: ResourceManager, job_id: str, user: str) -> Mapping[str, Any] | None:
+    """The newest application of ``user`` that carries the job's tag; None if there is none."""
+    answer = rm.get("/apps", applicationTags=tag_of(job_id), applicationTypes="skein")
+    tag = tag_of(job_id)
+    mine = [a for a in _apps(answer) if a.get("user") == user and tag in _tags(a)]
+    return max(mine, key=lambda app: int(app.get("startedTime") or 0), default=None)
+
+
+def is_beside(app: Mapping[str, Any]) -> bool:
+    """Whether the application's program has a container of its own."""
+    return BESIDE_TAG in _tags(app)
+
+
+def application(rm: ResourceManager, application_id: str) -> Mapping[str, Any] | None:
+    """One application by its id; None when the ResourceManager does not know it."""
+    try:
+        answer = rm.get(f"/apps/{quote(application_id)}")
+    except RefusedError:
+        return None
+    app = (answer or {}).get("app")
+    return app if isinstance(app, Mapping) else None
+
+
+def observation(rm: ResourceManager, app: Mapping[str, Any], handle: Handle) -> Observation:
+    """One application's observation; asks for its attempt only if it ended for no clear reason."""
+    state = str(app.get("state"))
+    common: dict[str, Any] = {
+        "handle": handle,
+        "started": _seconds(app.get("launchTime")),
+        "finished": _seconds(app.get("finishedTime")),
+        "links": links(rm, app),
+        "used": {
+            "memory_seconds": int(app.get("memorySeconds") or 0),
+            "vcore_seconds": int(app.get("vcoreSeconds") or 0),
+            "gpu_seconds": _gpu_seconds(app),
+        },
+        "host": str(app.get("amHostHttpAddress") or "").partition(":")[0] or None,
+        "container_id": _master_container(app),
+    }
+    queue = str(app.get("queue") or "").removeprefix("root.")
+    diagnostics = str(app.get("diagnostics") or "")
+    if state in _ENDED:
+        reason, detail = _ending(rm, app, state, diagnostics)
+        return Observation(Stage.ENDED, reason=reason, detail=detail, **common)
+    if state != "RUNNING":
+        return Observation(Stage.WAITING, pending=why_waiting(diagnostics, queue), **common)
+    if handle.get("beside") and int(app.get("runningContainers") or 0) < 2:
+        pending = f"queue {queue}: the master runs; waiting for the program's container"
+        return Observation(Stage.WAITING, pending=pending, **common)
+    return Observation(Stage.RUNNING, **common)
+
+
+def links(rm: ResourceManager, app: Mapping[str, Any]) -> dict[str, str]:
+    """Label -> URL: the application's page and the log of its master's container."""
+    found = {"YARN application": f"{rm.url}/cluster/app/{quote(str(app.get('id')))}"}
+    logs = str(app.get("amContainerLogs") or "")
+    if logs.startswith(("http://", "https://")):
+        found["YARN log"] = logs
+    tracking = str(app.get("trackingUrl") or "")
+    if tracking.startswith(("http://", "https://")) and app.get("state") == "RUNNING":
+        found["Job page"] = tracking
+    return found
+
+
+def _list(rm: ResourceManager, handles: Mapping[str, Handle]) -> list[Mapping[str, Any]]:
+    query = {"applicationTypes": "skein", "deSelects": "resourceRequests"}
+    if len(handles) <= _BY_NAME:
+        query["applicationTags"] = ",".join(tag_of(job_id) for job_id in handles)
+    else:
+        query["applicationTags"] = TAG
+        times = [float(h["submitted"]) for h in handles.values() if h.get("submitted")]
+        if len(times) == len(handles):
+            query["startedTimeBegin"] = str(int((min(times) - _SKEW) * 1000))
+    return _apps(rm.get("/apps", **query))
+
+
+def _apps(answer: Any) -> list[Mapping[str, Any]]:
+    return list(((answer or {}).get("apps") or {}).get("app") or [])
+
+
+def _tags(app: Mapping[str, Any]) -> list[str]:
+    return str(app.get("applicationTags") or "").split(",")
+
+
+def _ending(
+    rm: ResourceManager, app: Mapping[str, Any], state: str, diagnostics: str
+) -> tuple[EndReason, str]:
+    final = str(app.get("finalStatus"))
+    reason, detail = why_ended(state, final, diagnostics)
+    if reason in _VAGUE:
+        # skein's last words hide YARN's own, which the attempt still has.
+        words = _attempt_words(rm, str(app.get("id")))
+        clearer, said = why_ended(state, final, words) if words else (reason, detail)
+        if clearer not in _VAGUE:
+            return clearer, said
+        if int(app.get("numAMContainerPreempted") or 0) or int(
+            app.get("numNonAMContainerPreempted") or 0
+        ):
+            return EndReason.PREEMPTED, "The scheduler took a container of the job back."
+    return reason, detail
+
+
+def _attempt_words(rm: ResourceManager, application_id: str) -> str:
+    try:
+        answer = rm.get(f"/apps/{quote(application_id)}/appattempts")
+    except RefusedError:
+        return ""
+    attempts = ((answer or {}).get("appAttempts") or {}).get("appAttempt") or []
+    return "\n".join(str(a.get("diagnosticsInfo") or "") for a in attempts)
+
+
+def _master_container(app: Mapping[str, Any]) -> str | None:
+    _, found, rest = str(app.get("amContainerLogs") or "").partition("/containerlogs/")
+    return rest.partition("/")[0] if found else None
+
+
+def _seconds(milliseconds: Any) -> float | None:
+    value = int(milliseconds or 0)
+    return value / 1000 if value > 0 else None
+
+
+def _gpu_seconds(app: Mapping[str, Any]) -> int:
+    raw = app.get("resourceSecondsMap")
+    entries = raw.get("entry") if isinstance(raw, Mapping) else None
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, Mapping) and entry.get("key") == "yarn.io/gpu":
+            return int(entry.get("value") or 0)
+    return 0

@@ -1,0 +1,177 @@
+"""Judge a spec against the live cluster and decide where its task runs; changes nothing.
+
+``make_plan`` is a pure function of the spec, the ResourceManager's two answers and the settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from submarine_jobs.backends.base import Plan
+from submarine_jobs.backends.yarn import localize
+from submarine_jobs.backends.yarn.queues import (
+    Queue,
+    Size,
+    find,
+    largest_node,
+    queues,
+    some_node_holds,
+)
+from submarine_jobs.spec import JobSpec
+
+#: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
+MASTER_MEMORY = 224
+#: MiB of the agent beside the program and of the helper that shows its page.
+AGENT_MEMORY = 96
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How the scheduler rounds a container's size: minimum and increment of memory, in MiB."""
+
+    minimum: int = 1024
+    increment: int = 1024
+
+    def round(self, memory: int) -> int:
+        """``memory`` as the scheduler will grant it."""
+        over = max(memory, self.minimum)
+        return -(-over // self.increment) * self.increment
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """What the ResourceManager said."""
+
+    scheduler: Any
+    nodes: Any
+    steps: Steps
+    knows_gpus: bool
+
+
+def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
+    """The plan for a single-task spec; refusals are in its ``errors``."""
+    program = spec.worker.resources
+    wanted = Size(program.memory, program.vcores, program.gpus)
+    all_queues = queues(view.scheduler)
+    name = spec.queue or default_queue
+    queue = find(all_queues, name)
+    errors = [text for item in spec.localization if (text := localize.check(item))]
+    errors += _queue_errors(all_queues, queue, name)
+    placement, containers, overhead = _place(wanted, queue, view.steps)
+    if not errors and queue is not None:
+        errors += _size_errors(wanted, containers, queue, view)
+    return Plan(
+        placement=placement,
+        containers=containers,
+        overhead=overhead,
+        warnings=_warnings(spec, queue, wanted, containers),
+        errors=errors,
+        extra={"queue": queue.name if queue else name},
+    )
+
+
+def _place(
+    wanted: Size, queue: Queue | None, steps: Steps
+) -> tuple[str, list[dict[str, Any]], int]:
+    """Sentence, containers and overhead: with the master, or beside it."""
+    overhead = MASTER_MEMORY + AGENT_MEMORY
+    together = Size(steps.round(wanted.memory + overhead), wanted.vcores, wanted.gpus)
+    if queue is None or _admits(queue, together):
+        placement = "in the application master's container: one container, no second wait"
+        return placement, [_container("program and application master", together)], overhead
+    master = Size(steps.round(MASTER_MEMORY), 1, 0)
+    task = Size(steps.round(wanted.memory + AGENT_MEMORY), wanted.vcores, wanted.gpus)
+    limit = queue.masters or Size()
+    placement = (
+        f"in a container of its own beside the application master: queue {queue.name} lets "
+        f"masters hold {_words(limit)}, and the program with its master needs {_words(together)}"
+    )
+    both = [_container("application master", master), _container("program", task)]
+    return placement, both, overhead
+
+
+def _admits(queue: Queue, together: Size) -> bool:
+    """Whether the queue's share for masters has room for this one, by itself and at present."""
+    if queue.masters is None:
+        return True
+    if not queue.masters.holds(together):
+        return False
+    return queue.masters_user is None or queue.masters_user.holds(together)
+
+
+def _queue_errors(all_queues: list[Queue], queue: Queue | None, name: str) -> list[str]:
+    leaves = ", ".join(q.name for q in all_queues if q.leaf and q.running)[:300]
+    if queue is None:
+        return [f"There is no queue {name}; this cluster has {leaves}."]
+    if not queue.leaf:
+        below = [q.name for q in all_queues if q.leaf and q.path.startswith(queue.path + ".")]
+        return [f"Queue {name} takes no jobs itself; choose one below it: {', '.join(below)}."]
+    if not queue.running:
+        return [f"Queue {name} is stopped and takes no jobs; running are {leaves}."]
+    return []
+
+
+def _size_errors(
+    wanted: Size, containers: list[dict[str, Any]], queue: Queue, view: ClusterView
+) -> list[str]:
+    node, count = largest_node(view.nodes)
+    if count == 0:
+        return ["The cluster has no running node, so no job can start."]
+    if wanted.gpus and not view.knows_gpus:
+        return [
+            "The client's Hadoop configuration does not know yarn.io/gpu; put the cluster's "
+            "resource-types.xml beside core-site.xml, or ask for no GPU."
+        ]
+    if wanted.gpus > node.gpus:
+        most = f"the largest node has {_gpus(node.gpus)}" if node.gpus else "no node has any GPU"
+        return [f"The job asks for {_gpus(wanted.gpus)}, and {most}."]
+    errors: list[str] = []
+    largest = max(containers, key=lambda entry: int(entry["memory"]))
+    need = Size(int(largest["memory"]), int(largest["vcores"]), int(largest["gpus"]))
+    for limit, whose in ((node, "the largest node has"), (queue.maximum, "the scheduler gives")):
+        if limit is None or errors:
+            continue
+        if need.memory > limit.memory:
+            errors.append(
+                f"The container needs {need.memory} MiB ({wanted.memory} for the program), and "
+                f"{whose} {limit.memory} MiB; ask for less with --memory."
+            )
+        elif need.vcores > limit.vcores:
+            errors.append(f"The job asks for {need.vcores} vcores, and {whose} {limit.vcores}.")
+        elif need.gpus > limit.gpus:
+            errors.append(f"The job asks for {_gpus(need.gpus)}, and {whose} {limit.gpus}.")
+    if not errors and not some_node_holds(view.nodes, need):
+        errors.append(f"No single node has {_words(need)} together.")
+    return errors
+
+
+def _warnings(
+    spec: JobSpec, queue: Queue | None, wanted: Size, containers: list[dict[str, Any]]
+) -> list[str]:
+    found = []
+    granted, asked = int(containers[-1]["memory"]), wanted.memory
+    if granted > asked + MASTER_MEMORY + AGENT_MEMORY + 512:
+        found.append(f"The scheduler rounds the container up to {granted} MiB.")
+    if queue is not None and queue.masters is not None:
+        left = queue.masters.memory - queue.masters_used.memory
+        if 0 <= left < int(containers[0]["memory"]):
+            found.append(
+                f"Queue {queue.name} has no room for another master at present: the job will wait."
+            )
+    if any(urlsafe.startswith("http://") for urlsafe in (i.source for i in spec.localization)):
+        found.append("A file is downloaded without encryption (http://).")
+    return found
+
+
+def _container(what: str, need: Size) -> dict[str, Any]:
+    return {"what": what, "memory": need.memory, "vcores": need.vcores, "gpus": need.gpus}
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
+def _words(need: Size) -> str:
+    text = f"{need.memory} MiB and {need.vcores} vcore" + ("" if need.vcores == 1 else "s")
+    return text + (f" and {_gpus(need.gpus)}" if need.gpus else "")

@@ -1,0 +1,164 @@
+"""Queues and nodes as the ResourceManager describes them, for the plan and for completion.
+
+Understands the capacity and the fair scheduler. Asks nobody; works on the REST interface's JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+GPU = "yarn.io/gpu"
+
+
+@dataclass(frozen=True)
+class Size:
+    """Memory in MiB, virtual cores, GPUs."""
+
+    memory: int = 0
+    vcores: int = 0
+    gpus: int = 0
+
+    def holds(self, other: Size) -> bool:
+        """Whether ``other`` fits into this."""
+        return (
+            other.memory <= self.memory and other.vcores <= self.vcores and other.gpus <= self.gpus
+        )
+
+
+@dataclass(frozen=True)
+class Queue:
+    """One queue.
+
+    Parameters
+    ----------
+    masters
+        What all application masters of the queue may hold together; None: no limit is known.
+    masters_user
+        The same for one user's masters.
+    masters_used
+        What they hold now.
+    maximum
+        The largest container that the queue accepts; None: not said.
+    """
+
+    name: str
+    path: str
+    leaf: bool
+    running: bool
+    masters: Size | None = None
+    masters_user: Size | None = None
+    masters_used: Size = Size()
+    maximum: Size | None = None
+
+
+def size(raw: Any) -> Size:
+    """A resource as the REST interface writes it, in any of its forms."""
+    if not isinstance(raw, Mapping):
+        return Size()
+    gpus = 0
+    for info in (raw.get("resourceInformations") or {}).get("resourceInformation") or []:
+        if info.get("name") == GPU:
+            gpus = int(info.get("value") or 0)
+    memory = raw.get("memory", raw.get("memorySize", 0))
+    return Size(int(memory or 0), int(raw.get("vCores") or 0), gpus)
+
+
+def queues(scheduler: Any) -> list[Queue]:
+    """All queues of ``/ws/v1/cluster/scheduler``, in the scheduler's order."""
+    info = ((scheduler or {}).get("scheduler") or {}).get("schedulerInfo") or {}
+    if "rootQueue" in info:
+        return list(_fair(info["rootQueue"]))
+    found: list[Queue] = []
+    for raw in _children(info.get("queues"), "queue"):
+        found.extend(_capacity(raw, "root"))
+    return found or [Queue(str(info.get("queueName") or "default"), "root", True, True)]
+
+
+def find(all_queues: list[Queue], name: str) -> Queue | None:
+    """The queue of that short name or full path; a leaf wins over a parent of the same name."""
+    matches = [q for q in all_queues if name in (q.name, q.path)]
+    return next((q for q in matches if q.leaf), matches[0] if matches else None)
+
+
+def largest_node(nodes: Any) -> tuple[Size, int]:
+    """The most that a usable node has of each resource, and how many usable nodes there are."""
+    usable = [
+        node
+        for node in ((nodes or {}).get("nodes") or {}).get("node") or []
+        if node.get("state") in ("RUNNING", "DECOMMISSIONING")
+    ]
+    totals = [_node_total(node) for node in usable]
+    return (
+        Size(
+            max((t.memory for t in totals), default=0),
+            max((t.vcores for t in totals), default=0),
+            max((t.gpus for t in totals), default=0),
+        ),
+        len(usable),
+    )
+
+
+def some_node_holds(nodes: Any, wanted: Size) -> bool:
+    """Whether one usable node, empty, could hold ``wanted``."""
+    return any(
+        _node_total(node).holds(wanted)
+        for node in ((nodes or {}).get("nodes") or {}).get("node") or []
+        if node.get("state") == "RUNNING"
+    )
+
+
+def _node_total(node: Mapping[str, Any]) -> Size:
+    if node.get("totalResource"):
+        return size(node["totalResource"])
+    used, free = size(node.get("usedResource")), size(node.get("availableResource"))
+    memory = int(node.get("usedMemoryMB") or 0) + int(node.get("availMemoryMB") or 0)
+    vcores = int(node.get("usedVirtualCores") or 0)
+    vcores += int(node.get("availableVirtualCores") or 0)
+    return Size(memory, vcores, used.gpus + free.gpus)
+
+
+def _children(raw: Any, key: str) -> list[Mapping[str, Any]]:
+    found = (raw or {}).get(key) if isinstance(raw, Mapping) else raw
+    if isinstance(found, Mapping):
+        return [found]
+    return list(found or [])
+
+
+def _capacity(raw: Mapping[str, Any], parent: str) -> Iterator[Queue]:
+    name = str(raw.get("queueName"))
+    path = str(raw.get("queuePath") or f"{parent}.{name}")
+    below = _children(raw.get("queues"), "queue")
+    limit = raw.get("AMResourceLimit")
+    user_limit = raw.get("userAMResourceLimit")
+    maximum = raw.get("maximumAllocation")
+    yield Queue(
+        name=name,
+        path=path,
+        leaf=not below,
+        running=str(raw.get("state", "RUNNING")).upper() == "RUNNING",
+        masters=size(limit) if limit else None,
+        masters_user=size(user_limit) if user_limit else None,
+        masters_used=size(raw.get("usedAMResource")),
+        maximum=size(maximum) if maximum else None,
+    )
+    for child in below:
+        yield from _capacity(child, path)
+
+
+def _fair(raw: Mapping[str, Any]) -> Iterator[Queue]:
+    path = str(raw.get("queueName"))
+    below = _children(raw.get("childQueues"), "queue")
+    limit, maximum = raw.get("amMaxResources"), raw.get("maxContainerAllocation")
+    yield Queue(
+        name=path.rpartition(".")[2],
+        path=path,
+        leaf=not below,
+        running=True,
+        masters=size(limit) if limit else None,
+        masters_used=size(raw.get("amUsedResources")),
+        maximum=size(maximum) if maximum else None,
+    )
+    for child in below:
+        yield from _fair(child)

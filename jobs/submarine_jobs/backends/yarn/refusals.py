@@ -1,0 +1,178 @@
+"""Java's error texts, as the driver passes them on, turned into one sentence each; a pure table.
+
+First match wins. What the table does not know is shown as its first line, never as a stack trace.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
+
+
+class Refusal(NamedTuple):
+    """A pattern in a Java error and what it means; ``{0}`` is the pattern's first group."""
+
+    pattern: re.Pattern[str]
+    error: type[SubmarineError]
+    message: str
+    fix: str
+
+
+def _row(pattern: str, error: type[SubmarineError], message: str, fix: str) -> Refusal:
+    return Refusal(re.compile(pattern, re.IGNORECASE | re.DOTALL), error, message, fix)
+
+
+TABLE: tuple[Refusal, ...] = (
+    _row(
+        r"safe ?mode",
+        ClusterError,
+        "HDFS is in safe mode and takes no writes.",
+        "Wait until the NameNode leaves it, or ask the operator.",
+    ),
+    _row(
+        r"submitted by user (\S+) to unknown queue: ?([^\s:]+)",
+        RefusedError,
+        "There is no queue {1}.",
+        "Choose one with --queue; `submarine doctor` lists them.",
+    ),
+    _row(
+        r"queue ([\w.-]+) (?:is|has been) (STOPPED|DRAINING)|([\w.-]+) is STOPPED\. Cannot accept",
+        RefusedError,
+        "The queue {0}{2} is stopped and takes no jobs.",
+        "Choose another queue with --queue.",
+    ),
+    _row(
+        r"User (\S+) (?:cannot|does not have permission to) submit (?:applications|\S+) to "
+        r"(?:the )?(?:leaf )?queue:? ?([\w.-]+)",
+        RefusedError,
+        "User {0} may not submit to queue {1}.",
+        "Choose another queue with --queue, or ask the operator for access.",
+    ),
+    _row(
+        r"(?:leaf )?queue ([\w.-]+) already has (\d+) applications",
+        RefusedError,
+        "The queue {0} already holds {1} applications, the most it takes.",
+        "Wait until some have ended, or choose another queue with --queue.",
+    ),
+    _row(
+        r"is not a leaf queue|non-?leaf queue|submitted by user \S+ to (?:a )?non",
+        RefusedError,
+        "That queue holds other queues and takes no jobs itself.",
+        "Name one of the queues below it with --queue.",
+    ),
+    _row(
+        r"yarn\.io/gpu.{0,40}(?:is not defined|not found|unknown)|Unknown resource.{0,40}gpu|"
+        r"ResourceNotFoundException",
+        RefusedError,
+        "The resource type yarn.io/gpu is not defined in the client's Hadoop configuration.",
+        "Put resource-types.xml of the cluster beside core-site.xml, or ask for no GPU.",
+    ),
+    _row(
+        r"Requested resource type=\[yarn\.io/gpu\].{0,400}?"
+        r"maximum (?:allowed )?allocation=<[^>]*yarn\.io/gpu: (\d+)",
+        RefusedError,
+        "The job asks for more GPUs than a container may have here ({0}).",
+        "Ask for fewer GPUs with --gpu.",
+    ),
+    _row(
+        r"Requested resource type=\[memory-mb\].{0,400}?"
+        r"maximum (?:allowed )?allocation=<memory:(\d+)",
+        RefusedError,
+        "The job asks for more memory than a container may have here ({0} MiB).",
+        "Ask for less with --memory.",
+    ),
+    _row(
+        r"Requested resource type=\[vcores\].{0,400}?"
+        r"maximum (?:allowed )?allocation=<[^>]*vCores:(\d+)",
+        RefusedError,
+        "The job asks for more virtual cores than a container may have here ({0}).",
+        "Ask for fewer vcores.",
+    ),
+    _row(
+        r"InvalidResourceRequestException|Invalid resource request",
+        RefusedError,
+        "The job asks for a larger container than the cluster gives.",
+        "Ask for less memory, fewer vcores or fewer GPUs.",
+    ),
+    _row(
+        r"AccessControlException[^\n]*?Permission denied: user=([^,]+), access=(\w+), "
+        r'inode="([^"]+)"',
+        RefusedError,
+        "HDFS lets user {0} not {1} {2}.",
+        "Choose a job root that you own, and see that your HDFS home directory exists.",
+    ),
+    _row(
+        r"Permission denied: user=([^,]+), access=(\w+), inode=\"([^\"]+)\"",
+        RefusedError,
+        "HDFS lets user {0} not {1} {2}.",
+        "Choose a job root that you own, and see that your HDFS home directory exists.",
+    ),
+    _row(
+        r"(?:DSQuotaExceeded|NSQuotaExceeded|QuotaExceeded)",
+        RefusedError,
+        "The HDFS quota of your home directory is used up.",
+        "Free space there or ask the operator for more.",
+    ),
+    _row(
+        r"File does not exist: (\S+)|FileNotFoundException: (\S+)",
+        RefusedError,
+        "The file {0}{1} that the job needs does not exist.",
+        "Check the sources of --localization.",
+    ),
+    _row(
+        r"could only be written to 0 of the|There are 0 datanode",
+        ClusterError,
+        "HDFS has no DataNode that takes data.",
+        "Check the DataNodes: `submarine doctor`.",
+    ),
+    _row(
+        r"Kerberos|GSSException|kinit",
+        ClusterError,
+        "The cluster asks for a Kerberos ticket.",
+        "Run kinit, then try again.",
+    ),
+    _row(
+        r"(?:Call From|Failed on local).*?(?:to|destination host is:) \S*?:(\d+).*?"
+        r"(?:ConnectException|Connection refused|failed on connection)",
+        ClusterError,
+        "The cluster refuses connections on port {0}: ResourceManager or NameNode is down.",
+        "Check that both are up: `submarine doctor`.",
+    ),
+    _row(
+        r"ConnectException|Connection refused|ConnectTimeout|NoRouteToHost|UnknownHost|"
+        r"retries get failed|SocketTimeout",
+        ClusterError,
+        "ResourceManager or NameNode cannot be reached.",
+        "Check that both are up: `submarine doctor`.",
+    ),
+)
+
+_NOISE = re.compile(
+    r"^(?:Failed to submit application, exception:|(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error):)\s*"
+)
+
+
+def translate(details: str) -> SubmarineError:
+    """The error to raise for the driver's ``details``."""
+    for refusal in TABLE:
+        match = refusal.pattern.search(details)
+        if match:
+            groups = [group or "" for group in match.groups()]
+            return refusal.error(refusal.message.format(*groups), refusal.fix)
+    return RefusedError(f"The cluster refused: {first_line(details)}.", "See `submarine doctor`.")
+
+
+def first_line(details: str) -> str:
+    """The first line of a Java error that says something, without class names and stack."""
+    for line in details.splitlines():
+        text = line.strip()
+        while True:
+            shorter = _NOISE.sub("", text)
+            if shorter == text:
+                break
+            text = shorter
+        if text and not text.startswith("at "):
+            return text[:300].rstrip(".")
+    return "no reason given"
