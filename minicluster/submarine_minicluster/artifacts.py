@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import platformdirs
@@ -21,6 +23,8 @@ Progress = Callable[[str], None]
 
 _DOWNLOAD_TIMEOUT = 1800.0
 _NEEDED_BYTES = 600 * 1024 * 1024
+# Hadoop 3.3 brings two bindings of one logging interface, and Java then complains at every start.
+_EXCLUDED = "slf4j-log4j12"
 _FETCHED = re.compile(r"Downloaded from .*\.jar ")
 
 
@@ -29,9 +33,19 @@ def cache_dir() -> Path:
     return platformdirs.user_cache_path("jupyter-submarine")
 
 
+def _pom() -> Traversable:
+    return files("submarine_minicluster") / "pom.xml"
+
+
 def lib_dir(version: str) -> Path:
-    """Where the jars of a Hadoop version are, or will be."""
-    return cache_dir() / "hadoop" / version / "lib"
+    """Where the jars of a Hadoop version are, or will be.
+
+    Part of the name is a digest of what was asked of Maven, so that a later release of this
+    package with another list of artifacts does not take an old one's.
+    """
+    asked = _pom().read_bytes() + _EXCLUDED.encode()
+    digest = hashlib.sha256(asked).hexdigest()[:8]
+    return cache_dir() / "hadoop" / f"{version}-{digest}" / "lib"
 
 
 def check_disk(where: Path, needed: int) -> None:
@@ -68,7 +82,7 @@ def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
     if lib.is_dir():
         return lib
     with file_lock(
-        lib.parent.parent / f"{version}.lock",
+        lib.parent.with_name(f"{lib.parent.name}.lock"),
         timeout=_DOWNLOAD_TIMEOUT,
         on_wait=lambda: progress(f"waiting for another process to fetch Hadoop {version}"),
     ):
@@ -91,9 +105,10 @@ def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
 
 def _resolve(maven: str, version: str, java: Java, target: Path, progress: Progress) -> None:
     """Let Maven copy the jars into `target`; its own words explain a failure."""
-    with as_file(files("submarine_minicluster") / "pom.xml") as pom:
+    with as_file(_pom()) as pom:
         command = [maven, "-B", "-f", str(pom), f"-Dhadoop.version={version}"]
         command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+        command += [f"-DexcludeArtifactIds={_EXCLUDED}"]
         command += [f"-DoutputDirectory={target}"]
         lines: list[str] = []
         fetched = 0

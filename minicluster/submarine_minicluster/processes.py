@@ -28,6 +28,14 @@ def _stat(pid: int) -> list[str] | None:
     return text.rpartition(")")[2].split()
 
 
+def _has_threads(pid: int) -> bool:
+    """Whether a killed process still has threads to end, and so holds its ports and files."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    except OSError:
+        return False
+
+
 def _boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -57,7 +65,7 @@ class Identity:
     def of(cls, pid: int) -> Identity | None:
         """The identity of the live process `pid`; None where there is none."""
         fields = _stat(pid)
-        if fields is None or fields[0] in "ZX":
+        if fields is None or (fields[0] in "ZX" and not _has_threads(pid)):
             return None
         return cls(pid, int(fields[19]), _boot_id())
 
@@ -130,13 +138,14 @@ def end(processes: Iterable[Identity], *, grace: float) -> None:
         time.sleep(0.02)
 
 
-def marked(variable: str, value: str) -> list[Identity]:
+def marked(variable: str, value: str, *, below: bool = False) -> list[Identity]:
     """Every process of this machine started with an environment variable, and its company.
 
     Daemons hand their environment down to the containers which they start, so that one variable
     finds them all, whatever process group or session they have moved to. A program that wiped its
     environment is still found by the session of the container that started it. The calling
-    process and its ancestors are left out.
+    process and its ancestors are left out. With `below`, the variable may also name a path under
+    `value`.
     """
     needle = f"{variable}={value}".encode()
     own = _ancestors(os.getpid())
@@ -151,7 +160,10 @@ def marked(variable: str, value: str) -> list[Identity]:
             continue
         sessions.setdefault(int(fields[3]), []).append(pid)
         try:
-            if needle in (entry / "environ").read_bytes().split(b"\0"):
+            environ = (entry / "environ").read_bytes().split(b"\0")
+            if needle in environ or (
+                below and any(word.startswith(needle + b"/") for word in environ)
+            ):
                 found.add(pid)
         except OSError:  # another user's, or gone
             continue
