@@ -1,1 +1,78 @@
-"""Placeholder."""
+"""Submit, watch and fetch jobs: the core on the notebook's side, without any notebook in it.
+
+>>> import submarine_jobs
+>>> job = submarine_jobs.run("digits", program="train.py", gpu=1, memory="4G")
+>>> job.wait().state
+<State.SUCCEEDED: 'SUCCEEDED'>
+
+Importing this package is cheap: no JVM, no network, no IPython. Everything is loaded when used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+    from submarine_jobs.session import Session
+    from submarine_runtime.protocol.record import JobRecord
+
+__all__ = ["job", "jobs", "run", "session"]
+
+_sessions: dict[str | None, Session] = {}
+
+
+def session(profile: str | None = None) -> Session:
+    """The session of a configured profile, by default the one that ``submarine config`` shows.
+
+    One session per profile is kept for the life of the process.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration holds something impossible or there is no such profile.
+    """
+    if profile not in _sessions:
+        from submarine_jobs.config import load_config
+        from submarine_jobs.session import Session
+
+        _sessions[profile] = Session(load_config(profile=profile).profile)
+    return _sessions[profile]
+
+
+def run(name: str, *, wait: bool = False, profile: str | None = None, **options: Any) -> Job:
+    """Submit a job; the options are those of ``submarine run`` by their names.
+
+    Parameters
+    ----------
+    name
+        Name of the job; its id starts with it.
+    wait
+        Wait until the job has ended and raise JobFailedError unless it has succeeded.
+    profile
+        Cluster profile; None: the configured one.
+    options
+        ``program="train.py"``, ``memory="8G"``, ``gpu=1``, ``env={"A": "b"}``, ``timeout="2h"``,
+        ``worker_launch_cmd="..."``, ... as ``submarine run --help`` lists them, with ``_`` for
+        ``-``. Lists and dicts stand for repeated options.
+
+    Raises
+    ------
+    UsageError
+        If an option is unknown or wrong; nothing was submitted.
+    RefusedError, ClusterError
+        If the cluster says no, or does not answer.
+    """
+    from submarine_jobs.commands.python import run_from_python
+
+    return run_from_python(session(profile), name, wait=wait, **options)
+
+
+def job(text: str, *, profile: str | None = None) -> Job:
+    """Find a job by id, unique beginning of one, name (the newest) or ``last``."""
+    return session(profile).job(text)
+
+
+def jobs(limit: int = 100, *, profile: str | None = None) -> list[JobRecord]:
+    """Records of your jobs, newest first."""
+    return session(profile).jobs(limit)
