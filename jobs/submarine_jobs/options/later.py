@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 
 class Later(NamedTuple):
-    """An option that is known and not there yet; ``takes_value`` False for a flag."""
+    """An option that is known and not there yet: its spellings, what it is, what to do."""
 
     names: tuple[str, ...]
-    takes_value: bool
     what: str
     instead: str
 
@@ -24,48 +23,45 @@ _KERBEROS = "Use a cluster with simple authentication."
 _RESTARTS = "Run again with `submarine rerun JOB`; read checkpoints with --input_path."
 
 LATER: tuple[Later, ...] = (
-    Later(("--num_ps", "--ps"), True, "Parameter servers are", _ROLES),
-    Later(("--ps_resources",), True, "Parameter servers are", _ROLES),
-    Later(("--ps_launch_cmd",), True, "Parameter servers are", _ROLES),
-    Later(("--chief",), True, "A chief of its own is", _ROLES),
-    Later(("--chief_resources",), True, "A chief of its own is", _ROLES),
-    Later(("--chief_launch_cmd",), True, "A chief of its own is", _ROLES),
-    Later(("--evaluator",), True, "An evaluator of its own is", _ROLES),
-    Later(("--evaluator_resources",), True, "An evaluator of its own is", _ROLES),
-    Later(("--evaluator_launch_cmd",), True, "An evaluator of its own is", _ROLES),
-    Later(("--role",), True, "Roles of your own are", _ROLES),
-    Later(("--min_workers",), True, "Elastic jobs are", _ROLES),
-    Later(("--gang_timeout",), True, "Distributed jobs are", _ROLES),
-    Later(("--docker_image",), True, "Docker images are", _DOCKER),
-    Later(("--worker_docker_image",), True, "Docker images are", _DOCKER),
-    Later(("--ps_docker_image",), True, "Docker images are", _DOCKER),
-    Later(("--archive",), True, "Packed Python environments are", _DOCKER),
-    Later(("--tensorboard",), False, "TensorBoard in a container is", _TENSORBOARD),
-    Later(("--tensorboard_resources",), True, "TensorBoard in a container is", _TENSORBOARD),
-    Later(("--tensorboard_docker_image",), True, "TensorBoard in a container is", _TENSORBOARD),
-    Later(("--keytab",), True, "Kerberos is", _KERBEROS),
-    Later(("--principal",), True, "Kerberos is", _KERBEROS),
-    Later(("--distribute_keytab",), False, "Kerberos is", _KERBEROS),
+    Later(("--num_ps", "--ps"), "Parameter servers are", _ROLES),
+    Later(("--ps_resources",), "Parameter servers are", _ROLES),
+    Later(("--ps_launch_cmd",), "Parameter servers are", _ROLES),
+    Later(("--chief",), "A chief of its own is", _ROLES),
+    Later(("--chief_resources",), "A chief of its own is", _ROLES),
+    Later(("--chief_launch_cmd",), "A chief of its own is", _ROLES),
+    Later(("--evaluator",), "An evaluator of its own is", _ROLES),
+    Later(("--evaluator_resources",), "An evaluator of its own is", _ROLES),
+    Later(("--evaluator_launch_cmd",), "An evaluator of its own is", _ROLES),
+    Later(("--role",), "Roles of your own are", _ROLES),
+    Later(("--min_workers",), "Elastic jobs are", _ROLES),
+    Later(("--gang_timeout",), "Distributed jobs are", _ROLES),
+    Later(("--docker_image",), "Docker images are", _DOCKER),
+    Later(("--worker_docker_image",), "Docker images are", _DOCKER),
+    Later(("--ps_docker_image",), "Docker images are", _DOCKER),
+    Later(("--archive",), "Packed Python environments are", _DOCKER),
+    Later(("--tensorboard",), "TensorBoard in a container is", _TENSORBOARD),
+    Later(("--tensorboard_resources",), "TensorBoard in a container is", _TENSORBOARD),
+    Later(("--tensorboard_docker_image",), "TensorBoard in a container is", _TENSORBOARD),
+    Later(("--keytab",), "Kerberos is", _KERBEROS),
+    Later(("--principal",), "Kerberos is", _KERBEROS),
+    Later(("--distribute_keytab",), "Kerberos is", _KERBEROS),
     Later(
         ("--input",),
-        True,
         "Named inputs are",
         "Use --input_path URI, or --localization SRC:TARGET for a file.",
     ),
     Later(
         ("--param",),
-        True,
         "Parameters of a notebook are",
         "Use --env NAME=VALUE, or program arguments after --.",
     ),
-    Later(("--max_restarts",), True, "Restarts by the cluster are", _RESTARTS),
+    Later(("--max_restarts",), "Restarts by the cluster are", _RESTARTS),
     Later(
         ("--node_label",),
-        True,
         "Node labels are",
         "Use --queue with a queue whose default label is the one you want.",
     ),
-    Later(("--priority",), True, "Priorities are", "Use --queue with a queue of that priority."),
+    Later(("--priority",), "Priorities are", "Use --queue with a queue of that priority."),
 )
 
 VERBS: dict[str, tuple[str, str]] = {

@@ -1,4 +1,4 @@
-"""Option values with parts: K=V, LABEL=URL, SRC:TARGET[:rw], lists of names; pure functions.
+"""Option values with parts: K=V, LABEL=URL, SRC:TARGET[:rw]; pure functions.
 
 Each ``parse_*`` has a ``format_*`` that gives the text back. Does not open what is named.
 """
@@ -135,23 +135,3 @@ def _check_target(text: str, target: str) -> None:
             "directory.",
             "Write for example words.txt or data/words.txt.",
         )
-
-
-def parse_names(text: str, option: str) -> tuple[str, ...]:
-    """``x_train,y_train`` as names of Python variables, each once.
-
-    Raises
-    ------
-    UsageError
-        If one is no Python name.
-    """
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    for name in names:
-        if not name.isidentifier() or len(name) > 255:
-            raise UsageError(
-                f"{option} {name[:60]!r} is not the name of a variable.",
-                f"Write for example {option} x_train,y_train.",
-            )
-    if not names:
-        raise UsageError(f"{option} {text[:60]!r} names no variable.")
-    return names

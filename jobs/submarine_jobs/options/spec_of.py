@@ -10,8 +10,8 @@ from typing import Protocol
 
 from submarine_jobs.config import python_of
 from submarine_jobs.errors import NoClusterError, UsageError
-from submarine_jobs.options.placeholders import fill
 from submarine_jobs.options.run_options import RunOptions, check_name
+from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec, Role
 
@@ -74,24 +74,16 @@ def spec_from_options(
         )
     if options.command is None and bundle is None:
         raise UsageError("There is no program to run.", "Name one: submarine run train.py.")
-    paths = {
-        "input_path": options.input_path,
-        "checkpoint_path": options.checkpoint_path,
-        "saved_model_path": options.saved_model_path,
-    }
-    command = options.command
-    if command is not None:
-        command = fill(command, paths, "--worker_launch_cmd")
-    role = Role(instances=1, resources=options.resources, command=command)
+    role = Role(instances=1, resources=options.resources, command=options.command)
     _check_targets(options)
-    return JobSpec(
+    spec = JobSpec(
         name=check_name(options.name or ""),
         backend=profile.backend,
         queue=profile.queue,
         roles=(role,),
-        program=bundle.program if bundle is not None and command is None else None,
-        args=tuple(fill(word, paths, "An argument") for word in options.args),
-        env={name: fill(value, paths, f"--env {name}") for name, value in options.env.items()},
+        program=bundle.program if bundle is not None and options.command is None else None,
+        args=options.args,
+        env=dict(options.env),
         framework=options.framework,
         python_env=profile.python_env,
         python=python_of(profile.python_env, profile.python),
@@ -106,6 +98,7 @@ def spec_from_options(
         bundle_digest=bundle.digest if bundle is not None else "",
         notebook=notebook,
     )
+    return fill_spec(spec)
 
 
 def _check_targets(options: RunOptions) -> None:

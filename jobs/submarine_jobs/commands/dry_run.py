@@ -1,0 +1,125 @@
+"""What ``run --dry-run`` shows: findings, the exact request, the bundle; submits nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.commands.outcome import SUCCESS, USAGE, Outcome
+from submarine_jobs.commands.program import Program
+from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.options.quantities import format_duration, format_memory
+
+if TYPE_CHECKING:
+    from submarine_jobs.backends.base import Plan
+    from submarine_jobs.checks import Finding
+    from submarine_jobs.spec import JobSpec
+
+_MAX_FILES = 50
+
+
+def dry_run_outcome(
+    spec: JobSpec,
+    plan: Plan,
+    program: Program,
+    findings: Sequence[Finding],
+    *,
+    force: bool = False,
+) -> Outcome:
+    """The whole report; exit code 2 when a submit would be refused."""
+    errors = [item for item in findings if str(item.level) == "error"]
+    refused = bool(plan.errors or (errors and not force))
+    lines = ["Dry run: nothing was submitted.", ""]
+    lines += _request(spec, plan)
+    lines += _bundle(program)
+    lines += _judgement(plan, findings)
+    lines += ["", "A submit would be refused." if refused else "It can be submitted."]
+    return Outcome(
+        text="\n".join(lines),
+        value=_value(spec, plan, program, findings, refused=refused),
+        exit_code=USAGE if refused else SUCCESS,
+    )
+
+
+def finding_line(item: Finding) -> str:
+    """A finding as one line, made harmless: it may quote the user's program."""
+    return one_line(f"{item.message} {item.fix}".strip())
+
+
+def _request(spec: JobSpec, plan: Plan) -> list[str]:
+    lines = [f"Job         {one_line(spec.name)} on {spec.backend}"]
+    if spec.queue:
+        lines.append(f"Queue       {one_line(spec.queue)}")
+    lines.append(f"Placement   {one_line(plan.placement)}")
+    lines += [f"Container   {_container(container)}" for container in plan.containers]
+    if plan.overhead:
+        lines.append(
+            f"Overhead    {format_memory(plan.overhead)} of it for master and agent; "
+            f"{format_memory(spec.worker.resources.memory)} for the program"
+        )
+    if spec.worker.command is not None:
+        lines.append(f"Command     {one_line(spec.worker.command)}")
+    elif spec.python:
+        words = " ".join((spec.python, spec.program or "", *spec.args))
+        lines.append(f"Command     {one_line(words)}")
+    if spec.timeout is not None:
+        lines.append(f"Timeout     {format_duration(spec.timeout)}")
+    return lines
+
+
+def _container(container: Mapping[str, Any]) -> str:
+    rest = dict(container)
+    what = one_line(str(rest.pop("for", rest.pop("name", rest.pop("purpose", "program")))))
+    memory = rest.pop("memory", None)
+    size = [f"memory {format_memory(int(memory))} ({memory} MiB)"] if memory is not None else []
+    size += [f"{one_line(str(key))} {one_line(str(value))}" for key, value in rest.items()]
+    return f"{what}: {', '.join(size)}"
+
+
+def _bundle(program: Program) -> list[str]:
+    bundle = program.bundle
+    if bundle is None:
+        return ["Bundle      none"]
+    lines = [f"Bundle      sha256 {bundle.digest}"]
+    for name, content in sorted(bundle.files.items())[:_MAX_FILES]:
+        marker = "  (the program)" if name == bundle.program else ""
+        lines.append(f"            {one_line(name)}  {len(content)} B{marker}")
+    if len(bundle.files) > _MAX_FILES:
+        lines.append(f"            … and {len(bundle.files) - _MAX_FILES} more")
+    return lines
+
+
+def _judgement(plan: Plan, findings: Sequence[Finding]) -> list[str]:
+    lines = [f"refused     {one_line(text)}" for text in plan.errors]
+    lines += [f"{item.level!s:<11} {finding_line(item)}" for item in findings]
+    lines += [f"warning     {one_line(text)}" for text in plan.warnings]
+    return ["", *lines] if lines else ["", "No findings."]
+
+
+def _value(
+    spec: JobSpec,
+    plan: Plan,
+    program: Program,
+    findings: Sequence[Finding],
+    *,
+    refused: bool,
+) -> dict[str, Any]:
+    import json
+
+    bundle = program.bundle
+    files = {name: len(content) for name, content in bundle.files.items()} if bundle else {}
+    return {
+        "submitted": False,
+        "refused": refused,
+        "spec": json.loads(spec.to_bytes()),
+        "plan": {
+            "placement": plan.placement,
+            "containers": [dict(item) for item in plan.containers],
+            "overhead": plan.overhead,
+            "warnings": list(plan.warnings),
+            "errors": list(plan.errors),
+            "extra": dict(plan.extra),
+        },
+        "findings": [item.to_json() for item in findings],
+        "bundle": {"digest": bundle.digest if bundle else None, "files": files},
+    }

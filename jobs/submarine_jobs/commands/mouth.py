@@ -1,0 +1,113 @@
+"""Who speaks: the command line, a notebook, Python; what a verb may ask of it.
+
+``Mouth`` is itself the silent one of a Python program; the others change what is theirs. A verb
+never prints and never reads the terminal: it asks its mouth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from submarine_jobs.bundle import Bundle
+    from submarine_jobs.cells import CellCollection
+    from submarine_jobs.config import Config
+    from submarine_jobs.job import Job
+    from submarine_jobs.session import Session
+    from submarine_runtime.protocol.record import JobRecord
+
+MAX_SESSIONS = 8
+
+
+class Mouth:
+    """One who gives commands.
+
+    Attributes
+    ----------
+    kind
+        ``python``, ``cli``, ``notebook``, later ``zeppelin``.
+    command
+        What a person types before a verb, for sentences: ``submarine`` or ``%submarine``.
+    interactive
+        Whether ``confirm`` reaches a person.
+    raw_output
+        Whether ``write`` goes to something that wants a log's bytes as they are.
+    collection
+        Collected cells; None: this mouth has no cells.
+    namespace
+        Variables for ``--with``; None: this mouth has none.
+    plugin_output
+        Where verbs of other packages print; None: straight to this process's own output.
+    """
+
+    kind = "python"
+    command = "submarine"
+    interactive = False
+    raw_output = False
+    collection: CellCollection | None = None
+    namespace: Mapping[str, Any] | None = None
+    plugin_output: TextIO | None = None
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, Session] = {}
+
+    def config(self, options: Mapping[str, Any] | None = None) -> Config:
+        """The configuration in force for a command with these options."""
+        from submarine_jobs.config import load_config
+
+        return load_config(options)
+
+    def session(self, config: Config) -> Session:
+        """The session of a profile, the same object for the same profile."""
+        from submarine_jobs.session import Session
+
+        key = repr(config.profile)
+        if key not in self._sessions:
+            while len(self._sessions) >= MAX_SESSIONS:
+                self._sessions.pop(next(iter(self._sessions)))
+            self._sessions[key] = Session(config.profile)
+        return self._sessions[key]
+
+    def cells_bundle(self, program: str) -> Bundle:
+        """The bundle of the collected cells; only where ``collection`` is not None."""
+        from submarine_jobs.bundle import build_bundle
+
+        if self.collection is None:
+            raise RuntimeError("this mouth has no cells")
+        document = self.collection.document
+        snapshot = document.snapshot if document is not None else None
+        return build_bundle(self.collection.cells(), program=program, notebook=snapshot)
+
+    @property
+    def notebook_name(self) -> str | None:
+        """Name of the notebook document, where there is one."""
+        document = self.collection.document if self.collection is not None else None
+        return str(document.path) if document is not None else None
+
+    def say(self, text: str) -> None:
+        """Show a line while a command is under way: a warning, a step. Silent here."""
+
+    def confirm(self, question: str) -> bool:
+        """Ask a yes-or-no question; no where nobody can be asked."""
+        return False
+
+    def write(self, data: bytes) -> None:
+        """Show a piece of a log as it comes."""
+
+    def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
+        """Wait for the end of a job in this mouth's own way.
+
+        Parameters
+        ----------
+        on_interrupt
+            ``detach`` leaves the job alone when the waiting is interrupted, ``cancel`` ends it.
+        log
+            Show its log while waiting.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            When interrupted; the mouth has then said what became of the job.
+        """
+        return job.wait(on_interrupt=on_interrupt)

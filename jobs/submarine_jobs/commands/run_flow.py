@@ -1,0 +1,138 @@
+"""The way of a ``run``: program, checks, plan, submit, wait; each step may refuse.
+
+Does not parse (``run``) and does not wait or print itself (its mouth does).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.commands.dry_run import dry_run_outcome, finding_line
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.program import Program, find_program
+from submarine_jobs.commands.run_checks import check_run
+from submarine_jobs.commands.waiting import wait_for
+from submarine_jobs.errors import RefusedError, UsageError
+from submarine_jobs.options.run_options import RunOptions
+from submarine_jobs.options.spec_of import no_cluster, spec_from_options
+
+if TYPE_CHECKING:
+    from submarine_jobs.backends.base import Plan
+    from submarine_jobs.checks import Finding
+    from submarine_jobs.job import Job
+    from submarine_jobs.spec import JobSpec
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A request that was looked at from all sides and not submitted yet."""
+
+    spec: JobSpec
+    plan: Plan
+    program: Program
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[Finding]:
+        """Findings that stop a submit unless it is forced."""
+        return [item for item in self.findings if str(item.level) == "error"]
+
+
+def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
+    """Do what ``run`` with ``options`` asks.
+
+    Raises
+    ------
+    UsageError
+        If the request is wrong, or the checks found an error and ``--force`` is not given.
+    RefusedError
+        If the cluster would not take the job; ``--force`` does not help.
+    ClusterError
+        If the cluster cannot be asked.
+    """
+    started = time.monotonic()
+    config = mouth.config(options.config_options)
+    if config.profile.backend is None:
+        raise no_cluster()
+    session = mouth.session(config)
+    backend = session.backend()
+    if not options.dry_run:
+        backend.prepare()
+    program = find_program(options, mouth)
+    named = replace(options, name=options.name or program.name)
+    spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
+    with ThreadPoolExecutor(1, "submarine-plan") as pool:
+        # The cluster is asked while the program is checked.
+        planned = pool.submit(backend.plan, spec)
+        findings = check_run(spec, program, mouth)
+        judged = Judged(spec, planned.result(), program, findings)
+    if options.dry_run:
+        return dry_run_outcome(judged.spec, judged.plan, program, findings, force=options.force)
+    _stop_or_warn(judged, mouth, force=options.force)
+    values = _values(spec, mouth)
+    if options.verbose:
+        mouth.say(f"Checked in {time.monotonic() - started:.1f} s; {judged.plan.placement}")
+    job = session.submit(spec, program.bundle, values, judged.plan)
+    if options.verbose:
+        mouth.say(f"Accepted after {time.monotonic() - started:.1f} s: {job.job_dir}")
+    if options.wait:
+        waited = wait_for(job, mouth, on_interrupt=options.on_interrupt)
+        return replace(waited, value={**_facts(job, findings), "record": waited.value})
+    return Outcome(text=_submitted(job, mouth), value=_facts(job, findings), job=job)
+
+
+def _stop_or_warn(judged: Judged, mouth: Mouth, *, force: bool) -> None:
+    """Raise for what stops this submit; say the rest."""
+    if judged.plan.errors:
+        raise RefusedError(" ".join(judged.plan.errors), "Nothing was submitted.")
+    errors = judged.errors
+    if errors and not force:
+        lines = [finding_line(item) for item in errors[:10]]
+        more = f"\n… and {len(errors) - 10} more" if len(errors) > 10 else ""
+        head = "" if len(errors) == 1 else f"The program has {len(errors)} errors.\n"
+        raise UsageError(
+            head + "\n".join(lines) + more,
+            "Nothing was submitted; --force submits it nevertheless.",
+        )
+    for item in judged.findings:
+        mouth.say(f"{item.level}: {finding_line(item)}")
+    for text in judged.plan.warnings:
+        mouth.say(f"warning: {text}")
+
+
+def _values(spec: JobSpec, mouth: Mouth) -> bytes | None:
+    if not spec.with_names:
+        return None
+    if mouth.namespace is None:
+        raise UsageError(
+            "--with sends variables of a notebook, and there is none here.",
+            "Run it as %submarine run in a notebook, or pass --env NAME=VALUE.",
+        )
+    from submarine_jobs.values import send_values
+
+    return send_values(spec.with_names, mouth.namespace)
+
+
+def _submitted(job: Job, mouth: Mouth) -> str:
+    command = mouth.command
+    return (
+        f"{job.id} is submitted.\n"
+        f"  {command} logs -f {job.id}    follow its log\n"
+        f"  {command} show {job.id}       see how it is\n"
+        f"  {command} cancel {job.id}     end it"
+    )
+
+
+def _facts(job: Job, findings: list[Finding]) -> Mapping[str, Any]:
+    return {
+        "job_id": job.id,
+        "name": job.name,
+        "job_dir": job.job_dir,
+        "backend": job.backend.name,
+        "findings": [item.to_json() for item in findings],
+    }

@@ -1,0 +1,104 @@
+"""Click's complaints as one sentence each, with what was probably meant.
+
+Does not decide exit codes: the class of the error does (``errors``).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import click
+
+from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.options.later import refusal, spelling
+
+
+def as_sentence(error: click.ClickException) -> SubmarineError:
+    """The error that says what ``error`` says, in one sentence."""
+    if not isinstance(error, click.UsageError):
+        return SubmarineError(error.format_message())
+    command = error.ctx.info_name or "submarine" if error.ctx else "submarine"
+    if isinstance(error, click.NoSuchOption):
+        return no_such_option(error.option_name, command, _known_options(error.ctx))
+    if isinstance(error, click.BadOptionUsage):
+        return _bad_option(error, command)
+    if isinstance(error, click.MissingParameter):
+        what = error.param.human_readable_name if error.param else "something"
+        return UsageError(f"{command} needs {what}.", f"See `submarine {command} --help`.")
+    if isinstance(error, click.BadParameter):
+        return _bad_value(error, command)
+    message = error.format_message().split("\n")[0].rstrip(".")
+    return UsageError(f"{command}: {message}.", f"See `submarine {command} --help`.")
+
+
+def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageError:
+    """The refusal of an option: of a later release, or close to one that exists."""
+    shown = printable(option)
+    if command == "run" and (later := refusal(option)):
+        return UsageError(*later)
+    close = difflib.get_close_matches(spelling(option), [spelling(name) for name in known], 1, 0.6)
+    by_spelling = {spelling(name): name for name in known}
+    hint = (
+        f"did you mean {by_spelling[close[0]]}?"
+        if close
+        else f"`submarine {command} --help` lists them."
+    )
+    return UsageError(f"No such option {shown} of {command};", hint)
+
+
+def no_such_verb(name: str, known: Sequence[str]) -> UsageError:
+    """The refusal of a verb, with the closest one."""
+    close = difflib.get_close_matches(name, known, 1, 0.5)
+    hint = f"did you mean {close[0]}?" if close else "`submarine --help` lists them."
+    return UsageError(f"No such command {printable(name)};", hint)
+
+
+def printable(text: str, limit: int = 60) -> str:
+    """``text`` without control characters and not longer than ``limit``."""
+    plain = "".join(char if char.isprintable() else "?" for char in text[:limit])
+    return plain + ("…" if len(text) > limit else "")
+
+
+def _known_options(ctx: click.Context | None) -> list[str]:
+    if ctx is None:
+        return []
+    params = ctx.command.get_params(ctx)
+    return [
+        name
+        for param in params
+        if isinstance(param, click.Option)
+        for name in (*param.opts, *param.secondary_opts)
+        if name.startswith("--")
+    ]
+
+
+def _bad_option(error: click.BadOptionUsage, command: str) -> UsageError:
+    name = error.option_name
+    if command == "run" and (later := refusal(name)):
+        return UsageError(*later)
+    if "requires an argument" in error.message:
+        return UsageError(f"{name} needs a value.", f"See `submarine {command} --help`.")
+    if "does not take a value" in error.message:
+        return UsageError(f"{name} takes no value.", f"Write {name} alone.")
+    return UsageError(f"{name} of {command}: {printable(error.message, 120).rstrip('.')}.")
+
+
+def _bad_value(error: click.BadParameter, command: str) -> UsageError:
+    param = error.param
+    if isinstance(param, click.Option):
+        name = next((opt for opt in param.opts if opt.startswith("--")), param.opts[0])
+    else:
+        name = param.human_readable_name if param is not None else command
+    if param is not None and isinstance(param.type, click.Choice):
+        return _bad_choice(name, error.message, [str(item) for item in param.type.choices])
+    message = printable(error.message, 200).rstrip(".")
+    return UsageError(f"{name}: {message}.", f"See `submarine {command} --help`.")
+
+
+def _bad_choice(name: str, message: str, choices: list[str]) -> UsageError:
+    """Click's message holds the value in quotes and then the choices."""
+    value = message.split("'")[1] if message.count("'") > 1 else "this"
+    close = difflib.get_close_matches(value.lower(), choices, 1, 0.5)
+    hint = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(choices)}."
+    return UsageError(f"{name} cannot be {printable(value)!r};", hint)

@@ -1,0 +1,41 @@
+"""Waiting for a job in the mouth's own way, and what an end or an interrupt means for the verb."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import INTERRUPTED, JOB_FAILED, SUCCESS, Outcome
+from submarine_runtime.protocol.states import State
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+
+
+def wait_for(job: Job, mouth: Mouth, *, on_interrupt: str = "detach", log: bool = True) -> Outcome:
+    """Wait for the end of ``job``; exit code 0, 1 when it did not succeed, 130 when interrupted."""
+    from submarine_jobs import display
+
+    try:
+        record = mouth.watch(job, on_interrupt=on_interrupt, log=log)
+    except KeyboardInterrupt:
+        return Outcome(text=_left(job, mouth, on_interrupt), exit_code=INTERRUPTED, job=job)
+    view = job.view()
+    good = record.state is State.SUCCEEDED
+    return Outcome(
+        text=display.text(view, command=mouth.command),
+        html=display.html(view),
+        value=record.to_json(),
+        exit_code=SUCCESS if good else JOB_FAILED,
+        job=job,
+    )
+
+
+def _left(job: Job, mouth: Mouth, on_interrupt: str) -> str:
+    if on_interrupt == "cancel":
+        return f"Interrupted: {job.id} was cancelled."
+    return (
+        f"Stopped waiting; {job.id} goes on.\n"
+        f"  {mouth.command} wait {job.id}      wait again\n"
+        f"  {mouth.command} cancel {job.id}    end it"
+    )
