@@ -135,7 +135,9 @@ def _to_version_4(raw: Any, path: str) -> dict[str, Any]:
 def _strip_outputs(raw: dict[str, Any]) -> None:
     """Take outputs away before anything else looks at them: they may be most of the file."""
     lists = [raw.get("cells")]
-    lists += [s.get("cells") for s in raw.get("worksheets") or [] if isinstance(s, dict)]
+    sheets = raw.get("worksheets")
+    if isinstance(sheets, list):
+        lists += [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
     for cells in lists:
         for cell in cells if isinstance(cells, list) else []:
             if isinstance(cell, dict) and cell.get("cell_type") == "code":
