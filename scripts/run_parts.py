@@ -1,0 +1,169 @@
+"""Run the parts of `make check`, `make test` or `make test-full`, one after the other.
+
+Every part runs, whatever became of those before it; a part that takes twice its budget is ended.
+At the end a table gives each part's time beside its budget. Exit code 0 only if all succeeded and
+left no process behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from submarine_minicluster import processes
+from submarine_minicluster.config import MARK
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+OWN_MARK = "SUBMARINE_TEST_RUN"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One step: its name, the seconds that it may take on two cores, and its commands."""
+
+    name: str
+    budget: int
+    commands: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a part."""
+
+    name: str
+    seconds: float
+    budget: int
+    result: str
+
+
+def tool(name: str, *arguments: str) -> tuple[str, ...]:
+    """A command of this environment."""
+    return (str(BIN / name), *arguments)
+
+
+def pytest(*arguments: str) -> tuple[str, ...]:
+    """A run of pytest; no tests at all is an error, as pytest has it."""
+    return tool("python", "-m", "pytest", "-q", *arguments)
+
+
+CHECK = (
+    Part(
+        "lint",
+        60,
+        (
+            tool("ruff", "check", "."),
+            tool("ruff", "format", "--check", "."),
+            tool("mypy"),
+            tool("lint-imports"),
+        ),
+    ),
+    Part("unit tests", 90, (pytest("tests/unit", "-n", "2"),)),
+)
+DOCS = Part("docs", 60, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
+WHEEL = Part("wheel", 240, (tool("python", "scripts/wheel_test.py"),))
+PLANS = {
+    "check": CHECK,
+    "test": (
+        *CHECK,
+        Part("cluster tests", 1300, (pytest("tests/cluster", "-m", "not full"),)),
+        WHEEL,
+        DOCS,
+    ),
+    "test-full": (*CHECK, Part("cluster tests", 5400, (pytest("tests/cluster"),)), WHEEL, DOCS),
+}
+SETUP_BUDGET = 480
+
+
+def run_part(part: Part, scratch: Path) -> Outcome:
+    """Run a part's commands until one fails, and end whatever they leave behind."""
+    began = time.monotonic()
+    result = "ok"
+    for command in part.commands:
+        print(f"== {part.name}: {Path(command[0]).name} {' '.join(command[1:])}", flush=True)
+        left = 2 * part.budget - (time.monotonic() - began)
+        result = run_command(command, scratch, left)
+        if result != "ok":
+            break
+    leftovers = end_leftovers(scratch)
+    if leftovers:
+        print(f"== {part.name}: ended {leftovers} processes that it had left", flush=True)
+        result = f"{result}, left {leftovers} processes" if result != "ok" else "left processes"
+    return Outcome(part.name, time.monotonic() - began, part.budget, result)
+
+
+def run_command(command: tuple[str, ...], scratch: Path, timeout: float) -> str:
+    """Run one command in a process group of its own; `ok`, or why not."""
+    environment = {
+        **os.environ,
+        "TMPDIR": str(scratch),
+        OWN_MARK: str(scratch),
+        "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "NO_MKDOCS_2_WARNING": "1",
+    }
+    with subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True) as process:
+        try:
+            code = process.wait(max(timeout, 1))
+        except subprocess.TimeoutExpired:
+            # pytest gets the chance to stop its cluster.
+            os.killpg(process.pid, signal.SIGINT)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+            return "too slow"
+        except KeyboardInterrupt:
+            os.killpg(process.pid, signal.SIGINT)
+            process.wait()
+            raise
+    return "ok" if code == 0 else f"failed ({code})"
+
+
+def end_leftovers(scratch: Path) -> int:
+    """End processes that carry this run's mark or a mark of its miniclusters; how many."""
+    found = processes.marked(OWN_MARK, str(scratch))
+    found += processes.marked(MARK, str(scratch), below=True)
+    processes.end(found, grace=5)
+    return len(found)
+
+
+def print_table(outcomes: list[Outcome]) -> None:
+    """One line per part: seconds, budget, result."""
+    print(f"\n{'part':<16}{'seconds':>9}{'budget':>9}  result")
+    for one in outcomes:
+        over = " (over budget)" if one.seconds > one.budget else ""
+        print(f"{one.name:<16}{one.seconds:>9.1f}{one.budget:>9}  {one.result}{over}")
+    total, budget = sum(one.seconds for one in outcomes), sum(one.budget for one in outcomes)
+    print(f"{'total':<16}{total:>9.1f}{budget:>9}")
+
+
+def main() -> int:
+    """Run the plan that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plan", choices=PLANS)
+    parser.add_argument("--setup-began", type=float, help="Unix time at which set-up began.")
+    arguments = parser.parse_args()
+    outcomes = []
+    if arguments.setup_began:
+        took = max(0.0, time.time() - arguments.setup_began)
+        outcomes.append(Outcome("set-up", took, SETUP_BUDGET, "ok"))
+    scratch = Path(tempfile.mkdtemp(prefix="submarine-make-"))
+    try:
+        outcomes += [run_part(part, scratch) for part in PLANS[arguments.plan]]
+    finally:
+        end_leftovers(scratch)
+        shutil.rmtree(scratch, ignore_errors=True)
+    print_table(outcomes)
+    return 0 if all(one.result == "ok" for one in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
