@@ -5,6 +5,7 @@ Reads the cluster's addresses from the Hadoop client configuration. Does not do 
 
 from __future__ import annotations
 
+import getpass
 import os
 import secrets
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 
 T = TypeVar("T")
 CHUNK = 4 << 20
+_USER = "HADOOP_USER_NAME"
 #: A transfer of a whole file may take this many times the limit of a single call.
 TRANSFER_FACTOR = 30
 
@@ -36,7 +38,8 @@ class HdfsStorage(Storage):
     webhdfs
         Base URLs of the NameNodes' web ports, for agents.
     user
-        HDFS user; None: ``HADOOP_USER_NAME`` or the account's name, as Hadoop does it.
+        HDFS user; None: ``HADOOP_USER_NAME`` or the account's name, as Hadoop does it. Another
+        one is put into the environment of this process: it can act as one HDFS user only.
     timeout
         Seconds that one call may take.
     """
@@ -60,18 +63,11 @@ class HdfsStorage(Storage):
     def _client(self) -> Any:
         from hdfs_native import Client
 
-        before = os.environ.get("HADOOP_USER_NAME")
-        if self._user:
-            # hdfs-native takes the user of simple authentication from the environment only.
-            os.environ["HADOOP_USER_NAME"] = self._user
-        try:
-            return Client(self.prefix, config_dir=str(self._conf_dir) if self._conf_dir else None)
-        finally:
-            if self._user:
-                if before is None:
-                    del os.environ["HADOOP_USER_NAME"]
-                else:
-                    os.environ["HADOOP_USER_NAME"] = before
+        if self._user and self._user != (os.environ.get(_USER) or getpass.getuser()):
+            # hdfs-native takes the user of simple authentication from the environment, whenever
+            # it connects: one process acts as one HDFS user.
+            os.environ[_USER] = self._user
+        return Client(self.prefix, config_dir=str(self._conf_dir) if self._conf_dir else None)
 
     def _call(self, doing: str, path: str, work: Callable[[Any], T], factor: int = 1) -> T:
         try:
