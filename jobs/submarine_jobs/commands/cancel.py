@@ -1,0 +1,47 @@
+"""``cancel``: end a job and keep what it has written."""
+
+from __future__ import annotations
+
+import click
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
+from submarine_jobs.commands.ownership import ask_if_foreign, user_of
+from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
+from submarine_jobs.commands.verb import Verb, option
+
+
+@click.command("cancel", cls=Verb, example=("cancel last", "cancel digits-20261120-7f3a --yes"))
+@job_argument
+@option("--yes", "-y", is_flag=True, heading="Flow", help="Do not ask.")
+@option("--why", metavar="TEXT", default="", heading="Flow", help="Reason, kept with the job.")
+@profile_option
+@backend_option
+@click.pass_obj
+def cancel(
+    mouth: Mouth, /, job: str, yes: bool, why: str, profile: str | None, backend: str | None
+) -> Outcome:
+    """Cancel a job; what it has written so far stays in its job directory.
+
+    On a terminal it asks first. Cancelling a job that has ended already changes nothing.
+    """
+    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    found = session.job(job)
+    record = found.record()
+    if record.state.ended:
+        return Outcome(
+            f"{found.id} has ended already: {record.state}.", value=record.to_json(), job=found
+        )
+    own = record.user == user_of(found)
+    if not ask_if_foreign(found, mouth, "Cancel", "cancelling it ends their work", yes=yes):
+        return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=JOB_FAILED)
+    if own and not yes and mouth.kind == "cli" and mouth.interactive:
+        question = f"Cancel {found.id}, which is {record.state}?"
+        if not mouth.confirm(question):
+            return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=JOB_FAILED)
+    after = found.cancel(why[:500])
+    if after.state.ended:
+        text = f"{found.id} has ended: {after.state}."
+    else:
+        text = f"{found.id} will be cancelled; it is still {after.state}."
+    return Outcome(text, value=after.to_json(), job=found)

@@ -1,0 +1,99 @@
+"""``cells``: which cells make up the program, in which order, and how each stands."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.verb import Verb
+from submarine_jobs.display.untrusted import escaped_line, one_line
+from submarine_jobs.errors import UsageError
+
+if TYPE_CHECKING:
+    from submarine_jobs.cells import CellCollection, ListedCell
+
+_COLUMNS = ("CELL", "FILE", "LINES", "STATE", "FIRST LINE")
+_LIMITS = (12, 40, 8, 24, 60)
+
+
+def collection_of(mouth: Mouth, verb: str) -> CellCollection:
+    """The mouth's cells.
+
+    Raises
+    ------
+    UsageError
+        On a command line: cells exist in a notebook only.
+    """
+    if mouth.collection is None:
+        raise UsageError(
+            f"{verb} is about the cells of a notebook, and there is none here.",
+            f"Type %submarine {verb} in a notebook; `submarine run FILE.ipynb` runs a saved one.",
+        )
+    return mouth.collection
+
+
+@click.command("cells", cls=Verb, example=("cells",))
+@click.pass_obj
+def cells(mouth: Mouth, /) -> Outcome:
+    """Show which cells are collected, in what order, and what changed since they ran."""
+    collection = collection_of(mouth, "cells")
+    listing = collection.listing()
+    missing = [
+        f"Cell {cell.label} has %%submarine and has not run yet, so it is not part of the program."
+        for cell in collection.not_run()
+    ]
+    if not listing:
+        text = "No cell is collected. Put %%submarine on the first line of a cell and run it."
+        return Outcome("\n".join([text, *missing]), value={"cells": [], "not_run": len(missing)})
+    rows = [_row(item) for item in listing]
+    return Outcome(
+        text="\n".join([_table(rows), *missing]),
+        html=_html(rows) + "".join(f"<p>{html.escape(text)}</p>" for text in missing),
+        value={"cells": [_plain(item) for item in listing], "not_run": len(missing)},
+    )
+
+
+def _row(item: ListedCell) -> tuple[str, ...]:
+    cell = item.cell
+    words = (cell.label, cell.filename, str(item.lines), item.state.value, item.first_code)
+    return tuple(one_line(word, limit) for word, limit in zip(words, _LIMITS, strict=True))
+
+
+def _plain(item: ListedCell) -> dict[str, object]:
+    cell = item.cell
+    return {
+        "cell": cell.label,
+        "cell_id": cell.cell_id,
+        "file": cell.filename,
+        "lines": item.lines,
+        "state": item.state.value,
+        "only": cell.only,
+        "source": cell.source,
+    }
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
+    everything = [_COLUMNS, *rows]
+    widths = [max(len(row[place]) for row in everything) for place in range(len(_COLUMNS))]
+    return "\n".join(
+        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+        for row in everything
+    )
+
+
+def _html(rows: Sequence[tuple[str, ...]]) -> str:
+    style = 'style="text-align:left;padding:2px 12px 2px 0;white-space:nowrap"'
+    head = "".join(f"<th {style}>{name.capitalize()}</th>" for name in _COLUMNS)
+    body = "".join(
+        "<tr>" + "".join(f"<td {style}>{escaped_line(word)}</td>" for word in row) + "</tr>"
+        for row in rows
+    )
+    return (
+        '<table class="tex2jax_ignore mathjax_ignore">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )

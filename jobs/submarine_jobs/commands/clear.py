@@ -1,0 +1,19 @@
+"""``clear``: forget the collected cells; the notebook itself is not touched."""
+
+from __future__ import annotations
+
+import click
+
+from submarine_jobs.commands.cells import collection_of
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.verb import Verb
+
+
+@click.command("clear", cls=Verb, example=("clear",))
+@click.pass_obj
+def clear(mouth: Mouth, /) -> Outcome:
+    """Forget the collected cells; running one of them collects it again."""
+    count = collection_of(mouth, "clear").clear()
+    words = "1 cell is" if count == 1 else f"{count} cells are"
+    return Outcome(f"{words} forgotten; the notebook is unchanged.", value={"forgotten": count})

@@ -1,0 +1,90 @@
+"""``list``: this user's jobs as a table."""
+
+from __future__ import annotations
+
+import fnmatch
+
+import click
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.shared_options import backend_option, profile_option
+from submarine_jobs.commands.verb import Parsed, Verb, option
+from submarine_jobs.errors import UsageError
+from submarine_jobs.options.quantities import parse_count
+from submarine_runtime.protocol.states import State
+
+DEFAULT_LIMIT = 20
+#: As many jobs are looked at when a filter is given; `--all` shows as many.
+MAX_LIMIT = 1000
+
+
+def _state(text: str) -> State | str:
+    word = text.strip().upper()
+    if word == "ENDED" or word == "ACTIVE":
+        return word
+    try:
+        return State(word)
+    except ValueError:
+        words = ", ".join(state.value for state in State)
+        raise UsageError(
+            f"{text[:40]!r} is no state.", f"Choose {words}, ACTIVE or ENDED."
+        ) from None
+
+
+@click.command(
+    "list", cls=Verb, example=("list", "list --state RUNNING", "list --name 'digits*' --all")
+)
+@option(
+    "--state",
+    "states",
+    multiple=True,
+    type=Parsed("state", _state, choices=[*(state.value for state in State), "ACTIVE", "ENDED"]),
+    metavar="STATE",
+    heading="Which",
+    help="Only jobs in this state, ACTIVE or ENDED; repeatable.",
+)
+@option("--name", metavar="PATTERN", heading="Which", help="Only jobs of this name (* and ?).")
+@option(
+    "--limit",
+    type=Parsed("number", lambda text: parse_count(text, "The limit", 1)),
+    metavar="N",
+    heading="Which",
+    help=f"At most so many [{DEFAULT_LIMIT}].",
+)
+@option("--all", "everything", is_flag=True, heading="Which", help=f"Up to {MAX_LIMIT}.")
+@profile_option
+@backend_option
+@click.pass_obj
+def list_jobs(
+    mouth: Mouth,
+    /,
+    states: tuple[State | str, ...],
+    name: str | None,
+    limit: int | None,
+    everything: bool,
+    profile: str | None,
+    backend: str | None,
+) -> Outcome:
+    """List your jobs, newest first: those that this machine knows and those of the job root."""
+    from submarine_jobs import display
+
+    if everything and limit is not None:
+        raise UsageError("--all and --limit exclude each other.", "Give one of them.")
+    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    most = MAX_LIMIT if everything else min(limit or DEFAULT_LIMIT, MAX_LIMIT)
+    records = session.jobs(limit=MAX_LIMIT if states or name else most)
+    shown = [
+        record
+        for record in records
+        if (not states or any(_matches(record.state, state) for state in states))
+        and (name is None or fnmatch.fnmatchcase(record.name, name))
+    ][:most]
+    table = display.table(shown)
+    return Outcome(table.text, table.html, [record.to_json() for record in shown])
+
+
+def _matches(state: State, wanted: State | str) -> bool:
+    if isinstance(wanted, State):
+        return state is wanted
+    return state.ended == (wanted == "ENDED")

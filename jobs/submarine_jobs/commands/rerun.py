@@ -1,0 +1,56 @@
+"""``rerun``: the same bundle and spec once more, from the job directory alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
+from submarine_jobs.commands.ownership import ask_if_foreign
+from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
+from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.commands.waiting import wait_for
+
+
+@click.command("rerun", cls=Verb, example=("rerun digits-20261120-7f3a", "rerun last --wait"))
+@job_argument
+@option("--yes", "-y", is_flag=True, heading="Flow", help="Do not ask for another user's job.")
+@option("--wait", is_flag=True, heading="Flow", help="Stay until the new job has ended.")
+@option(
+    "--on-interrupt",
+    type=click.Choice(("detach", "cancel")),
+    default="detach",
+    heading="Flow",
+    help="What Ctrl-C does to a job that is waited for [detach].",
+)
+@profile_option
+@backend_option
+@click.pass_obj
+def rerun(
+    mouth: Mouth,
+    /,
+    job: str,
+    yes: bool,
+    wait: bool,
+    on_interrupt: str,
+    profile: str | None,
+    backend: str | None,
+) -> Outcome:
+    """Run a job again: program, options and values as they were.
+
+    It needs nothing but the job's directory. A job of another user runs that user's code as you,
+    so it asks first.
+    """
+    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    old = session.job(job)
+    if not ask_if_foreign(old, mouth, "Run", "running it again runs their code as you", yes=yes):
+        return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
+    new = old.rerun()
+    facts = {"job_id": new.id, "name": new.name, "job_dir": new.job_dir, "rerun_of": old.id}
+    if wait:
+        waited = wait_for(new, mouth, on_interrupt=on_interrupt)
+        return replace(waited, value={**facts, "record": waited.value})
+    text = f"{new.id} is submitted, as {old.id} was."
+    return Outcome(f"{text}\n  {mouth.command} logs -f {new.id}", value=facts, job=new)

@@ -1,0 +1,58 @@
+"""``script``: the merged program as it would be shipped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+import click
+
+from submarine_jobs.commands.cells import collection_of
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.usage import printable
+from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.display.untrusted import printable as harmless
+from submarine_jobs.errors import UsageError
+from submarine_jobs.program_files import PROGRAM
+
+_MAX_TEXT = 4 << 20
+
+
+@click.command("script", cls=Verb, example=("script", "script --file model.py"))
+@option("--file", "filename", metavar="FILE", help="Only this file of the program.")
+@click.pass_obj
+def script(mouth: Mouth, /, filename: str | None) -> Outcome:
+    """Show the program that the collected cells make, file by file."""
+    collection = collection_of(mouth, "script")
+    names = [cell.filename for cell in collection.cells()]
+    program = PROGRAM if PROGRAM in names or not names else names[0]
+    bundle = mouth.cells_bundle(program)
+    if filename is not None and filename not in bundle.files:
+        known = ", ".join(sorted(bundle.files))
+        raise UsageError(f"The program has no file {printable(filename)}.", f"It has {known}.")
+    shown = [filename] if filename is not None else _in_order(bundle.files, program)
+    texts = {name: harmless(bundle.text(name), _MAX_TEXT) for name in shown}
+    many = len(texts) > 1
+    parts = [f"# ---- {name} ----\n{text}" if many else text for name, text in texts.items()]
+    return Outcome(
+        text="\n".join(part.rstrip("\n") + "\n" for part in parts).rstrip("\n"),
+        html="".join(_html(name, text) for name, text in texts.items()),
+        value={"program": program, "digest": bundle.digest, "files": texts},
+    )
+
+
+def _in_order(files: Iterable[str], program: str) -> list[str]:
+    """Modules first, the program that imports them last."""
+    return sorted(files, key=lambda name: (name == program, name))
+
+
+def _html(name: str, text: str) -> str:
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+
+    # Styles stand in the elements: a notebook's viewers drop style sheets.
+    formatter = HtmlFormatter(noclasses=True, linenos=False, nobackground=True)
+    code = highlight(text, PythonLexer(), formatter)
+    return f"<p><b>{html.escape(name)}</b></p>{code}"

@@ -1,0 +1,33 @@
+"""``show``: one job as it is right now."""
+
+from __future__ import annotations
+
+import click
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
+from submarine_jobs.commands.verb import Verb
+
+
+@click.command("show", cls=Verb, example=("show digits-20261120-7f3a", "show last --json"))
+@job_argument
+@profile_option
+@backend_option
+@click.pass_obj
+def show(mouth: Mouth, /, job: str, profile: str | None, backend: str | None) -> Outcome:
+    """Show one job: state and reason, times, resources, result, links, the end of its log.
+
+    JOB is an id, the beginning of one, a name (the newest job of that name), or last.
+    """
+    from submarine_jobs import display
+
+    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    found = session.job(job)
+    view = found.view()
+    return Outcome(
+        text=display.text(view, command=mouth.command),
+        html=display.html(view),
+        value=view.record.to_json(),
+        job=found,
+    )

@@ -1,0 +1,50 @@
+"""``wait``: stay until jobs have ended."""
+
+from __future__ import annotations
+
+import click
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import INTERRUPTED, Outcome
+from submarine_jobs.commands.shared_options import backend_option, jobs_argument, profile_option
+from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.commands.waiting import wait_for
+
+
+@click.command("wait", cls=Verb, example=("wait last", "wait digits-20261120-7f3a --quiet"))
+@jobs_argument
+@option("--quiet", is_flag=True, heading="Flow", help="Do not show the log meanwhile.")
+@option(
+    "--on-interrupt",
+    type=click.Choice(("detach", "cancel")),
+    default="detach",
+    heading="Flow",
+    help="What Ctrl-C does to the job [detach].",
+)
+@profile_option
+@backend_option
+@click.pass_obj
+def wait(
+    mouth: Mouth,
+    /,
+    jobs: tuple[str, ...],
+    quiet: bool,
+    on_interrupt: str,
+    profile: str | None,
+    backend: str | None,
+) -> Outcome:
+    """Wait until all these jobs have ended; exit code 1 when one did not succeed."""
+    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    found = [session.job(text) for text in dict.fromkeys(jobs)]
+    outcomes: list[Outcome] = []
+    for job in found:
+        outcomes.append(wait_for(job, mouth, on_interrupt=on_interrupt, log=not quiet))
+        if outcomes[-1].exit_code == INTERRUPTED:
+            break
+    if len(found) == 1:
+        return outcomes[0]
+    return Outcome(
+        text="\n\n".join(outcome.text for outcome in outcomes),
+        value=[outcome.value for outcome in outcomes],
+        exit_code=max(outcome.exit_code for outcome in outcomes),
+    )
