@@ -144,7 +144,7 @@ def marked(variable: str, value: str, *, below: bool = False) -> list[Identity]:
     Daemons hand their environment down to the containers which they start, so that one variable
     finds them all, whatever process group or session they have moved to. A program that wiped its
     environment is still found by the session of the container that started it. The calling
-    process and its ancestors are left out. With `below`, the variable may also name a path under
+    process and its ancestors are left out, and the company of their sessions (a terminal's). With `below`, the variable may also name a path under
     `value`.
     """
     needle = f"{variable}={value}".encode()
@@ -168,7 +168,7 @@ def marked(variable: str, value: str, *, below: bool = False) -> list[Identity]:
         except OSError:  # another user's, or gone
             continue
     for members in sessions.values():
-        if found.intersection(members):
+        if found.intersection(members) and not own.intersection(members):
             found.update(members)
     return [found_one for pid in found - own if (found_one := Identity.of(pid))]
 
