@@ -1,0 +1,97 @@
+"""Remembers which cell is being executed: its text, its id, what the front end said about it.
+
+Keeps only the present one (one for each subshell and task); collecting is ``notebook_cells``.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One run of one cell.
+
+    Parameters
+    ----------
+    cell_id
+        From the front end; None where it sends none.
+    count
+        The number in ``In [3]``; None for what is kept out of the history.
+    deleted
+        Ids of cells that the front end says were deleted.
+    """
+
+    source: str
+    cell_id: str | None = None
+    count: int | None = None
+    deleted: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What a person sees, ``[3]``."""
+        return f"[{self.count}]" if self.count is not None else "[ ]"
+
+
+class Executions:
+    """The hook on one shell."""
+
+    _all: weakref.WeakKeyDictionary[InteractiveShell, Executions] = weakref.WeakKeyDictionary()
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = weakref.ref(shell)
+        self._current: ContextVar[Execution | None] = ContextVar("execution", default=None)
+        self.listeners: list[Callable[[Execution], None]] = []
+
+    @classmethod
+    def of(cls, shell: InteractiveShell) -> Executions | None:
+        """The hook on ``shell``, if there is one."""
+        return cls._all.get(shell)
+
+    @classmethod
+    def attach(cls, shell: InteractiveShell) -> Executions:
+        """Hook ``shell``, once."""
+        found = cls._all.get(shell)
+        if found is None:
+            found = cls._all[shell] = cls(shell)
+            shell.events.register("pre_run_cell", found.begin)
+        return found
+
+    def detach(self) -> None:
+        """Take the hook away."""
+        shell = self._shell()
+        if shell is not None and self._all.pop(shell, None) is not None:
+            shell.events.unregister("pre_run_cell", self.begin)
+
+    @property
+    def current(self) -> Execution | None:
+        """The cell that the calling code belongs to."""
+        return self._current.get()
+
+    def begin(self, info: Any) -> None:
+        """IPython's ``pre_run_cell``: take note of what starts now."""
+        shell = self._shell()
+        if shell is None:
+            return
+        meta = getattr(info, "cell_meta", None)
+        deleted = meta.get("deletedCells") if isinstance(meta, dict) else None
+        cell_id = getattr(info, "cell_id", None)
+        execution = Execution(
+            source=str(info.raw_cell),
+            cell_id=cell_id if isinstance(cell_id, str) and cell_id else None,
+            # IPython counts up before it tells.
+            count=shell.execution_count - 1 if info.store_history else None,
+            deleted=tuple(word for word in deleted if isinstance(word, str))
+            if isinstance(deleted, list)
+            else (),
+        )
+        self._current.set(execution)
+        for listener in self.listeners:
+            listener(execution)

@@ -1,0 +1,188 @@
+"""Cards that keep themselves up to date: one display id each, fed by the core's one watcher.
+
+In a kernel an update is sent to the cell that shows the card, whatever cell runs by then. Where
+there is no kernel (a terminal) a card is text, printed once, and while waiting the log follows.
+Does not decide what a card says (``submarine_jobs.display``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs import display
+from submarine_jobs.display.durations import duration
+from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.view import JobView
+from submarine_runtime.protocol import layout
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from submarine_jobs.job import Job
+
+#: Cards that are kept up to date at the same time; the oldest stands still beyond that.
+MAX_CARDS = 64
+
+
+class LiveCard:
+    """One job's card in one output.
+
+    Parameters
+    ----------
+    send
+        Sends a MIME bundle as an update of this card; called from any thread.
+    """
+
+    def __init__(self, job: Job, send: Callable[[dict[str, Any]], None]) -> None:
+        self.job = job
+        self._send = send
+        self._lock = threading.Lock()
+        self._final = False
+        self.unsubscribe: Callable[[], None] = lambda: None
+
+    def update(self, view: JobView) -> None:
+        """A new view, from the watcher's thread; after the final one nothing changes any more."""
+        ended = view.record.state.ended
+        with self._lock:
+            if self._final:
+                return
+            self._final = ended
+            self._send(display.mimebundle(view))
+        if ended and has_result(view):
+            threading.Thread(
+                target=self._show_result, args=(view,), daemon=True, name="submarine-result"
+            ).start()
+
+    def finish(self, view: JobView, result: dict[str, str]) -> None:
+        """Show the final state now, before the caller goes on."""
+        with self._lock:
+            self._final = True
+            self._send(display.mimebundle(view, result=result))
+        self.unsubscribe()
+
+    def _show_result(self, view: JobView) -> None:
+        if result := result_words(self.job):
+            self._send(display.mimebundle(view, result=result))
+
+
+class LiveDisplays:
+    """All cards of one kernel."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._cards: list[LiveCard] = []
+        self._shown: tuple[str, int] | None = None
+
+    @property
+    def rich(self) -> bool:
+        """Whether outputs may be more than text: in a kernel."""
+        return getattr(self._shell, "kernel", None) is not None
+
+    def has_shown(self, job: Job) -> bool:
+        """Whether the cell that runs now shows the job already."""
+        return self._shown == (job.id, self._shell.execution_count)
+
+    def display_job(self, job: Job) -> None:
+        """How a ``Job`` shows itself as the value of a cell: not twice in the same cell."""
+        if not self.has_shown(job):
+            self.show(job)
+
+    def show(self, job: Job) -> JobView:
+        """Put the job's card into the present output; it lives on while the job does."""
+        self._shown = (job.id, self._shell.execution_count)
+        view = job.view()
+        result = result_words(job) if has_result(view) else {}
+        if not self.rich:
+            print(display.text(view, command="%submarine", result=result))
+            return view
+        display_id = uuid.uuid4().hex
+        show(display.mimebundle(view, result=result), display_id)
+        if not view.record.state.ended:
+            card = LiveCard(job, self._sender(display_id))
+            self._keep(card)
+            card.unsubscribe = job.session.watcher.subscribe(job, card.update)
+        return view
+
+    def finish(self, job: Job) -> None:
+        """Bring every card of a job that has ended to its final state, from the present cell.
+
+        A headless executor takes updates from the cell that runs only, so that earlier cells'
+        cards would else stay behind.
+        """
+        cards = [card for card in self._cards if card.job.id == job.id]
+        if not cards:
+            return
+        view = job.view()
+        result = result_words(job) if has_result(view) else {}
+        for card in cards:
+            card.finish(view, result)
+            self._cards.remove(card)
+
+    def _keep(self, card: LiveCard) -> None:
+        self._cards.append(card)
+        while len(self._cards) > MAX_CARDS:
+            self._cards.pop(0).unsubscribe()
+
+    def _sender(self, display_id: str) -> Callable[[dict[str, Any]], None]:
+        """Sends updates with the header of the cell that runs now as their parent."""
+        publisher: Any = self._shell.display_pub
+        home = publisher.parent_header
+        main = threading.get_ident()
+
+        def send(bundle: dict[str, Any]) -> None:
+            # From the kernel's own thread the running cell is right: see ``finish``.
+            parent = publisher.parent_header if threading.get_ident() == main else home
+            content = {"data": bundle, "metadata": {}, "transient": {"display_id": display_id}}
+            with contextlib.suppress(OSError):
+                publisher.session.send(
+                    publisher.pub_socket,
+                    "update_display_data",
+                    content,
+                    parent=parent,
+                    ident=publisher.topic,
+                )
+
+        return send
+
+
+def show(bundle: dict[str, Any], display_id: str | None = None) -> None:
+    """Put a MIME bundle into the output of the cell that runs."""
+    import IPython.display
+
+    put: Any = IPython.display.display
+    put(bundle, raw=True, display_id=display_id)
+
+
+def has_result(view: JobView) -> bool:
+    """Whether the job left values of ``--return``."""
+    return any(item.path == layout.RESULT for item in view.record.outputs)
+
+
+def result_words(job: Job) -> dict[str, str]:
+    """Returned values by name as short text; nothing where they cannot be read."""
+    try:
+        return {name: _short(value) for name, value in job.result.items()}
+    except (SubmarineError, OSError, ValueError):
+        return {}
+
+
+def _short(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if shape:
+        return f"array {'x'.join(map(str, shape))} {getattr(value, 'dtype', '')}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return one_line(repr(value), 120)
+
+
+def state_line(view: JobView, elapsed: float | None) -> str:
+    """One line for a terminal: ``RUNNING after 12 s: The program runs on node1.``."""
+    from submarine_jobs.display.summary import sentence
+
+    after = f" after {duration(elapsed)}" if elapsed is not None else ""
+    return f"{view.record.state.value}{after}: {one_line(sentence(view))}"

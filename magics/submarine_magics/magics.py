@@ -1,0 +1,145 @@
+"""The magics: words and cells go to the core, outcomes to the output; imported at first use."""
+
+from __future__ import annotations
+
+import linecache
+import shlex
+import sys
+import weakref
+from types import FrameType
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+
+from submarine_jobs.cells import Cell
+from submarine_jobs.collect_line import parse_cell, parse_options
+from submarine_jobs.commands import execute
+from submarine_jobs.commands.run import parse_run
+from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.job import Job
+from submarine_jobs.program_files import PROGRAM
+from submarine_magics.document_path import document_path
+from submarine_magics.executions import Execution, Executions
+from submarine_magics.first_line import COLLECT
+from submarine_magics.mouth import NotebookMouth
+from submarine_magics.notebook_cells import NotebookCells
+from submarine_magics.outcomes import OutputLimitReached, show_outcome
+from submarine_magics.refusal import as_refusal
+
+
+@magics_class
+class SubmarineMagics(Magics):
+    """``%submarine`` and ``%%submarine`` of one shell."""
+
+    _all: weakref.WeakKeyDictionary[InteractiveShell, SubmarineMagics] = weakref.WeakKeyDictionary()
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._all[shell] = self
+        self.cells = NotebookCells(lambda: document_path(shell.user_ns))
+        self.mouth = NotebookMouth(shell, self.cells)
+        if shell.display_formatter is not None:
+            own_display = shell.display_formatter.ipython_display_formatter
+            own_display.for_type(Job, self.mouth.displays.display_job)
+        Executions.attach(shell).listeners.append(self.cells.executed)
+
+    @classmethod
+    def of(cls, shell: InteractiveShell) -> SubmarineMagics:
+        """The magics of ``shell``, loaded now if they were not yet."""
+        if shell not in cls._all:
+            shell.magics_manager.load_lazy("submarine", "line")
+        return cls._all[shell]
+
+    @line_cell_magic
+    def submarine(self, line: str, cell: str | None = None) -> Any:
+        """Run a command of Submarine, or collect this cell; ``%submarine help`` lists them."""
+        try:
+            if cell is not None:
+                return self._cell(line)
+            if line == COLLECT:
+                self._collect(only=False)
+                return None
+            return self._command(line, None)
+        except SubmarineError as error:
+            raise as_refusal(error) from None
+
+    def _execution(self) -> Execution:
+        executions = Executions.of(self.mouth.shell)
+        current = executions.current if executions is not None else None
+        if current is None:
+            raise UsageError(
+                "This cell started before Submarine was loaded.",
+                "Run %load_ext submarine_magics in a cell of its own, then this cell again.",
+            )
+        return current
+
+    def _cell(self, line: str) -> Any:
+        execution = self._execution()
+        marked = parse_cell(execution.source)
+        options = parse_options(line)
+        if options.verb is None:
+            self._collect(only=True)
+            return None
+        if marked is None:
+            raise UsageError("%%submarine is not on the first line of its cell.", "Move it up.")
+        program = parse_run(_words(line)[1:]).program or PROGRAM
+        paragraph = self.cells.cell_of(execution, marked, program)
+        self.cells.remember_run(execution, _code_name())
+        return self._command(line, paragraph)
+
+    def _collect(self, *, only: bool) -> None:
+        execution = self._execution()
+        code_name = _code_name()
+        collected = self.cells.collect(execution, code_name, only=only)
+        if code_name is not None:
+            show_source_as_typed(code_name, execution.source)
+        for notice in collected.notices:
+            self.mouth.say(notice.message)
+        if only:
+            cell = collected.cell
+            self.mouth.say(
+                f"Cell {cell.label} is now part of {cell.filename}; it did not run here."
+            )
+
+    def _command(self, line: str, paragraph: Cell | None) -> Any:
+        words = _words(line)
+        if words[:1] == ["help"]:
+            words = [*words[1:], "--help"]
+        self.cells.follow_document()
+        with self.mouth.speaking(paragraph):
+            try:
+                outcome = execute(words, self.mouth)
+            except OutputLimitReached as reached:
+                self.mouth.say(str(reached))
+                return None
+        return show_outcome(outcome, self.mouth, self.cells)
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        raise UsageError(f"The quotes in %submarine {line[:80]} do not close.") from None
+
+
+def _code_name() -> str | None:
+    """File name of the user's code that called the magic: the nearest frame of a cell."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if "get_ipython" in frame.f_code.co_names and frame.f_code.co_name == "<module>":
+            return frame.f_code.co_filename
+        frame = frame.f_back
+    return None
+
+
+def show_source_as_typed(code_name: str, source: str) -> None:
+    """Let tracebacks quote the cell as it was typed, its magic line as a comment.
+
+    What was compiled differs from it in that line only, so all line numbers agree.
+    """
+    lines = source.replace("\r\n", "\n").lstrip("\n").split("\n")
+    while lines and not lines[0].strip():
+        del lines[0]
+    typed = "\n".join(["# " + lines[0].strip(), *lines[1:]]) + "\n" if lines else "\n"
+    linecache.cache[code_name] = (len(typed), None, typed.splitlines(keepends=True), code_name)

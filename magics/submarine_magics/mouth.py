@@ -1,0 +1,162 @@
+"""The notebook as a mouth: its cells and variables, its way of saying, asking and waiting."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import copy
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.bundle import Bundle, build_bundle
+from submarine_jobs.cells import Cell, CellCollection
+from submarine_jobs.commands import Mouth
+from submarine_jobs.display.summary import elapsed
+from submarine_jobs.display.untrusted import printable
+from submarine_jobs.notebook import DocumentCell
+from submarine_jobs.view import JobView
+from submarine_magics.live_display import LiveDisplays, state_line
+from submarine_magics.notebook_cells import NotebookCells
+from submarine_magics.outcomes import OutputLimitReached
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from submarine_jobs.job import Job
+    from submarine_runtime.protocol.record import JobRecord
+
+#: Most that one command writes into an output, in bytes; front ends freeze on much more.
+MAX_LOG_BYTES = 1 << 20
+
+
+class NotebookMouth(Mouth):
+    """One kernel's mouth; see ``Mouth`` for what each part is for."""
+
+    kind = "notebook"
+    command = "%submarine"
+
+    def __init__(self, shell: InteractiveShell, cells: NotebookCells) -> None:
+        super().__init__()
+        self.shell = shell
+        self._cells = cells
+        self._paragraph: Cell | None = None
+        self._with_paragraph: CellCollection | None = None
+        self._written = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.displays = LiveDisplays(shell)
+
+    @property
+    def collection(self) -> CellCollection:  # type: ignore[override]
+        """The cells of this kernel; during ``%%submarine run`` with the paragraph below it."""
+        if self._with_paragraph is not None:
+            return self._with_paragraph
+        return self._cells.collection
+
+    @property
+    def namespace(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """The user's variables, for ``--with``."""
+        namespace: Mapping[str, Any] = self.shell.user_ns
+        return namespace
+
+    @property
+    def interactive(self) -> bool:  # type: ignore[override]
+        """Whether the front end lets the kernel ask; not in headless execution."""
+        kernel = getattr(self.shell, "kernel", None)
+        if kernel is None:
+            return sys.stdin is not None and sys.stdin.isatty()
+        return bool(getattr(kernel, "_allow_stdin", False))
+
+    @property
+    def history(self) -> list[DocumentCell]:
+        """Cells executed in this session, oldest first."""
+        manager = self.shell.history_manager
+        sources = list(manager.input_hist_raw) if manager is not None else []
+        return [
+            DocumentCell(None, source, f"[{count}]", count)
+            for count, source in enumerate(sources)
+            if source.strip()
+        ]
+
+    @contextlib.contextmanager
+    def speaking(self, paragraph: Cell | None) -> Iterator[None]:
+        """One command; ``paragraph`` is the text below ``%%submarine run``."""
+        self._paragraph, self._written = paragraph, 0
+        if paragraph is not None:
+            self._with_paragraph = copy.deepcopy(self._cells.collection)
+            self._with_paragraph.add(paragraph)
+        self._decoder.reset()
+        try:
+            yield
+        finally:
+            self._paragraph = self._with_paragraph = None
+
+    def cells_bundle(self, program: str) -> Bundle:
+        """The bundle of the collected cells, with the paragraph below ``%%submarine run`` last."""
+        cells = self._cells.collection.cells()
+        if self._paragraph is not None:
+            cells.append(self._paragraph)
+        document = self.collection.document
+        snapshot = document.snapshot if document is not None else None
+        return build_bundle(cells, program=program, notebook=snapshot)
+
+    def say(self, text: str) -> None:
+        """A line in the cell's output."""
+        print(printable(text, 10_000), flush=True)
+
+    def confirm(self, question: str) -> bool:
+        """Ask, where there is somebody to ask; else no."""
+        if not self.interactive:
+            return False
+        return input(f"{printable(question)} [y/N] ").strip().lower() in ("y", "yes")
+
+    def write(self, data: bytes) -> None:
+        """A piece of a log; after ``MAX_LOG_BYTES`` the command ends with a sentence."""
+        room = MAX_LOG_BYTES - self._written
+        self._written += len(data)
+        sys.stdout.write(harmless(self._decoder.decode(data[:room])))
+        sys.stdout.flush()
+        if self._written > MAX_LOG_BYTES:
+            raise OutputLimitReached(
+                f"\nA notebook output holds the first {MAX_LOG_BYTES >> 20} MiB of a log; "
+                "`submarine logs` in a terminal, or Job.log, reads all of it."
+            )
+
+    def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
+        """Show the job's card and keep it up to date until the job has ended."""
+        if self.displays.rich:
+            self.displays.show(job)
+            record = job.wait(on_interrupt=on_interrupt)
+            self.displays.finish(job)
+            return record
+        return self._watch_in_terminal(job, on_interrupt, log=log)
+
+    def _watch_in_terminal(self, job: Job, on_interrupt: str, *, log: bool) -> JobRecord:
+        """Print each change of state and, if wanted, the log as it comes."""
+        self.displays.show(job)
+        state = None
+
+        def look(view: JobView) -> None:
+            nonlocal state
+            if view.record.state is not state:
+                state = view.record.state
+                self.say(state_line(view, elapsed(view)))
+
+        unsubscribe = job.session.watcher.subscribe(job, look)
+        try:
+            for chunk in job.follow() if log else ():
+                self.write(chunk.data)
+            return job.wait(on_interrupt=on_interrupt)
+        except KeyboardInterrupt:
+            if on_interrupt == "cancel":
+                job.cancel("interrupted")
+            raise
+        finally:
+            unsubscribe()
+
+
+def harmless(text: str) -> str:
+    """``text`` of a log for a stream output: colours, returns and backspaces stay, no more."""
+    from submarine_jobs.display.ansi import without_commands
+
+    return without_commands(text)

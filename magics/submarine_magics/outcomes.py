@@ -1,0 +1,84 @@
+"""Shows what a command gave back: cards, tables, text, JSON; a failure fails the cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.commands.outcome import INTERRUPTED, SUCCESS, Outcome, to_json
+from submarine_jobs.display.untrusted import printable
+from submarine_magics.live_display import show
+
+if TYPE_CHECKING:
+    from submarine_magics.mouth import NotebookMouth
+    from submarine_magics.notebook_cells import NotebookCells
+
+_MAX_TEXT = 1 << 20
+
+
+class OutputLimitReached(Exception):  # noqa: N818 - no error: a way out of a long output
+    """A log is longer than an output may be; the message says what to do."""
+
+
+class WaitInterrupted(KeyboardInterrupt):
+    """The waiting was interrupted; what that meant for the job has been said."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"KeyboardInterrupt: {printable(str(self))}"]
+
+
+class Json:
+    """Mixed into the value of ``--json``: shown as JSON text, used as what it is."""
+
+    def _ipython_display_(self) -> None:
+        print(to_json(self))
+
+
+class JsonMapping(dict[str, Any], Json):
+    """A JSON object of ``--json``."""
+
+
+class JsonList(list[Any], Json):
+    """A JSON array of ``--json``."""
+
+
+def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -> Any:
+    """Display ``outcome`` and return what the magic is worth: the job, or the value of ``--json``.
+
+    Raises
+    ------
+    JobFailedError
+        If the command waited for a job that did not succeed; its traceback is the program's.
+    WaitInterrupted
+        If waiting was interrupted.
+    """
+    if outcome.exit_code == INTERRUPTED:
+        mouth.say(outcome.text)
+        raise WaitInterrupted("stopped waiting, as said above.")
+    if outcome.as_json:
+        return _json(outcome.value)
+    job = outcome.job
+    if job is None:
+        _show_text(outcome, mouth)
+    elif not mouth.displays.has_shown(job):
+        mouth.displays.show(job)
+    if outcome.exit_code != SUCCESS and job is not None:
+        from submarine_magics.cell_traceback import job_failed
+
+        raise job_failed(job, mouth.shell, cells)
+    return job
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return JsonMapping(value)
+    if isinstance(value, (list, tuple)):
+        return JsonList(value)
+    return value
+
+
+def _show_text(outcome: Outcome, mouth: NotebookMouth) -> None:
+    text = printable(outcome.text, _MAX_TEXT)
+    if outcome.html is not None and mouth.displays.rich:
+        show({"text/html": outcome.html, "text/plain": text})
+    elif text:
+        print(text)
