@@ -125,7 +125,7 @@ class _Submit:
     def _upload(self, runtime: RuntimeZip, bundle: bytes | None, values: bytes | None) -> str:
         """Publish what the job needs, some files at a time; returns the runtime's path."""
         self.storage.make_directory(self.directory.path)
-        runtime_path = f"{self.root}/{layout.RUNTIME_CACHE}/runtime-{runtime.digest}.zip"
+        runtime_path = f"{self.root}/{layout.RUNTIME_CACHE}/{runtime.name}"
         files: dict[str, bytes] = {
             layout.SPEC: self.spec.to_bytes(),
             layout.SECRET: new_secret(self.job_id).to_bytes(),
