@@ -144,8 +144,8 @@ def marked(variable: str, value: str, *, below: bool = False) -> list[Identity]:
     Daemons hand their environment down to the containers which they start, so that one variable
     finds them all, whatever process group or session they have moved to. A program that wiped its
     environment is still found by the session of the container that started it. The calling
-    process and its ancestors are left out, and the company of their sessions (a terminal's). With `below`, the variable may also name a path under
-    `value`.
+    process and its ancestors are left out, and so is the company of their sessions (a terminal's).
+    With `below`, the variable may also name a path under `value`.
     """
     needle = f"{variable}={value}".encode()
     own = _ancestors(os.getpid())
