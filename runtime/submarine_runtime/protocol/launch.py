@@ -55,6 +55,9 @@ class AgentConfig:
         A log segment is published every so many seconds or bytes, whichever comes first.
     kill_grace
         Seconds between SIGTERM and SIGKILL.
+    save_grace
+        Seconds that outputs, logs and record may take to be saved while the job directory's file
+        system is away.
     listen
         Address to bind for the live view: ``127.0.0.1`` for the local backend, else ``0.0.0.0``.
     inputs
@@ -93,6 +96,7 @@ class AgentConfig:
     ship_interval: float = 10.0
     ship_bytes: int = 1 << 20
     kill_grace: float = 10.0
+    save_grace: float = 300.0
     queue: str | None = None
     links: dict[str, str] = field(default_factory=dict)
     phases: list[dict[str, Any]] = field(default_factory=list)

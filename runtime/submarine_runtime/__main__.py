@@ -1,0 +1,30 @@
+"""``python -I runtime.zip VERB ...``: the way in to everything that runs in a container."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+VERBS = {
+    "agent": "submarine_runtime.agent.main",
+    "coordinator": "submarine_runtime.coordinator.main",
+}
+
+
+def main() -> int:
+    """Run the verb; its module has ``main(arguments) -> exit code``."""
+    verb = sys.argv[1] if len(sys.argv) > 1 else ""
+    if verb not in VERBS:
+        sys.stderr.write("usage: python -I runtime.zip {} ...\n".format("|".join(VERBS)))
+        return 2
+    code: int = importlib.import_module(VERBS[verb]).main(sys.argv[2:])
+    return code
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads of the live view may still be in the middle of a sentence; nothing waits for them.
+    os._exit(status)

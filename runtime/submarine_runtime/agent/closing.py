@@ -1,0 +1,112 @@
+"""The end of a job's task: outputs, rest of the logs and the record go to the job directory.
+
+The record is last, so that it being there means that everything else is. Does not judge the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Callable
+
+from submarine_runtime.agent.outputs import find_outputs, save_outputs
+from submarine_runtime.agent.publisher import LogShipper, Publisher
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.agent.status import Status
+from submarine_runtime.agent.store import Store, StoreError, patiently
+from submarine_runtime.protocol import layout
+
+#: What publishing the record itself adds, so that it can be counted in the record.
+PUBLISH_FILES = 1
+
+
+class Closing:
+    """Saves with patience until ``deadline()``, which may come nearer meanwhile."""
+
+    def __init__(
+        self,
+        store: Store,
+        status: Status,
+        logs: dict[str, LogShipper],
+        log_key: str,
+        deadline: Callable[[], float],
+        wait: Callable[[float], object],
+    ) -> None:
+        self._store = store
+        self._status = status
+        self._logs = logs
+        self._log_key = log_key
+        self._deadline = deadline
+        self._wait = wait
+
+    def save(self, scratch: Scratch, publisher: Publisher) -> str | None:
+        """Outputs, then logs; the first failure's sentence, or None when all is saved."""
+        failure = save_outputs(
+            find_outputs(scratch.outputs),
+            self._upload,
+            self._status.add_output,
+            self._status.miss,
+        )
+        failure = self._save_result(scratch) or failure
+        publisher.stop(max(1.0, self._deadline() - time.monotonic()))
+        return self._save_logs() or failure
+
+    def _upload(self, path: str, source: str) -> int:
+        return patiently(lambda: self._store.upload(path, source), self._deadline, wait=self._wait)
+
+    def _save_result(self, scratch: Scratch) -> str | None:
+        source = scratch.path(layout.RESULT)
+        if not os.path.isfile(source) or os.path.islink(source):
+            return None
+        try:
+            self._status.add_output(layout.RESULT, self._upload(layout.RESULT, source))
+        except StoreError as exc:
+            self._status.miss(f"{layout.RESULT} was not saved: {exc}.")
+            return str(exc)
+        return None
+
+    def _save_logs(self) -> str | None:
+        failure = None
+        for log in self._logs.values():
+            log.note()
+            try:
+                patiently(log.ship_rest, self._deadline, wait=self._wait)
+            except StoreError as exc:
+                failure = str(exc)
+        self.count_logs()
+        return failure
+
+    def count_logs(self) -> None:
+        """Note in the record how much of each log is there."""
+        lengths = {}
+        for stream, log in self._logs.items():
+            lengths[f"{self._log_key}/{stream}"] = log.shipped
+            if log.shipped < log.length():
+                self._status.miss(
+                    f"The end of {stream} is missing: {log.shipped} of {log.length()} bytes "
+                    "were saved."
+                )
+        self._status.set_record(logs=lengths)
+
+    def publish_record(self) -> bool:
+        """Publish the record; False when somebody else has closed the job already.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be published until the deadline.
+        """
+        self._status.finish()
+        self._status.end_phases(time.time())
+        cost = self._store.publish_cost
+        self._status.use(
+            namenode_operations=self._store.operations + cost,
+            files=self._store.files + PUBLISH_FILES,
+        )
+        data = json.dumps(self._status.to_json()).encode()
+        return patiently(
+            lambda: self._store.publish_exclusive(layout.RECORD, data),
+            self._deadline,
+            wait=self._wait,
+        )

@@ -1,0 +1,123 @@
+"""Why a program ended, from what is known of it; a pure function, nothing is measured here."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import Failure
+
+#: SIGKILL by nobody we know counts as the kernel's when so much of the memory was in use.
+NEAR_LIMIT = 0.9
+_LAUNCHER_EXITS = frozenset({126, 127})
+
+
+@dataclass
+class Facts:
+    """What the supervisor knows of a program that has ended.
+
+    Parameters
+    ----------
+    status
+        Exit status as subprocess gives it; negative for a signal.
+    stopped
+        Why we ended it ourselves, if we did.
+    started
+        Whether the user's own code began; None for a shell command, where nobody can tell.
+    peak, limit
+        MiB.
+    kernel_kills
+        Processes that the kernel killed for memory in our control group meanwhile.
+    disk_full
+        Whether the node's disk has no room now.
+    """
+
+    status: int
+    shell: bool = False
+    stopped: EndReason | None = None
+    stopped_detail: str = ""
+    started: bool | None = None
+    failure: Failure | None = None
+    kind: str = ""
+    peak: float = 0.0
+    limit: float | None = None
+    kernel_kills: int = 0
+    disk_full: bool = False
+    last_line: str = ""
+
+
+@dataclass
+class Ending:
+    """How a program ended."""
+
+    reason: EndReason
+    detail: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    failure: Failure | None = None
+
+
+def judge(facts: Facts) -> Ending:
+    """The end reason and its sentence."""
+    number = -facts.status if facts.status < 0 else None
+    if facts.shell and 128 < facts.status <= 128 + 64:
+        number = facts.status - 128  # bash reports its child's signal so
+    code = facts.status if facts.status >= 0 else None
+    reason, detail = _reason(facts, number)
+    failure = None if reason is EndReason.SUCCEEDED else facts.failure
+    return Ending(reason, detail, code, number, failure)
+
+
+def _reason(facts: Facts, number: int | None) -> tuple[EndReason, str]:
+    if facts.stopped is not None:
+        return facts.stopped, facts.stopped_detail
+    if facts.status == 0:
+        return EndReason.SUCCEEDED, ""
+    if facts.kind == "memory" or _memory_error(facts):
+        return EndReason.OUT_OF_MEMORY, f"MemoryError; the peak was {facts.peak:.0f} MiB."
+    if number == signal.SIGKILL and _killed_for_memory(facts):
+        limit = f" of {facts.limit:.0f}" if facts.limit else ""
+        return (
+            EndReason.OUT_OF_MEMORY,
+            f"The kernel killed the program when it used {facts.peak:.0f}{limit} MiB.",
+        )
+    if number is not None:
+        return EndReason.KILLED_BY_SIGNAL, f"Signal {number} ({signal_name(number)})."
+    if facts.kind == "disk_full" or (facts.disk_full and not facts.kind):
+        return EndReason.DISK_FULL, _sentence(facts)
+    if facts.started is False or (facts.shell and facts.status in _LAUNCHER_EXITS):
+        return EndReason.LAUNCH_FAILED, facts.last_line or f"Exit code {facts.status}."
+    if facts.kind == "import" or _import_error(facts):
+        return EndReason.IMPORT_ERROR, _sentence(facts)
+    return EndReason.PROGRAM_ERROR, _sentence(facts)
+
+
+def _sentence(facts: Facts) -> str:
+    failure = facts.failure
+    if failure is None or facts.kind == "exit":
+        tail = f": {facts.last_line}" if facts.last_line else "."
+        return f"Exit code {facts.status}{tail}"
+    return f"{failure.type}: {failure.message}" if failure.message else failure.type
+
+
+def _killed_for_memory(facts: Facts) -> bool:
+    near = facts.limit is not None and facts.peak >= NEAR_LIMIT * facts.limit
+    return near or facts.kernel_kills > 0
+
+
+def _memory_error(facts: Facts) -> bool:
+    return not facts.kind and facts.failure is not None and facts.failure.type == "MemoryError"
+
+
+def _import_error(facts: Facts) -> bool:
+    names = ("ImportError", "ModuleNotFoundError")
+    return not facts.kind and facts.failure is not None and facts.failure.type in names
+
+
+def signal_name(number: int) -> str:
+    """``SIGSEGV`` for 11."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"

@@ -1,0 +1,149 @@
+"""One run of the user's program: its start, its signals, and that it never outlives the agent.
+
+A guard, a shell that waits on a pipe, kills the program's process groups when the agent is gone,
+however it went; that works for shell commands and their children too, where PR_SET_PDEATHSIG
+would reach only the first process. Does not judge how the program ended (``ending``).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from typing import IO, Iterable, Mapping, Sequence
+
+from submarine_runtime.agent.processes import family
+
+_GUARD = """\
+groups=
+while read -r line; do groups=$line; done
+for group in $groups; do kill -KILL -- "-$group"; done
+"""
+
+
+class Program:
+    """The user's program, in a session of its own.
+
+    Parameters
+    ----------
+    command
+        Arguments to execute.
+    stdout, stderr
+        Files that it writes to; appended, so that a truncation by the user's code does no harm.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        directory: str,
+        environment: Mapping[str, str],
+        stdout: str,
+        stderr: str,
+    ) -> None:
+        self._groups: frozenset[int] = frozenset()
+        self._signals: set[int] = set()
+        reader, self._pipe = os.pipe()
+        try:
+            self._guard = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARD],
+                stdin=reader,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+        finally:
+            os.close(reader)
+        try:
+            with _log(stdout) as out, _log(stderr) as err:
+                self.started = time.time()
+                self._process = subprocess.Popen(
+                    list(command),
+                    cwd=directory,
+                    env=dict(environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
+        except BaseException:
+            self._release()
+            raise
+        self.pid = self._process.pid
+        self.guard(frozenset({self.pid}))
+
+    def guard(self, groups: Iterable[int]) -> None:
+        """Tell the guard which process groups to kill when the agent is gone."""
+        wanted = frozenset(groups) | {self.pid}
+        if wanted != self._groups:
+            self._groups = wanted
+            os.write(self._pipe, (" ".join(map(str, sorted(wanted)[:200])) + "\n").encode())
+
+    def poll(self) -> int | None:
+        """Exit status as subprocess gives it (negative for a signal), None while it runs."""
+        return self._process.poll()
+
+    def sent(self, number: int) -> bool:
+        """Whether we have sent this signal."""
+        return number in self._signals
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all process groups of the program that are known."""
+        self._signals.add(number)
+        for group in self._groups:
+            # Until it is reaped the program's own group id cannot be given to another.
+            if group == self.pid and self._process.returncode is not None:
+                continue
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
+
+    def end_stragglers(self, grace: float = 1.0) -> int:
+        """End what the program left behind; returns how many processes that were."""
+        left = self._stragglers()
+        count = len(left)
+        self._send(left, signal.SIGTERM)
+        deadline = time.monotonic() + grace
+        while left and time.monotonic() < deadline:
+            time.sleep(0.05)
+            left = self._stragglers()
+        for _ in range(20):
+            if not left:
+                break
+            self._send(left, signal.SIGKILL)
+            time.sleep(0.05)
+            left = self._stragglers()
+        return count
+
+    def _stragglers(self) -> list[int]:
+        # A session's id is not given to a new process while one of its members lives.
+        return [pid for pid in family(self.pid) if pid != os.getpid()]
+
+    @staticmethod
+    def _send(pids: Iterable[int], number: int) -> None:
+        for pid in pids:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def release(self) -> None:
+        """Let the guard go once the program has ended."""
+        os.write(self._pipe, b"\n")
+        self._release()
+
+    def _release(self) -> None:
+        os.close(self._pipe)
+        try:
+            self._guard.wait(5)
+        except subprocess.TimeoutExpired:
+            self._guard.kill()
+            self._guard.wait()
+
+
+def _log(path: str) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")

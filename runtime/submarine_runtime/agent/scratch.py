@@ -1,0 +1,54 @@
+"""Names of everything that the agent keeps on the node's own disk; makes the directories."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Mapping
+
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.launch import AgentConfig
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The directory with ``agent.json`` in it, and where the logs go."""
+
+    root: str
+    logs: str
+    task_name: str
+
+    @classmethod
+    def of(cls, root: str, config: AgentConfig, environ: Mapping[str, str]) -> Scratch:
+        """Logs go where YARN aggregates them from, else beside everything else."""
+        logs = (environ.get("LOG_DIRS") or root).split(",")[0]
+        return cls(root, logs, f"{config.role}-{config.index}")
+
+    def path(self, *parts: str) -> str:
+        """A path below the root."""
+        return os.path.join(self.root, *parts)
+
+    def log(self, stream: str) -> str:
+        """The file that the program's ``stdout`` or ``stderr`` is."""
+        return os.path.join(self.logs, f"{self.task_name}.{stream}.log")
+
+    @property
+    def program(self) -> str:
+        """Where the bundle is unzipped: the program's working directory."""
+        return self.path("program")
+
+    @property
+    def launch(self) -> str:
+        """Where the launcher lies."""
+        return self.path("launch")
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Directory in the job directory -> directory here."""
+        names = (layout.CHECKPOINTS, layout.MODEL, layout.TENSORBOARD)
+        return {name: self.path("output", name) for name in names}
+
+    def make(self) -> None:
+        """Make the directories that the program finds."""
+        for path in (self.program, self.launch, *self.outputs.values()):
+            os.makedirs(path, 0o700, exist_ok=True)

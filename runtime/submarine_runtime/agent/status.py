@@ -1,0 +1,166 @@
+"""The job record while it grows, under one lock; writes and sends nothing.
+
+Supervisor and publisher change it, the server reads it. Every change has a number, so that a
+reader can tell that there is something new without comparing records.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import Event, Failure, JobRecord, Output, Phase, event_json
+from submarine_runtime.protocol.states import State, may_follow
+
+#: Events are few; a fault that repeats must not make them many.
+MAX_EVENTS = 500
+MAX_MISSING = 50
+
+
+class Status:
+    """One job's record.
+
+    Attributes
+    ----------
+    version
+        Grows with every change of the record; read without the lock.
+    """
+
+    def __init__(self, record: JobRecord) -> None:
+        self._record = record
+        self._lock = threading.Lock()
+        self.version = 0
+
+    @property
+    def state(self) -> State:
+        """The state as of now."""
+        return self._record.state
+
+    def event(
+        self,
+        kind: str,
+        detail: str = "",
+        *,
+        state: State | None = None,
+        reason: EndReason | None = None,
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        """Add an event; with ``state`` the job's state changes too.
+
+        Raises
+        ------
+        ValueError
+            If the state may not follow the present one.
+        """
+        with self._lock:
+            record = self._record
+            if state is not None:
+                if not may_follow(record.state, state):
+                    raise ValueError(f"a job may not go from {record.state} to {state}")
+                record.state = record.tasks[0].state = state
+            self.version += 1
+            if len(record.events) >= MAX_EVENTS and state is None:
+                return
+            task = record.tasks[0].task
+            seq = len(record.events)
+            record.events.append(
+                Event(
+                    seq, time.time(), kind, "agent", state, reason, detail[:2000], task, data or {}
+                )
+            )
+
+    def set_record(self, **fields: Any) -> None:
+        """Set fields of the record; only a real change counts as one."""
+        self._set(self._record, fields)
+
+    def set_task(self, **fields: Any) -> None:
+        """Set fields of the task."""
+        self._set(self._record.tasks[0], fields)
+
+    def _set(self, target: Any, fields: dict[str, Any]) -> None:
+        with self._lock:
+            changed = {k: v for k, v in fields.items() if getattr(target, k) != v}
+            for name, value in changed.items():
+                setattr(target, name, value)
+            self.version += bool(changed)
+
+    def begin_phase(self, name: str, start: float | None = None) -> None:
+        """A phase begins now or began at ``start``."""
+        with self._lock:
+            self._record.phases.append(Phase(name, time.time() if start is None else start))
+            self.version += 1
+
+    def end_phase(self, name: str, end: float | None = None) -> None:
+        """The phase ends now, or ended at ``end``; no matter if it has never begun."""
+        with self._lock:
+            for phase in self._record.phases:
+                if phase.name == name and phase.end is None:
+                    phase.end = time.time() if end is None else end
+                    self.version += 1
+
+    def end_phases(self, end: float) -> None:
+        """Whatever phase is open ends."""
+        with self._lock:
+            for phase in self._record.phases:
+                if phase.end is None:
+                    phase.end = max(end, phase.start)
+            self.version += 1
+
+    def miss(self, sentence: str) -> None:
+        """The record will say that this is absent."""
+        with self._lock:
+            if sentence not in self._record.missing and len(self._record.missing) < MAX_MISSING:
+                self._record.missing.append(sentence)
+                self.version += 1
+
+    def add_output(self, path: str, size: int) -> None:
+        """A file was saved to the job directory."""
+        with self._lock:
+            self._record.outputs.append(Output(path, size))
+
+    def use(self, **used: Any) -> None:
+        """Set entries of ``resources["used"]``."""
+        with self._lock:
+            self._record.resources.setdefault("used", {}).update(used)
+
+    def end(
+        self,
+        reason: EndReason,
+        detail: str,
+        exit_code: int | None,
+        signal: int | None,
+        failure: Failure | None,
+    ) -> None:
+        """How the program ended; the state follows by ``event``."""
+        now = time.time()
+        ending = {"exit_code": exit_code, "signal": signal}
+        self.set_task(finished=now, **ending)
+        self.set_record(reason=reason, detail=detail[:2000], failure=failure, **ending)
+
+    def finish(self) -> None:
+        """The record's own end."""
+        self.set_record(finished=time.time())
+
+    def to_json(self, events: bool = True) -> dict[str, Any]:
+        """The record as plain JSON values, with its events or without."""
+        with self._lock:
+            kept, self._record.events = self._record.events, []
+            try:
+                plain = self._record.to_json()
+            finally:
+                self._record.events = kept
+            if events:
+                plain["events"] = [event_json(event) for event in kept]
+            return plain
+
+    def events_after(self, count: int) -> list[dict[str, Any]]:
+        """Events with a sequence number of at least ``count``, as plain JSON values."""
+        with self._lock:
+            return [event_json(event) for event in self._record.events[max(0, count) :]]
+
+    @property
+    def event_count(self) -> int:
+        """How many events there are."""
+        return len(self._record.events)

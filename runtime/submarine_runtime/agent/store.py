@@ -1,0 +1,136 @@
+"""The agent's view of the job directory: one small interface, and how long to be patient.
+
+Holds no client; ``store_local`` and ``store_webhdfs`` do. Does not decide what is published.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from abc import ABC, abstractmethod
+from typing import Callable, TypeVar
+
+from submarine_runtime.protocol.launch import JobStore
+
+T = TypeVar("T")
+
+
+class StoreError(Exception):
+    """The job directory refused an operation.
+
+    Parameters
+    ----------
+    message
+        One sentence.
+    transient
+        Whether the same call may work later (a NameNode in safe mode, a refused connection).
+    """
+
+    def __init__(self, message: str, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
+class Store(ABC):
+    """A job directory; paths are relative to it, ``/`` between their parts.
+
+    Every method makes one attempt, bounded by the client's timeout, and raises StoreError.
+
+    Attributes
+    ----------
+    operations
+        NameNode operations so far (0 for a local directory).
+    files
+        Files published so far.
+    publish_cost
+        NameNode operations that an exclusive publish costs.
+    """
+
+    publish_cost = 0
+
+    def __init__(self) -> None:
+        self.operations = 0
+        self.files = 0
+
+    @abstractmethod
+    def read(self, path: str) -> bytes | None:
+        """The whole of a small file, or None when it is not there."""
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Whether something lies at ``path``."""
+
+    @abstractmethod
+    def publish_exclusive(self, path: str, data: bytes) -> bool:
+        """Put a whole file in place unless the name is taken; True too if it holds ``data``."""
+
+    @abstractmethod
+    def upload(self, path: str, source: str, offset: int = 0, length: int | None = None) -> int:
+        """Publish a range of a local file by rename, replacing any; returns the bytes sent."""
+
+    @abstractmethod
+    def publish(self, path: str, data: bytes) -> None:
+        """Publish a whole small file by rename, replacing any."""
+
+
+def open_store(store: JobStore, timeout: float = 20.0) -> Store:
+    """The client for ``store``.
+
+    Raises
+    ------
+    ValueError
+        If the kind is neither ``local`` nor ``webhdfs``.
+    """
+    if store.kind == "local":
+        from submarine_runtime.agent.store_local import LocalStore
+
+        return LocalStore(store.path)
+    if store.kind == "webhdfs":
+        from submarine_runtime.agent.store_webhdfs import WebHdfsStore
+
+        return WebHdfsStore(store.webhdfs, store.path, store.user, timeout)
+    raise ValueError(f"job store {store.kind!r} is unknown; this agent knows local and webhdfs")
+
+
+def patiently(
+    action: Callable[[], T],
+    deadline: float | Callable[[], float],
+    *,
+    wait: Callable[[float], object] = time.sleep,
+    first: float = 0.2,
+    longest: float = 10.0,
+) -> T:
+    """Repeat ``action`` while it fails for passing reasons, with jittered backoff.
+
+    Parameters
+    ----------
+    deadline
+        ``time.monotonic()`` after which the last error is raised; a function where it may change.
+    wait
+        How to wait for some seconds; a waiter that is woken early just tries earlier.
+
+    Raises
+    ------
+    StoreError
+        The first lasting error, or the last passing one when time is up.
+    """
+    pause = first
+    while True:
+        try:
+            return action()
+        except StoreError as exc:
+            end = deadline() if callable(deadline) else deadline
+            if not exc.transient or time.monotonic() + pause > end:
+                raise
+        wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
+        pause = min(longest, pause * 2)
+
+
+def temporary_name(path: str) -> str:
+    """A sibling of ``path`` that readers skip and nobody else uses."""
+    from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
+
+    directory, _, name = path.rpartition("/")
+    unique = f"{TEMPORARY_PREFIX}{name}-{os.urandom(6).hex()}"
+    return f"{directory}/{unique}" if directory else unique

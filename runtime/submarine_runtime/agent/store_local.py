@@ -1,0 +1,132 @@
+"""The job directory on a file system of this machine; does no retries."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import BinaryIO, Callable
+
+from submarine_runtime.agent.store import Store, StoreError, temporary_name
+
+COPY_BYTES = 1 << 18
+_PASSING = frozenset({errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.EIO, errno.ETIMEDOUT})
+
+
+class LocalStore(Store):
+    """A directory; exclusive publish is ``link(2)``, everything else is ``rename(2)``."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__()
+        self._root = root
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self._root, path)
+
+    def read(self, path: str) -> bytes | None:
+        """See ``Store.read``."""
+        try:
+            with open(self._full(path), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            raise _error("read", path, exc) from exc
+
+    def exists(self, path: str) -> bool:
+        """See ``Store.exists``."""
+        return os.path.lexists(self._full(path))
+
+    def publish_exclusive(self, path: str, data: bytes) -> bool:
+        """See ``Store.publish_exclusive``."""
+        temporary = self._write(path, lambda file: file.write(data))
+        try:
+            os.link(temporary, self._full(path))
+        except FileExistsError:
+            return self.read(path) == data
+        except OSError as exc:
+            raise _error("publish", path, exc) from exc
+        finally:
+            _remove(temporary)
+        self._sync_directory(path)
+        self.files += 1
+        return True
+
+    def publish(self, path: str, data: bytes) -> None:
+        """See ``Store.publish``."""
+        self._rename(self._write(path, lambda file: file.write(data)), path)
+
+    def upload(self, path: str, source: str, offset: int = 0, length: int | None = None) -> int:
+        """See ``Store.upload``."""
+        sent = 0
+
+        def copy(target: BinaryIO) -> int:
+            nonlocal sent
+            with open(source, "rb") as file:
+                file.seek(offset)
+                while length is None or sent < length:
+                    wanted = COPY_BYTES if length is None else min(COPY_BYTES, length - sent)
+                    block = file.read(wanted)
+                    if not block:
+                        break
+                    target.write(block)
+                    sent += len(block)
+            return sent
+
+        self._rename(self._write(path, copy), path)
+        return sent
+
+    def _write(self, path: str, fill: Callable[[BinaryIO], int]) -> str:
+        temporary = self._full(temporary_name(path))
+        try:
+            try:
+                descriptor = _create(temporary)
+            except FileNotFoundError:
+                if not os.path.isdir(self._root):
+                    raise StoreError(f"the job directory {self._root} is not there") from None
+                os.makedirs(os.path.dirname(temporary), 0o700, exist_ok=True)
+                descriptor = _create(temporary)
+            with os.fdopen(descriptor, "wb") as file:
+                fill(file)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as exc:
+            _remove(temporary)
+            raise _error("write", path, exc) from exc
+        return temporary
+
+    def _rename(self, temporary: str, path: str) -> None:
+        try:
+            os.rename(temporary, self._full(path))
+        except OSError as exc:
+            _remove(temporary)
+            raise _error("publish", path, exc) from exc
+        self._sync_directory(path)
+        self.files += 1
+
+    def _sync_directory(self, path: str) -> None:
+        try:
+            descriptor = os.open(os.path.dirname(self._full(path)), os.O_RDONLY)
+        except OSError:
+            return
+        try:
+            os.fsync(descriptor)
+        except OSError:
+            pass  # some file systems cannot sync a directory; the rename stands all the same
+        finally:
+            os.close(descriptor)
+
+
+def _create(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _error(action: str, path: str, exc: OSError) -> StoreError:
+    reason = os.strerror(exc.errno) if exc.errno else str(exc)
+    return StoreError(f"cannot {action} {path}: {reason}", exc.errno in _PASSING)

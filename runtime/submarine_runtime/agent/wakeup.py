@@ -1,0 +1,52 @@
+"""Sleeps until something happens: a signal, another thread's word, or the time is up.
+
+A sleep costs nothing meanwhile; ``SIGCHLD`` ends it, so nobody polls for the program's end.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from types import FrameType
+
+
+class Terminated(BaseException):  # like KeyboardInterrupt, not an error
+    """SIGTERM came from outside; raised once, in the main thread, wherever it is."""
+
+
+class Wakeup:
+    """The main thread's alarm clock; takes over SIGTERM, SIGINT, SIGHUP and SIGCHLD."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+        self._terminated = False
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        # Handlers and not SIG_IGN, which the program would inherit.
+        for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, self._terminate)
+
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        if not self._terminated:
+            self._terminated = True
+            raise Terminated
+
+    def wake(self) -> None:
+        """End the sleep; callable from any thread."""
+        try:
+            os.write(self._writer, b"\0")
+        except BlockingIOError:
+            pass  # it is awake many times over
+
+    def wait(self, seconds: float) -> None:
+        """Sleep for ``seconds``, or less when something happens."""
+        ready, _, _ = select.select([self._reader], [], [], max(0.0, seconds))
+        if ready:
+            try:
+                os.read(self._reader, 4096)
+            except BlockingIOError:
+                pass

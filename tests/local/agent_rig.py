@@ -1,0 +1,164 @@
+"""Starts real agents on real job directories for tests; not a fake of anything."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.credentials import JobSecret, new_secret
+from submarine_jobs.live import AgentAddress, AgentClient
+from submarine_jobs.runtime_zip import write_runtime_zip
+from submarine_runtime.protocol.launch import AgentConfig, JobStore
+from submarine_runtime.protocol.record import JobRecord
+
+JOB_ID = "rig-20261121-0a1b"
+
+
+def zip_of(files: Mapping[str, str | bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+class Rig:
+    """One job directory; any number of agents for it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.job_dir = root / "job"
+        self.job_dir.mkdir(mode=0o700)
+        self.secret: JobSecret = new_secret(JOB_ID)
+        self.zip = write_runtime_zip(root / "cache")
+        self.agents: list[subprocess.Popen[bytes]] = []
+
+    def scratch(self, name: str = "scratch") -> Path:
+        return self.root / name
+
+    def prepare(
+        self,
+        program: str | bytes | None = None,
+        *,
+        files: Mapping[str, str | bytes] | None = None,
+        bundle: bytes | None = None,
+        name: str = "scratch",
+        values: bytes | None = None,
+        **config: Any,
+    ) -> Path:
+        scratch = self.scratch(name)
+        scratch.mkdir(mode=0o700, exist_ok=True)
+        store = config.pop("store", JobStore("local", str(self.job_dir)))
+        content = dict(files or {})
+        if program is not None:
+            content["main.py"] = program
+        settings: dict[str, Any] = {
+            "python": sys.executable,
+            "listen": "127.0.0.1",
+            "kill_grace": 1.0,
+            **config,
+        }
+        orders = AgentConfig(
+            job_id=JOB_ID,
+            name="rig",
+            user="ada",
+            backend="local",
+            intent="1",
+            created=time.time(),
+            store=store,
+            job_dir=f"file://{self.job_dir}",
+            **settings,
+        )
+        (scratch / "agent.json").write_text(json.dumps(orders.to_json()))
+        (scratch / "secret.json").write_bytes(self.secret.to_bytes())
+        (scratch / "bundle.zip").write_bytes(bundle if bundle is not None else zip_of(content))
+        if values is not None:
+            (scratch / "values.zip").write_bytes(values)
+        return scratch
+
+    def launch(
+        self,
+        scratch: Path,
+        *,
+        python: str = sys.executable,
+        env: Mapping[str, str] | None = None,
+        wrap: Sequence[str] = (),
+    ) -> subprocess.Popen[bytes]:
+        agent = subprocess.Popen(
+            [*wrap, python, "-I", str(self.zip), "agent", "--directory", str(scratch)],
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.agents.append(agent)
+        return agent
+
+    def start(self, program: str | bytes | None = None, **options: Any) -> subprocess.Popen[bytes]:
+        """Prepare and launch; returns at once."""
+        return self.launch(self.prepare(program, **options))
+
+    def run(self, program: str | bytes | None = None, **options: Any) -> JobRecord:
+        """Run a program to its end; the published record."""
+        self.finish(self.start(program, **options))
+        return self.record()
+
+    def finish(self, agent: subprocess.Popen[bytes], seconds: float = 60.0) -> int:
+        _, errors = agent.communicate(timeout=seconds)
+        self.errors = errors.decode()
+        assert "Traceback" not in self.errors, self.errors
+        return agent.returncode
+
+    def record(self) -> JobRecord:
+        return JobRecord.from_json(json.loads((self.job_dir / "record.json").read_text()))
+
+    def log(self, stream: str, name: str = "scratch") -> bytes:
+        return (self.scratch(name) / f"worker-0.{stream}.log").read_bytes()
+
+    def shipped(self, stream: str) -> bytes:
+        """The log as it lies in the job directory; fails where segments do not join."""
+        directory = self.job_dir / "logs/worker-0/e1-a1"
+        whole = b""
+        for path in sorted(directory.glob(f"{stream}.[0-9]*")):
+            assert int(path.name.split(".")[1]) == len(whole), "segments do not join"
+            whole += path.read_bytes()
+        return whole
+
+    def wait_for_log(self, text: bytes, stream: str = "stdout") -> None:
+        path = self.scratch() / f"worker-0.{stream}.log"
+        wait_for(lambda: path.exists() and text in path.read_bytes())
+
+    def client(self, token: str | None = None) -> AgentClient:
+        wait_for((self.job_dir / "live.json").exists)
+        live = json.loads((self.job_dir / "live.json").read_text())
+        secret = (
+            self.secret
+            if token is None
+            else JobSecret(token, self.secret.certificate, self.secret.key)
+        )
+        return AgentClient(AgentAddress(live["host"], live["port"], secret))
+
+    def stop_all(self) -> None:
+        for agent in self.agents:
+            if agent.poll() is None:
+                agent.send_signal(signal.SIGKILL)
+            agent.communicate()
