@@ -31,8 +31,6 @@ class Mouth:
         What a person types before a verb, for sentences: ``submarine`` or ``%submarine``.
     interactive
         Whether ``confirm`` reaches a person.
-    raw_output
-        Whether ``write`` goes to something that wants a log's bytes as they are.
     collection
         Collected cells; None: this mouth has no cells.
     namespace
@@ -44,7 +42,6 @@ class Mouth:
     kind = "python"
     command = "submarine"
     interactive = False
-    raw_output = False
     collection: CellCollection | None = None
     namespace: Mapping[str, Any] | None = None
     plugin_output: TextIO | None = None
@@ -92,8 +89,8 @@ class Mouth:
         """Ask a yes-or-no question; no where nobody can be asked."""
         return False
 
-    def write(self, data: bytes) -> None:
-        """Show a piece of a log as it comes."""
+    def write(self, data: bytes, stream: str = "stdout") -> None:
+        """Show a piece of a job's log as it comes; raw and untrusted bytes of ``stream``."""
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
         """Wait for the end of a job in this mouth's own way.

@@ -16,6 +16,8 @@ from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.errors import UsageError
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
+#: Where a callback finds whether ``--json`` was given, in its context's ``meta``.
+AS_JSON = "submarine.as_json"
 CONTEXT = {"max_content_width": 100, "help_option_names": ["--help", "-h"]}
 
 
@@ -116,6 +118,7 @@ class Verb(click.Command):
     def invoke(self, ctx: click.Context) -> Outcome:
         """Run the callback; ``--json`` is handled here for all verbs."""
         as_json = bool(ctx.params.pop("as_json", False))
+        ctx.meta[AS_JSON] = as_json
         outcome = super().invoke(ctx)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"{self.name} returned {type(outcome).__name__}, not an Outcome")

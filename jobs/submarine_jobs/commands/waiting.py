@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.mouth import Mouth
@@ -21,6 +22,9 @@ def wait_for(job: Job, mouth: Mouth, *, on_interrupt: str = "detach", log: bool 
     except KeyboardInterrupt:
         return Outcome(text=_left(job, mouth, on_interrupt), exit_code=INTERRUPTED, job=job)
     view = job.view()
+    if log and mouth.kind == "cli":
+        # The log has just gone by.
+        view = replace(view, tail="")
     good = record.state is State.SUCCEEDED
     return Outcome(
         text=display.text(view, command=mouth.command),

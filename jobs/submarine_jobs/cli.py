@@ -1,0 +1,89 @@
+"""The command line ``submarine``: shows outcomes, turns errors into exit codes.
+
+Everything that it can do is in ``commands``; what needs a terminal is in ``cli_mouth``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from submarine_jobs.commands.outcome import Outcome
+    from submarine_jobs.errors import SubmarineError
+
+COMPLETE_VARIABLE = "_SUBMARINE_COMPLETE"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; the entry point of ``submarine``."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if COMPLETE_VARIABLE in os.environ:
+        return _complete(os.environ[COMPLETE_VARIABLE])
+    from submarine_jobs.cli_mouth import CommandLine
+    from submarine_jobs.commands import execute
+    from submarine_jobs.errors import SubmarineError
+
+    mouth = CommandLine(json_asked="--json" in words)
+    try:
+        outcome = execute(words, mouth)
+        mouth.finish()
+        _show(outcome)
+    except SubmarineError as error:
+        mouth.finish()
+        return _complain(error, as_json=mouth.json_asked)
+    except KeyboardInterrupt:
+        mouth.finish()
+        print("Interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has gone; Python must not complain again at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return outcome.exit_code
+
+
+def _show(outcome: Outcome) -> None:
+    text = outcome.rendered()
+    if text:
+        print(_encodable(text))
+    sys.stdout.flush()
+
+
+def _complain(error: SubmarineError, *, as_json: bool) -> int:
+    if as_json:
+        from submarine_jobs.commands.outcome import to_json
+
+        kind = type(error).__name__
+        print(to_json({"error": {"kind": kind, "message": error.message, "fix": error.fix}}))
+    else:
+        print(_encodable(f"submarine: {error}"), file=sys.stderr)
+    return error.exit_code
+
+
+def _encodable(text: str) -> str:
+    """``text`` as the terminal's encoding can show it; never a UnicodeEncodeError."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)
+
+
+def _complete(instruction: str) -> int:
+    """Answer the shell: print the completion script, or what may come next."""
+    from click.shell_completion import shell_complete
+
+    from submarine_jobs.cli_mouth import CommandLine
+    from submarine_jobs.commands.execute import grammar
+
+    mouth = CommandLine(json_asked=False)
+    try:
+        return shell_complete(
+            grammar(), {"obj": mouth}, "submarine", COMPLETE_VARIABLE, instruction
+        )
+    except Exception:  # a shell's Tab must stay silent
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""What a terminal sees of a job that is waited for, beside its log: a line for each change."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from submarine_jobs.display.untrusted import one_line
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+    from submarine_jobs.view import JobView
+    from submarine_runtime.protocol.record import JobRecord
+
+
+class StateLine:
+    """Says each change of state and of the reason for a wait; a context manager.
+
+    Parameters
+    ----------
+    say
+        Takes a line; None: nothing is said.
+    """
+
+    def __init__(self, job: Job, say: Callable[[str], None] | None) -> None:
+        self._job = job
+        self._say = say
+        self._began = time.monotonic()
+        self._last = ""
+        self._view: JobView | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+        self.ended = threading.Event()
+
+    def __enter__(self) -> StateLine:
+        self._unsubscribe = self._job.session.watcher.subscribe(self._job, self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._unsubscribe()
+
+    @property
+    def record(self) -> JobRecord:
+        """The newest record; asks when none has come yet."""
+        return self._view.record if self._view is not None else self._job.record()
+
+    def _look(self, view: JobView) -> None:
+        """Called from the watcher's thread."""
+        self._view = view
+        record = view.record
+        why = view.pending or ""
+        words = f"{record.state}{': ' + one_line(why) if why else ''}"
+        if words != self._last:
+            self._last = words
+            if self._say is not None:
+                passed = time.monotonic() - self._began
+                self._say(f"[{passed:6.1f} s] {self._job.id} {words}")
+        if record.state.ended:
+            self.ended.set()
