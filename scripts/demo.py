@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec.core
 import nbformat
 from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
@@ -71,15 +73,29 @@ def jobs_in(notebook: nbformat.NotebookNode) -> Iterator[dict[str, Any]]:
     yield from found.values()
 
 
+def fetch(job: dict[str, Any]) -> Path:
+    """Copy what the job left, from HDFS or a local path, to where it outlives the cluster."""
+    directory = str(job["job_dir"]).rstrip("/")
+    target = OUT / job["job_id"]
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    files, root = fsspec.core.url_to_fs(directory)
+    for name in ("model", "logs", "record.json"):
+        if files.exists(f"{root}/{name}"):
+            files.get(f"{root}/{name}", str(target / name), recursive=True)
+    return target
+
+
 def report(notebook: nbformat.NotebookNode, target: Path) -> int:
     """Print where everything is; exit code 1 when no job succeeded."""
     jobs = list(jobs_in(notebook))
     for job in jobs:
-        print(f"\njob      {job['job_id']}: {job.get('state', '')}")
-        directory = str(job.get("job_dir", "")).rstrip("/")
-        print(f"model    {directory}/model")
-        print(f"log      {directory}/logs   (submarine logs {job['job_id']})")
-    print(f"notebook {target.relative_to(ROOT)}")
+        kept = fetch(job).relative_to(ROOT)
+        print(f"\njob       {job['job_id']}: {job.get('state', '')}")
+        print(f"directory {job['job_dir']}")
+        print(f"model     {kept}/model")
+        print(f"log       {kept}/logs")
+    print(f"notebook  {target.relative_to(ROOT)}")
     if not jobs:
         print("The executed notebook shows no job.", file=sys.stderr)
     return 0 if jobs and all(job.get("state") == "SUCCEEDED" for job in jobs) else 1
