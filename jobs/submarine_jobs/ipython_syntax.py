@@ -135,7 +135,8 @@ def _replacement(
         return _commented(text), "a question about an object"
     if line.assigns is not None:
         # What the cell binds stays visible to whoever looks for the name.
-        lines = text[: line.assigns - line.start] + "None" + "\n" * text.count("\n")
+        split = line.assigns - line.start
+        lines = text[:split] + "None" + "\n" * text.count("\n", split)
         return lines, "a command"
     return text, ""
 
@@ -183,8 +184,9 @@ def _refuse_magic(mark: str, name: str, body: str, code_seen: bool, number: int)
 
 def _commented(text: str) -> str:
     """The same lines as comments; ``pass`` keeps the block that an indented line belongs to."""
-    indent = text[: len(text) - len(text.lstrip())]
-    first, *others = text.strip().split("\n")
+    body = text.lstrip(" \t\f")
+    indent = text[: len(text) - len(body)]
+    first, *others = body.split("\n")
     start = f"{indent}pass  # " if indent else "# "
     return "\n".join([start + first, *("# " + line for line in others)])
 

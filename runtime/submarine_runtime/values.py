@@ -105,7 +105,7 @@ def pack_values(
         for file, write in encoder.files.items():
             _write_member(archive, file, write)
         index = {"version": VERSION, "values": nodes, "refused": refused}
-        content = json.dumps(index, sort_keys=True, allow_nan=False).encode("ascii")
+        content = json.dumps(index, allow_nan=False).encode("ascii")
         _write_member(archive, _INDEX, lambda stream: stream.write(content))
     return refused
 
