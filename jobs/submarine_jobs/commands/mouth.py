@@ -6,7 +6,7 @@ never prints and never reads the terminal: it asks its mouth.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from submarine_jobs.cells import CellCollection
     from submarine_jobs.config import Config
     from submarine_jobs.job import Job
+    from submarine_jobs.notebook import DocumentCell
     from submarine_jobs.session import Session
     from submarine_runtime.protocol.record import JobRecord
 
@@ -48,6 +49,11 @@ class Mouth:
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
+
+    @property
+    def history(self) -> Sequence[DocumentCell]:
+        """Cells executed in this session, oldest first: where a missing name may be defined."""
+        return ()
 
     def config(self, options: Mapping[str, Any] | None = None) -> Config:
         """The configuration in force for a command with these options."""

@@ -41,6 +41,7 @@ def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Findin
         document.cells if document is not None else (),
         spec.with_names,
         return_names=spec.return_names,
+        history=mouth.history if program.from_cells else (),
     )
     if spec.program is not None and _asks_here(spec):
         found += missing_imports(program.bundle, spec.python, beside=program.directory)
