@@ -112,6 +112,12 @@ def test_history_is_searched_after_the_document_and_sent_cells_not_at_all() -> N
     )
 
 
+def test_a_marked_cell_of_the_history_is_not_taken_for_a_definition() -> None:
+    bundle = bundle_of(cell("print(x)", "[5]"))
+    found = check_program(bundle, history=[seen("%%submarine\nx = 1", "[2]")])
+    assert "nothing defines" in only(found).message
+
+
 def test_values_sent_reach_the_program_only() -> None:
     bundle = bundle_of(cell("import model\nprint(x)"), cell("print(x)", "[2]", "model.py"))
     finding = only(check_program(bundle, with_names=["x"]))

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from submarine_jobs.bundle import Bundle
 from submarine_jobs.checks.definitions import Definition, bound_names, definitions_in
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
+from submarine_jobs.collect_line import parse_cell
 from submarine_jobs.notebook import DocumentCell
 
 # What IPython puts into a notebook and a program does not have.
@@ -39,7 +40,9 @@ def check_names(
         undefined += [(file, name, line) for name, line in _undefined(bundle, file, given)]
     if not undefined:
         return []
-    elsewhere = definitions_in(bundle, [*history, *document_cells])
+    # A marked cell was collected when it ran; what it said then is in the program or outdated.
+    plain = [cell for cell in history if parse_cell(cell.source) is None]
+    elsewhere = definitions_in(bundle, [*plain, *document_cells])
     in_program = {file: bound_names(bundle.text(file)) for file in set(bundle.files) - broken}
     return [
         _finding(bundle, file, name, line, elsewhere, in_program, with_names)
