@@ -112,7 +112,7 @@ class _Submit:
         handle = self._hand_over(submission)
         self._event(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
         self._publish_acceptance(handle)
-        self._remember(State.PENDING, handle)
+        self._remember(State.PENDING, handle, self._pending_record(handle))
         return Job(self.session, self.job_id, self.spec.name, self.backend, self.directory, handle)
 
     def _free_id(self) -> str:
@@ -211,24 +211,33 @@ class _Submit:
 
     def _record_refusal(self, reason: EndReason, refused: RefusedError) -> None:
         self._event(State.FAILED, str(refused), reason=reason)
-        record = JobRecord(
+        record = self._record(State.FAILED)
+        record.finished, record.reason, record.detail = time.time(), reason, str(refused)
+        record.events, record.written_by = self.events, "client"
+        close(self.directory, record)
+        self._remember(State.FAILED, None, record)
+
+    def _pending_record(self, handle: Handle) -> JobRecord:
+        record = self._record(State.PENDING)
+        application = handle.get("application_id")
+        record.application_id = str(application) if application else None
+        return record
+
+    def _record(self, state: State) -> JobRecord:
+        """What is known of the job on this side, before its agent speaks."""
+        return JobRecord(
             self.job_id,
             self.spec.name,
-            State.FAILED,
+            state,
             user=self._user(),
             backend=self.backend.name,
             job_dir=self.directory.url,
             queue=self.spec.queue,
             created=self.started,
-            finished=time.time(),
-            reason=reason,
-            detail=str(refused),
-            events=self.events,
+            phases=list(self.phases),
+            links=dict(self.spec.quicklinks),
             resources={"requested": _requested(self.spec, self.plan)},
-            written_by="client",
         )
-        close(self.directory, record)
-        self._remember(State.FAILED, None, record)
 
     def _publish_acceptance(self, handle: Handle) -> None:
         """Tell the directory; a failure here loses nothing, since ``find`` asks the cluster."""
