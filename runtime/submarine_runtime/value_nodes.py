@@ -137,8 +137,11 @@ class Encoder:
                 f"{self._name} holds an array of Python objects; convert it with "
                 f"{self._name}.astype(float) or to another dtype of numbers or text."
             )
-        if value.dtype.names and not str(value.dtype.descr).isascii():
-            raise ValuesError(f"{self._name} holds an array whose field names are not ASCII.")
+        if not _survives(numpy, value.dtype):
+            raise ValuesError(
+                f"{self._name} holds an array of {str(value.dtype)[:60]}, which a .npy file cannot "
+                f"hold; convert it, for example with {self._name}.astype('float32')."
+            )
         self._grow(value.nbytes)
 
         def write(stream: IO[bytes]) -> None:
@@ -248,6 +251,15 @@ class Decoder:
             _fill(data, stream)
         order = "F" if fortran else "C"
         return numpy.ndarray(shape, dtype=dtype, buffer=data, order=order)
+
+
+def _survives(numpy: Any, dtype: Any) -> bool:
+    """Whether a .npy file gives ``dtype`` back; not so for bfloat16, which becomes raw bytes."""
+    try:
+        descr = numpy.lib.format.dtype_to_descr(dtype)
+        return str(descr).isascii() and bool(numpy.lib.format.descr_to_dtype(descr) == dtype)
+    except (TypeError, ValueError):
+        return False
 
 
 def _fill(data: bytearray, stream: IO[bytes]) -> None:
