@@ -7,6 +7,7 @@ that is the core's one grammar.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from submarine_magics.executions import Executions
@@ -15,7 +16,8 @@ from submarine_magics.first_line import run_body_here
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-_COMMAND_LINE = r"(?:.*[=\s])?%{1,2}submarine\b.*"
+_TYPED = re.compile(r"(?:[ \t]*|.*=[ \t]*)(%%?)submarine[ \t](.*)\Z", re.DOTALL)
+_MATCHER = "submarine_magics"
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -27,8 +29,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         "submarine", "submarine_magics.magics:SubmarineMagics", "line_cell"
     )
     shell.input_transformers_cleanup.append(run_body_here)
-    set_hook: Any = shell.set_hook
-    set_hook("complete_command", _complete, re_key=_COMMAND_LINE)
+    _matchers(shell).append(_matcher(shell))
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
@@ -37,11 +38,29 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     if executions is None:
         return
     executions.detach()
-    if run_body_here in shell.input_transformers_cleanup:
-        shell.input_transformers_cleanup.remove(run_body_here)
+    shell.input_transformers_cleanup.remove(run_body_here)
+    matchers = _matchers(shell)
+    matchers[:] = [m for m in matchers if getattr(m, "matcher_identifier", "") != _MATCHER]
 
 
-def _complete(shell: InteractiveShell, event: object) -> list[str]:
-    from submarine_magics.completion import complete
+def _matchers(shell: InteractiveShell) -> list[Any]:
+    completer: Any = shell.Completer
+    matchers: list[Any] = completer.custom_matchers
+    return matchers
 
-    return complete(shell, event)
+
+def _matcher(shell: InteractiveShell) -> Any:
+    """A matcher of IPython's second API: completes what stands after ``%submarine``."""
+
+    def match(context: Any) -> dict[str, Any]:
+        typed = _TYPED.match(context.line_with_cursor[: context.cursor_position])
+        if typed is None:
+            return {"completions": [], "suppress": False}
+        from submarine_magics.completion import complete
+
+        return complete(shell, typed[1], typed[2])
+
+    marked: Any = match
+    marked.matcher_api_version = 2
+    marked.matcher_identifier = _MATCHER
+    return marked

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import display
-from submarine_jobs.display.durations import duration
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.view import JobView
@@ -178,11 +177,3 @@ def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return one_line(repr(value), 120)
-
-
-def state_line(view: JobView, elapsed: float | None) -> str:
-    """One line for a terminal: ``RUNNING after 12 s: The program runs on node1.``."""
-    from submarine_jobs.display.summary import sentence
-
-    after = f" after {duration(elapsed)}" if elapsed is not None else ""
-    return f"{view.record.state.value}{after}: {one_line(sentence(view))}"

@@ -19,6 +19,7 @@ from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.job import Job
 from submarine_jobs.program_files import PROGRAM
+from submarine_magics.collected_modules import CollectedModules
 from submarine_magics.document_path import document_path
 from submarine_magics.executions import Execution, Executions
 from submarine_magics.first_line import COLLECT
@@ -42,6 +43,8 @@ class SubmarineMagics(Magics):
         if shell.display_formatter is not None:
             own_display = shell.display_formatter.ipython_display_formatter
             own_display.for_type(Job, self.mouth.displays.display_job)
+        self.modules = CollectedModules(lambda: self.cells.collection)
+        sys.meta_path.insert(0, self.modules)
         Executions.attach(shell).listeners.append(self.cells.executed)
 
     @classmethod
@@ -94,6 +97,7 @@ class SubmarineMagics(Magics):
         collected = self.cells.collect(execution, code_name, only=only)
         if code_name is not None:
             show_source_as_typed(code_name, execution.source)
+        self.modules.forget(collected.cell)
         for notice in collected.notices:
             self.mouth.say(notice.message)
         if only:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import copy
 import sys
@@ -12,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.bundle import Bundle, build_bundle
 from submarine_jobs.cells import Cell, CellCollection
 from submarine_jobs.commands import Mouth
-from submarine_jobs.display.summary import elapsed
+from submarine_jobs.commands.terminal import TerminalFilter
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.notebook import DocumentCell
-from submarine_jobs.view import JobView
-from submarine_magics.live_display import LiveDisplays, state_line
+from submarine_magics.live_display import LiveDisplays
 from submarine_magics.notebook_cells import NotebookCells
 from submarine_magics.outcomes import OutputLimitReached
 
@@ -43,7 +41,9 @@ class NotebookMouth(Mouth):
         self._paragraph: Cell | None = None
         self._with_paragraph: CellCollection | None = None
         self._written = 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        #: Whether the present command has waited, so that the output shows a card.
+        self.watched = False
+        self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         self.displays = LiveDisplays(shell)
 
     @property
@@ -81,11 +81,11 @@ class NotebookMouth(Mouth):
     @contextlib.contextmanager
     def speaking(self, paragraph: Cell | None) -> Iterator[None]:
         """One command; ``paragraph`` is the text below ``%%submarine run``."""
-        self._paragraph, self._written = paragraph, 0
+        self._paragraph, self._written, self.watched = paragraph, 0, False
         if paragraph is not None:
             self._with_paragraph = copy.deepcopy(self._cells.collection)
             self._with_paragraph.add(paragraph)
-        self._decoder.reset()
+        self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         try:
             yield
         finally:
@@ -110,12 +110,13 @@ class NotebookMouth(Mouth):
             return False
         return input(f"{printable(question)} [y/N] ").strip().lower() in ("y", "yes")
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, stream: str = "stdout") -> None:
         """A piece of a log; after ``MAX_LOG_BYTES`` the command ends with a sentence."""
         room = MAX_LOG_BYTES - self._written
         self._written += len(data)
-        sys.stdout.write(harmless(self._decoder.decode(data[:room])))
-        sys.stdout.flush()
+        target = sys.stderr if stream == "stderr" else sys.stdout
+        target.write(self._filters[stream].feed(data[:room]))
+        target.flush()
         if self._written > MAX_LOG_BYTES:
             raise OutputLimitReached(
                 f"\nA notebook output holds the first {MAX_LOG_BYTES >> 20} MiB of a log; "
@@ -124,39 +125,17 @@ class NotebookMouth(Mouth):
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
         """Show the job's card and keep it up to date until the job has ended."""
+        self.watched = True
         if self.displays.rich:
             self.displays.show(job)
             record = job.wait(on_interrupt=on_interrupt)
             self.displays.finish(job)
             return record
-        return self._watch_in_terminal(job, on_interrupt, log=log)
+        from submarine_jobs.cli_mouth import CommandLine
 
-    def _watch_in_terminal(self, job: Job, on_interrupt: str, *, log: bool) -> JobRecord:
-        """Print each change of state and, if wanted, the log as it comes."""
         self.displays.show(job)
-        state = None
-
-        def look(view: JobView) -> None:
-            nonlocal state
-            if view.record.state is not state:
-                state = view.record.state
-                self.say(state_line(view, elapsed(view)))
-
-        unsubscribe = job.session.watcher.subscribe(job, look)
+        terminal = CommandLine(json_asked=False)
         try:
-            for chunk in job.follow() if log else ():
-                self.write(chunk.data)
-            return job.wait(on_interrupt=on_interrupt)
-        except KeyboardInterrupt:
-            if on_interrupt == "cancel":
-                job.cancel("interrupted")
-            raise
+            return terminal.watch(job, on_interrupt=on_interrupt, log=log)
         finally:
-            unsubscribe()
-
-
-def harmless(text: str) -> str:
-    """``text`` of a log for a stream output: colours, returns and backspaces stay, no more."""
-    from submarine_jobs.display.ansi import without_commands
-
-    return without_commands(text)
+            terminal.finish()

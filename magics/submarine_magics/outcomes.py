@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.commands.outcome import INTERRUPTED, SUCCESS, Outcome, to_json
 from submarine_jobs.display.untrusted import printable
+from submarine_jobs.errors import JobFailedError, SubmarineError
 from submarine_magics.live_display import show
 
 if TYPE_CHECKING:
@@ -57,15 +58,19 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
     if outcome.as_json:
         return _json(outcome.value)
     job = outcome.job
-    if job is None:
+    if job is None and not mouth.watched:
         _show_text(outcome, mouth)
-    elif not mouth.displays.has_shown(job):
+    elif job is not None and not mouth.displays.has_shown(job):
         mouth.displays.show(job)
-    if outcome.exit_code != SUCCESS and job is not None:
+    if outcome.exit_code == SUCCESS:
+        return job
+    if job is not None:
         from submarine_magics.cell_traceback import job_failed
 
         raise job_failed(job, mouth.shell, cells)
-    return job
+    if mouth.watched:
+        raise JobFailedError("A job did not succeed.", "Its card says why.")
+    raise SubmarineError("The command did not succeed.")
 
 
 def _json(value: Any) -> Any:

@@ -240,20 +240,3 @@ def _shown_lines(lines: list[_Line]) -> list[_Line]:
 
 def _last(items: list[T], count: int | None) -> list[T]:
     return items if count is None else items[-count:] if count else []
-
-
-def without_commands(text: str) -> str:
-    """``text`` for another terminal: colours, returns and backspaces stay, all else is dropped.
-
-    For streams that are shown by something which understands colours itself.
-    """
-    parts = []
-    for token in _TOKEN.finditer(text):
-        words = token["run"] or token["control"] or ""
-        if token["csi"] is not None and token["final"] in ("m", "K"):
-            parts.append(f"\x1b[{token['args']}{token['final']}")
-        elif words in ("\n", "\r", "\b"):
-            parts.append(words)
-        elif words:
-            parts.append(printable(words, len(words)))
-    return "".join(parts)
