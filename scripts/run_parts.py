@@ -84,20 +84,20 @@ SETUP_BUDGET = 480
 
 
 def run_part(part: Part, scratch: Path) -> Outcome:
-    """Run a part's commands until one fails, and end whatever they leave behind."""
+    """Run all of a part's commands, and end whatever they leave behind."""
     began = time.monotonic()
-    result = "ok"
+    failures: list[str] = []
     for command in part.commands:
         print(f"== {part.name}: {Path(command[0]).name} {' '.join(command[1:])}", flush=True)
         left = 2 * part.budget - (time.monotonic() - began)
         result = run_command(command, scratch, left)
         if result != "ok":
-            break
+            failures.append(f"{Path(command[0]).name} {result}")
     leftovers = end_leftovers(scratch)
     if leftovers:
-        print(f"== {part.name}: ended {leftovers} processes that it had left", flush=True)
-        result = f"{result}, left {leftovers} processes" if result != "ok" else "left processes"
-    return Outcome(part.name, time.monotonic() - began, part.budget, result)
+        failures.append(f"left {len(leftovers)} processes: {'; '.join(leftovers)}")
+    took = time.monotonic() - began
+    return Outcome(part.name, took, part.budget, ", ".join(failures) or "ok")
 
 
 def run_command(command: tuple[str, ...], scratch: Path, timeout: float) -> str:
@@ -127,12 +127,22 @@ def run_command(command: tuple[str, ...], scratch: Path, timeout: float) -> str:
     return "ok" if code == 0 else f"failed ({code})"
 
 
-def end_leftovers(scratch: Path) -> int:
-    """End processes that carry this run's mark or a mark of its miniclusters; how many."""
+def end_leftovers(scratch: Path) -> list[str]:
+    """End processes that carry this run's mark or a mark of its miniclusters; what they were."""
     found = processes.marked(OWN_MARK, str(scratch))
     found += processes.marked(MARK, str(scratch), below=True)
+    names = [f"{one.pid} {command_line(one.pid)}" for one in found]
     processes.end(found, grace=5)
-    return len(found)
+    return names
+
+
+def command_line(pid: int) -> str:
+    """The beginning of a process's command line."""
+    try:
+        text = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    except OSError:
+        return "?"
+    return text.replace("\0", " ")[:120].strip()
 
 
 def print_table(outcomes: list[Outcome]) -> None:

@@ -30,9 +30,9 @@ install() {
     fail "apt-get could not install $*"
 }
 
-# The newest interpreter that is new enough, or nothing.
+# An interpreter that is new enough, or nothing. TensorFlow is slow to follow the newest.
 find_python() {
-  for candidate in ${PYTHON:-} python3.14 python3.13 python3.12 python3.11 python3; do
+  for candidate in ${PYTHON:-} python3.11 python3.12 python3.13 python3; do
     if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
       command -v "$candidate"
       return
