@@ -189,6 +189,10 @@ class CellCollection:
         if document is None:
             return []
         before, self._document = self._document, document
+        if before is not None and before.path != document.path:
+            # Another file says nothing about what was deleted from the one followed so far.
+            for entry in self._entries:
+                entry.place = None
         known = [entry.known for entry in self._entries]
         places = find_places(known, document.cells)
         gone = settle(known, places, before.cells if before else (), document.cells)

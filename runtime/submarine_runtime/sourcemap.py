@@ -171,8 +171,11 @@ class SourceMap:
 
     def _resolver(self, text: str, root: str | None) -> _Resolver:
         if root is None:
+            by_base: dict[str, list[str]] = {}
+            for name in self.files:
+                by_base.setdefault(name.rsplit("/", 1)[-1], []).append(name)
             for match in _FRAME.finditer(text):
-                root = _root_of(match.group("path"), self.files)
+                root = _root_of(match.group("path"), by_base)
                 if root is not None:
                     break
         return _Resolver(self.files, root)
@@ -193,11 +196,12 @@ class _Resolver:
         return path if path in self._files else None
 
 
-def _root_of(path: str, files: Mapping[str, Any]) -> str | None:
+def _root_of(path: str, by_base: Mapping[str, Iterable[str]]) -> str | None:
     """The directory in which ``path`` is a file of the program; never one of a library."""
-    if not path.startswith("/") or _LIBRARY.search(path):
+    names = by_base.get(path.rsplit("/", 1)[-1])
+    if names is None or not path.startswith("/") or _LIBRARY.search(path):
         return None
-    fitting = [name for name in files if path.endswith("/" + name)]
+    fitting = [name for name in names if path.endswith("/" + name)]
     return path[: -len(max(fitting, key=len)) - 1] if fitting else None
 
 

@@ -131,6 +131,15 @@ def test_ids_that_the_document_does_not_know_are_ordered_by_source() -> None:
     assert texts(collection) == ["a", "b"]
 
 
+def test_another_document_deletes_nothing() -> None:
+    collection = CellCollection()
+    collection.add(cell("a", "a"))
+    collection.add(cell("b"))
+    collection.follow(document(("a", "a"), "b"))
+    assert collection.follow(replace(document(("z", "z")), path="other.ipynb")) == []
+    assert texts(collection) == ["a", "b"]
+
+
 def test_an_unreadable_document_changes_nothing() -> None:
     collection = CellCollection()
     collection.add(cell("b", "b"))
