@@ -66,19 +66,29 @@ CHECK = (
             tool("lint-imports"),
         ),
     ),
-    Part("unit tests", 90, (pytest("tests/unit", "-n", "2"),)),
+    Part("unit", 90, (pytest("tests/unit", "-n", "2"),)),
 )
+LOCAL = Part("local backend", 300, (pytest("tests/local", "-m", "not full"),))
+# By what it is not, so that a new folder of tests is never left out.
+CLUSTER = ("tests", "--ignore=tests/unit", "--ignore=tests/local")
 DOCS = Part("docs", 60, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
 WHEEL = Part("wheel", 240, (tool("python", "scripts/wheel_test.py"),))
 PLANS = {
     "check": CHECK,
     "test": (
         *CHECK,
-        Part("cluster tests", 1300, (pytest("tests/cluster", "-m", "not full"),)),
+        LOCAL,
+        Part("cluster", 1300, (pytest(*CLUSTER, "-m", "not full"),)),
         WHEEL,
         DOCS,
     ),
-    "test-full": (*CHECK, Part("cluster tests", 5400, (pytest("tests/cluster"),)), WHEEL, DOCS),
+    "test-full": (
+        *CHECK,
+        Part("local backend", 1800, (pytest("tests/local"),)),
+        Part("cluster", 7200, (pytest(*CLUSTER),)),
+        WHEEL,
+        DOCS,
+    ),
 }
 SETUP_BUDGET = 480
 
