@@ -121,7 +121,9 @@ def _job_files(submission: Submission) -> dict[str, Any]:
         source = storage.url(f"{job_dir}/{name}")
         return skein.File(source=source, type="file", visibility="application")
 
-    files = {name: job_file(name) for name in (layout.SECRET, layout.BUNDLE)}
+    files = {layout.SECRET: job_file(layout.SECRET)}
+    if submission.spec.bundle_digest or submission.spec.worker.command is None:
+        files[layout.BUNDLE] = job_file(layout.BUNDLE)
     if submission.spec.with_names:
         files[layout.VALUES] = job_file(layout.VALUES)
     files.update(localized_files(submission))

@@ -34,29 +34,29 @@ ENDS: tuple[Row, ...] = (
         "The container used {0} of {1}.",
     ),
     _row(
-        r"exitCode: -104|OOM[- ]?kill|Out of memory:|KILLED_EXCEEDED_PMEM|"
+        r"exitCode: -104\b|OOM[- ]?kill|Out of memory:|KILLED_EXCEEDED_PMEM|"
         r"^Exceeded physical memory limit|physical memory.{0,40}exceeded",
         EndReason.OUT_OF_MEMORY,
         "YARN ended the container for using more memory than it was given.",
     ),
     _row(
-        r"beyond (?:the '?virtual'? memory limit|virtual memory limits)|exitCode: -103",
+        r"beyond (?:the '?virtual'? memory limit|virtual memory limits)|exitCode: -103\b",
         EndReason.OUT_OF_MEMORY,
         "YARN ended the container for using more virtual memory than the cluster allows "
         "(yarn.nodemanager.vmem-check-enabled).",
     ),
     _row(
-        r"exitCode: -102|preempted by scheduler|Container preempted",
+        r"exitCode: -102\b|preempted by scheduler|Container preempted",
         EndReason.PREEMPTED,
         "The scheduler took the container back.",
     ),
     _row(
-        r"exitCode: -100|released on a \*lost\* node|lost node",
+        r"exitCode: -100\b|released on a \*lost\* node|lost node",
         EndReason.NODE_LOST,
         "The container's node was lost.",
     ),
     _row(
-        r"exitCode: -101|No space left on device|DiskErrorException|Disks? failed",
+        r"exitCode: -101\b|No space left on device|DiskErrorException|Disks? failed",
         EndReason.DISK_FULL,
         "The node's disk failed or was full.",
     ),
@@ -78,7 +78,7 @@ ENDS: tuple[Row, ...] = (
         "{0}{1}{2}",
     ),
     _row(
-        r"exitCode: -1000|Failed to download resource",
+        r"exitCode: -1000\b|Failed to download resource",
         EndReason.LOCALISATION_FAILED,
         "YARN could not bring a file to the node.",
     ),
