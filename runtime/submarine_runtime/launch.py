@@ -78,6 +78,8 @@ def _main_module(path: str) -> types.ModuleType:
         __package__=None,
         __cached__=None,
     )
+    if sys.version_info < (3, 14):
+        module.__dict__.update(__annotations__={})
     sys.modules["_submarine_launch"] = sys.modules["__main__"]
     sys.modules["__main__"] = module
     return module
@@ -145,9 +147,7 @@ def _kind(exc: BaseException) -> str:
 
 
 def _without_ours(tb: types.TracebackType | None) -> types.TracebackType | None:
-    while tb is not None and tb.tb_frame.f_globals.get("__name__") == "__main__":
-        if tb.tb_frame.f_code.co_filename != __file__:
-            break
+    while tb is not None and tb.tb_frame.f_code.co_filename == __file__:
         tb = tb.tb_next
     return tb
 
@@ -161,6 +161,7 @@ def _print(exc: BaseException) -> None:
         raise
     except BaseException as broken:
         sys.stderr.write("Error in sys.excepthook:\n")
+        broken.__traceback__ = _without_ours(broken.__traceback__)
         sys.__excepthook__(type(broken), broken, broken.__traceback__)
         sys.stderr.write("\nOriginal exception was:\n")
         sys.__excepthook__(type(exc), exc, exc.__traceback__)

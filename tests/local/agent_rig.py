@@ -20,10 +20,13 @@ from submarine_jobs.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
 from submarine_runtime.protocol.record import JobRecord
 
+_OLDEST = Path.home() / ".pyenv/versions/3.8.18/bin/python"
+#: This interpreter, and the oldest that containers may have where it is installed.
+OLDEST_PYTHONS = [sys.executable] + ([str(_OLDEST)] if _OLDEST.exists() else [])
 JOB_ID = "rig-20261121-0a1b"
 
 
-def zip_of(files: Mapping[str, str | bytes]) -> bytes:
+def zip_of(files: Mapping[Any, str | bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         for name, content in files.items():
@@ -66,7 +69,7 @@ class Rig:
         **config: Any,
     ) -> Path:
         scratch = self.scratch(name)
-        scratch.mkdir(mode=0o700, exist_ok=True)
+        scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         store = config.pop("store", JobStore("local", str(self.job_dir)))
         content = dict(files or {})
         if program is not None:

@@ -15,7 +15,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 
 _LAUNCHER = ("launch.py",)
-_VALUES = ("__init__.py", "values.py", "value_nodes.py")
+_VALUES = ("__init__.py", "values.py", "value_encoder.py", "value_decoder.py")
 
 
 def program_environment(

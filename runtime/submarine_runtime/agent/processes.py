@@ -82,11 +82,19 @@ def family(root: int) -> dict[int, Process]:
 
 
 class Tree:
-    """Samples one program's processes, cheaply: all of /proc is read only now and then."""
+    """Samples one program's processes, cheaply: all of /proc is read only now and then.
+
+    Attributes
+    ----------
+    known
+        The processes of the last scan: pid -> start time.
+    peak, cpu_seconds
+        Largest memory seen, in MiB, and time used.
+    """
 
     def __init__(self, root: int) -> None:
         self._root = root
-        self._known: dict[int, int] = {}
+        self.known: dict[int, int] = {}
         self._next_scan = 0.0
         self.peak = 0.0
         self.cpu_seconds = 0.0
@@ -99,10 +107,10 @@ class Tree:
             members = family(self._root)
             cost = time.thread_time() - began
             self._next_scan = now + max(1.9, cost / SCAN_SHARE)
-            self._known = {pid: process.start for pid, process in members.items()}
+            self.known = {pid: process.start for pid, process in members.items()}
         else:
             members = {}
-            for pid, start in self._known.items():
+            for pid, start in self.known.items():
                 process = read_process(pid)
                 if process is not None and process.start == start and not process.zombie:
                     members[pid] = process

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import IO, Iterable, Mapping, Sequence
 
-from submarine_runtime.agent.processes import family
+from submarine_runtime.agent.processes import family, read_process
 
 _GUARD = """\
 groups=
@@ -104,26 +104,38 @@ class Program:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, number)
 
-    def end_stragglers(self, grace: float = 1.0) -> int:
-        """End what the program left behind; returns how many processes that were."""
-        left = self._stragglers()
+    def end_stragglers(self, known: Mapping[int, int], grace: float = 1.0) -> int:
+        """End what the program left behind; returns how many processes that were.
+
+        Parameters
+        ----------
+        known
+            Processes that were seen below it, pid -> start time: one that has made itself a
+            session of its own belongs to nobody once its parent is gone.
+        """
+        left = self._stragglers(known)
         count = len(left)
         self._send(left, signal.SIGTERM)
         deadline = time.monotonic() + grace
         while left and time.monotonic() < deadline:
             time.sleep(0.05)
-            left = self._stragglers()
+            left = self._stragglers(known)
         for _ in range(20):
             if not left:
                 break
             self._send(left, signal.SIGKILL)
             time.sleep(0.05)
-            left = self._stragglers()
+            left = self._stragglers(known)
         return count
 
-    def _stragglers(self) -> list[int]:
+    def _stragglers(self, known: Mapping[int, int]) -> list[int]:
         # A session's id is not given to a new process while one of its members lives.
-        return [pid for pid in family(self.pid) if pid != os.getpid()]
+        left = set(family(self.pid))
+        for pid, start in known.items():
+            process = read_process(pid)
+            if process is not None and process.start == start and not process.zombie:
+                left |= {pid, *family(pid)}
+        return sorted(left - {os.getpid()})
 
     @staticmethod
     def _send(pids: Iterable[int], number: int) -> None:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Mapping
 
+from submarine_runtime.agent.store_local import make_directories
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 
@@ -51,4 +52,4 @@ class Scratch:
     def make(self) -> None:
         """Make the directories that the program finds."""
         for path in (self.program, self.launch, *self.outputs.values()):
-            os.makedirs(path, 0o700, exist_ok=True)
+            make_directories(path)

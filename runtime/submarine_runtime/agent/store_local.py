@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from typing import BinaryIO, Callable
 
 from submarine_runtime.agent.store import Store, StoreError, temporary_name
@@ -83,7 +84,7 @@ class LocalStore(Store):
             except FileNotFoundError:
                 if not os.path.isdir(self._root):
                     raise StoreError(f"the job directory {self._root} is not there") from None
-                os.makedirs(os.path.dirname(temporary), 0o700, exist_ok=True)
+                make_directories(os.path.dirname(temporary))
                 descriptor = _create(temporary)
             with os.fdopen(descriptor, "wb") as file:
                 fill(file)
@@ -114,6 +115,17 @@ class LocalStore(Store):
             pass  # some file systems cannot sync a directory; the rename stands all the same
         finally:
             os.close(descriptor)
+
+
+def make_directories(path: str) -> None:
+    """Like ``os.makedirs``, but every directory on the way is private too."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for directory in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(directory, 0o700)
 
 
 def _create(path: str) -> int:

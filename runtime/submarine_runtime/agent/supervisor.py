@@ -190,7 +190,7 @@ class Supervisor:
             lambda: self._cancel,
         )
         code = watch.until_end()
-        left = program.end_stragglers()
+        left = program.end_stragglers(watch.tree.known)
         program.release()
         if left:
             self._status.event("warning", f"The program left {left} processes behind; ended.")

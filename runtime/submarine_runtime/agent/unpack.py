@@ -10,6 +10,8 @@ import shutil
 import stat
 import zipfile
 
+from submarine_runtime.agent.store_local import make_directories
+
 MAX_FILES = 100_000
 MAX_BYTES = 8 << 30
 
@@ -55,9 +57,9 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, directory: str) 
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise BundleError(f"the bundle holds {member.filename[:120]!r}, which is not a plain file")
     if member.is_dir():
-        os.makedirs(path, 0o700, exist_ok=True)
+        make_directories(path)
         return
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    make_directories(os.path.dirname(path))
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 | mode & 0o100)
     except FileExistsError:
