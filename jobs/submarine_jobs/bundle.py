@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from submarine_jobs.cells import Cell, Notice
+from submarine_jobs.cell import Cell, Notice
 from submarine_jobs.errors import UsageError
 from submarine_jobs.merge import merge_cells
 from submarine_jobs.program_files import PROGRAM, package_files

@@ -1,8 +1,8 @@
 """The cells that make up the program: what was collected, in which order, what changed since.
 
 Independent of a running kernel: whoever has one says what was run (``add``), what was deleted
-(``remove``) and what the saved document looks like (``follow``). Does not merge cells (``bundle``)
-and does not judge the program (``checks``).
+(``remove``) and what the saved document looks like (``follow``). Does not
+merge cells (``bundle``) and does not judge the program (``checks``).
 """
 
 from __future__ import annotations
@@ -12,63 +12,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from submarine_jobs.document_order import (
-    Content,
-    Known,
-    content_of,
-    find_places,
-    normal_body,
-    settle,
-)
-from submarine_jobs.ipython_syntax import IPythonSyntaxError, Removed, clean
+from submarine_jobs.cell import Cell, Notice, notices_of
+from submarine_jobs.document_order import Known, content_of, find_places, settle
 from submarine_jobs.notebook import DocumentCell, NotebookDocument
-from submarine_jobs.program_files import PROGRAM, check_file_name
 
-
-@dataclass(frozen=True)
-class Cell:
-    """One collected cell.
-
-    Parameters
-    ----------
-    cell_id
-        Identity given by the front end; None where it sends none.
-    source
-        The body, without the ``%%submarine`` line.
-    filename
-        File of the program that the cell belongs to.
-    label
-        What a person sees: ``[3]`` for execution count 3, a paragraph's title in Zeppelin, ``#4``
-        for the fourth cell of a document that was never executed.
-    execution_count
-        None where it was not executed.
-    first_line
-        Number of the body's first line in the cell as an editor counts: 2 below a magic line.
-    only
-        Collected without running it in the notebook.
-
-    Raises
-    ------
-    UsageError
-        If ``filename`` may not be a file of a program.
-    """
-
-    cell_id: str | None
-    source: str
-    filename: str = PROGRAM
-    label: str = "[ ]"
-    execution_count: int | None = None
-    first_line: int = 2
-    only: bool = False
-
-    def __post_init__(self) -> None:
-        check_file_name(self.filename)
-        object.__setattr__(self, "source", normal_body(self.source))
-
-    @property
-    def content(self) -> Content:
-        """File name and text: what tells whether two cells would give the same program."""
-        return self.filename, self.source
+__all__ = [
+    "Cell",
+    "CellCollection",
+    "CellState",
+    "Change",
+    "Collected",
+    "ListedCell",
+    "Notice",
+    "notices_of",
+]
 
 
 class Change(Enum):
@@ -86,15 +43,6 @@ class CellState(Enum):
     EDITED = "edited since it ran"
     UNSAVED = "not saved yet"
     NO_DOCUMENT = ""
-
-
-@dataclass(frozen=True)
-class Notice:
-    """A sentence about one line of one cell (``line`` as an editor counts)."""
-
-    message: str
-    label: str
-    line: int
 
 
 @dataclass(frozen=True)
@@ -288,33 +236,3 @@ class CellCollection:
             if self._document.modified > entry.ran_at:
                 return CellState.EDITED
         return CellState.UNSAVED
-
-
-def notices_of(cell: Cell) -> tuple[Notice, ...]:
-    """What is left out of ``cell`` because only IPython understands it.
-
-    Raises
-    ------
-    IPythonSyntaxError
-        Naming cell and line, if something in it cannot be left out.
-    """
-    try:
-        removed = clean(cell.source).removed
-    except IPythonSyntaxError as error:
-        line = error.line + cell.first_line - 1
-        raise IPythonSyntaxError(
-            line, f"Cell {cell.label}, line {line}: {error.message}", error.fix
-        ) from None
-    return tuple(_notice(cell, item) for item in removed)
-
-
-def _notice(cell: Cell, item: Removed) -> Notice:
-    line = item.line + cell.first_line - 1
-    shown = item.text.split("\n")[0]
-    shown = shown if len(shown) <= 60 else shown[:59] + "…"
-    message = (
-        f"Cell {cell.label}, line {line}: {item.what} was left out of the program: {shown}"
-        if "stays" not in item.what
-        else f"Cell {cell.label}, line {line}: {item.what} was left out: {shown}"
-    )
-    return Notice(message, cell.label, line)

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from submarine_jobs.cells import Cell, Notice, notices_of
+from submarine_jobs.cell import Cell, Notice, notices_of
 from submarine_jobs.errors import UsageError
 from submarine_jobs.ipython_syntax import clean
 from submarine_runtime.sourcemap import Segment

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from submarine_jobs.bundle import MAX_BYTES, Bundle, build_bundle, check_size
-from submarine_jobs.cells import Cell, Notice
+from submarine_jobs.cell import Cell, Notice
 from submarine_jobs.collect_line import parse_cell, parse_options
 from submarine_jobs.errors import UsageError
 from submarine_jobs.notebook import DocumentCell, NotebookDocument, read_notebook

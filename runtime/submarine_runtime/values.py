@@ -30,7 +30,8 @@ import struct
 import zipfile
 from typing import IO, Any, Callable, Mapping, NamedTuple, Union
 
-from submarine_runtime.value_nodes import FILES_LIMIT, Decoder, Encoder, ValuesError
+from submarine_runtime.value_decoder import Decoder
+from submarine_runtime.value_encoder import FILES_LIMIT, Encoder, ValuesError
 
 __all__ = ["DEFAULT_LIMIT", "Unpacked", "ValuesError", "pack_values", "unpack_values"]
 

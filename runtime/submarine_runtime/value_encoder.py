@@ -1,15 +1,13 @@
-"""Turns Python values into the nodes of ``values.json`` and back; see ``values`` for the form.
+"""Turns Python values into the nodes of ``values.json``; see ``values`` for the form.
 
-Knows nothing of zip files beyond reading a member. What is not in its closed list of types is
-refused with a sentence that says what to send instead.
+What is not in its closed list of types is refused with a sentence that says what to send instead.
+Writes no file: it says which files to write and how.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
 import sys
-import zipfile
 from typing import IO, Any, Callable
 
 FILES_LIMIT = 10_000
@@ -18,21 +16,11 @@ _NODES_LIMIT = 2_000_000
 _INTEGER_BITS = 4096
 _TEXT_LIMIT = 200 << 20
 _NODE_BYTES = 64
-_CHUNK = 1 << 20
-_SCALAR_KINDS = "biufc"
-_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+SCALAR_KINDS = "biufc"
 
 
 class ValuesError(ValueError):
     """A value cannot travel, or a file of values cannot be read; the message is one sentence."""
-
-
-def _numpy() -> Any:
-    # Imported by name: this package may not depend on NumPy, only use it where it is installed.
-    try:
-        return importlib.import_module("numpy")
-    except ImportError:
-        raise ValuesError("This Python has no NumPy, and the values hold arrays.") from None
 
 
 class Encoder:
@@ -123,7 +111,7 @@ class Encoder:
             return self._node(str(value), 0)
         if numpy is not None and isinstance(value, numpy.generic):
             kind, itemsize = value.dtype.kind, value.dtype.itemsize
-            if kind in _SCALAR_KINDS and itemsize <= (16 if kind == "c" else 8):
+            if kind in SCALAR_KINDS and itemsize <= (16 if kind == "c" else 8):
                 number = value.item()
                 if kind == "c":
                     number = (number.real, number.imag)
@@ -190,69 +178,6 @@ class Encoder:
             )
 
 
-class Decoder:
-    """Decodes nodes; arrays are read from ``archive``."""
-
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
-
-    def decode(self, node: Any) -> Any:
-        """The value of ``node``; raises ValueError, TypeError or KeyError for what is no node."""
-        kind = node["kind"]
-        if kind == "json":
-            return node["value"]
-        if kind == "float":
-            return _SPECIAL[node["value"]]
-        if kind == "bytes":
-            return self._archive.read(node["file"])
-        if kind == "npy":
-            return self._array(node["file"])
-        if kind == "scalar":
-            return self._scalar(node)
-        if kind == "list":
-            return [self.decode(item) for item in node["items"]]
-        if kind == "tuple":
-            return tuple(self.decode(item) for item in node["items"])
-        if kind == "dict":
-            return {self.decode(key): self.decode(value) for key, value in node["items"]}
-        raise ValueError(f"unknown kind {str(kind)[:40]!r}")
-
-    def _scalar(self, node: Any) -> Any:
-        numpy = _numpy()
-        dtype, value = numpy.dtype(str(node["dtype"])), self.decode(node["value"])
-        if dtype.kind not in _SCALAR_KINDS:
-            raise ValueError("a scalar that is no number")
-        return dtype.type(complex(*value) if dtype.kind == "c" else value)
-
-    def _array(self, file: str) -> Any:
-        """Read an array after making sure that its header claims no more than the file holds."""
-        numpy = _numpy()
-        info = self._archive.getinfo(file)
-        with self._archive.open(info) as stream:
-            version = numpy.lib.format.read_magic(stream)
-            readers = {
-                (1, 0): numpy.lib.format.read_array_header_1_0,
-                (2, 0): numpy.lib.format.read_array_header_2_0,
-            }
-            # Version 3.0 differs in the encoding of field names only, and 1.0 and 2.0 are what is
-            # written wherever they suffice.
-            if version not in readers:
-                raise ValueError(f"format {version} of an array")
-            shape, fortran, dtype = readers[version](stream)
-            if dtype.hasobject:
-                raise ValueError("an array of objects")
-            count = 1
-            for length in shape:
-                count *= length
-            left = info.file_size - stream.tell()
-            if count * dtype.itemsize != left or any(length < 0 for length in shape):
-                raise ValueError("an array whose size is not what its header says")
-            data = bytearray(left)
-            _fill(data, stream)
-        order = "F" if fortran else "C"
-        return numpy.ndarray(shape, dtype=dtype, buffer=data, order=order)
-
-
 def _survives(numpy: Any, dtype: Any) -> bool:
     """Whether a .npy file gives ``dtype`` back; not so for bfloat16, which becomes raw bytes."""
     try:
@@ -260,17 +185,6 @@ def _survives(numpy: Any, dtype: Any) -> bool:
         return str(descr).isascii() and bool(numpy.lib.format.descr_to_dtype(descr) == dtype)
     except (TypeError, ValueError):
         return False
-
-
-def _fill(data: bytearray, stream: IO[bytes]) -> None:
-    """Read into ``data`` in pieces, so that a large array is not held twice."""
-    position = 0
-    while position < len(data):
-        piece = stream.read(min(_CHUNK, len(data) - position))
-        if not piece:
-            raise ValueError("an array that ends too early")
-        data[position : position + len(piece)] = piece
-        position += len(piece)
 
 
 def _type_name(value: object) -> str:
