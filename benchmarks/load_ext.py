@@ -1,0 +1,78 @@
+"""What ``%load_ext submarine_magics`` costs a kernel: process start with it against without it.
+
+Starts bare IPython and IPython with the extension in turn, each a fresh process, and prints the
+medians, their difference and ratio. In the process with the extension an audit hook counts sockets
+and processes, and the heavy libraries are looked for in ``sys.modules``: none may be there.
+
+    python benchmarks/load_ext.py [--rounds 15]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+LIMIT_MS = 100.0
+HEAVY = ("tensorflow", "keras", "numpy", "skein", "grpc", "hdfs_native", "click", "cryptography")
+PROGRAM = """
+import sys, json
+from traitlets.config import Config
+from IPython.core.interactiveshell import InteractiveShell
+config = Config()
+config.HistoryManager.enabled = False
+shell = InteractiveShell(config=config)
+touched = []
+if sys.argv[1] == "loaded":
+    sys.addaudithook(lambda name, args: touched.append(name) if name.startswith(
+        ("socket.connect", "socket.bind", "socket.getaddrinfo", "subprocess.Popen", "os.fork",
+         "os.posix_spawn")) else None)
+    before = set(sys.modules)
+    shell.run_line_magic("load_ext", "submarine_magics")
+    new = sorted(set(sys.modules) - before)
+else:
+    new = []
+print(json.dumps({"touched": touched, "new": new}))
+"""
+
+
+def start(kind: str) -> tuple[float, dict[str, list[str]]]:
+    """Milliseconds of one process, and what it reported."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, kind], capture_output=True, check=True, timeout=60
+    )
+    return (time.perf_counter() - began) * 1000, json.loads(done.stdout)
+
+
+def main() -> int:
+    """Run the rounds, print the figures; 1 when the bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    rounds = parser.parse_args().rounds
+    times: dict[str, list[float]] = {"bare": [], "loaded": []}
+    report: dict[str, list[str]] = {}
+    for kind in times:
+        start(kind)
+    for _ in range(rounds):
+        for kind in times:
+            took, told = start(kind)
+            times[kind].append(took)
+            report = told if kind == "loaded" else report
+    bare, loaded = (statistics.median(times[kind]) for kind in ("bare", "loaded"))
+    heavy = [name for name in report["new"] if name.partition(".")[0] in HEAVY]
+    print(f"bare IPython start        {bare:8.1f} ms (median of {rounds}, interleaved)")
+    print(f"with submarine_magics     {loaded:8.1f} ms")
+    print(f"difference                {loaded - bare:8.1f} ms (at most {LIMIT_MS:.0f})")
+    print(f"ratio                     {loaded / bare:8.3f}")
+    print(f"modules it imported       {', '.join(report['new'])}")
+    print(f"heavy libraries           {', '.join(heavy) or 'none'}")
+    print(f"sockets and processes     {', '.join(report['touched']) or 'none'}")
+    return int(loaded - bare > LIMIT_MS or bool(heavy) or bool(report["touched"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

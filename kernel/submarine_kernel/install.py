@@ -1,0 +1,135 @@
+"""``submarine kernel install|uninstall``: put the kernelspec where Jupyter finds it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from submarine_jobs.commands import Outcome
+from submarine_jobs.errors import SubmarineError, UsageError
+
+NAME = "submarine"
+DISPLAY_NAME = "Python + Submarine"
+_RESOURCES = Path(__file__).parent / "resources"
+_VALID_NAME = re.compile(r"[a-z0-9._-]{1,100}", re.IGNORECASE)
+
+
+def kernel_json(display_name: str = DISPLAY_NAME) -> dict[str, Any]:
+    """What ``kernel.json`` holds: ipykernel's own, with our module and this interpreter."""
+    from ipykernel.kernelspec import get_kernel_dict, make_ipkernel_cmd
+
+    return {
+        **get_kernel_dict(),
+        "argv": make_ipkernel_cmd(mod="submarine_kernel"),
+        "display_name": display_name,
+    }
+
+
+def install_kernel(
+    *,
+    name: str = NAME,
+    display_name: str = DISPLAY_NAME,
+    user: bool = False,
+    prefix: str | None = None,
+) -> Path:
+    """Install the kernelspec, replacing one of the same name.
+
+    Parameters
+    ----------
+    user
+        Into this user's Jupyter directory; else below ``prefix``.
+    prefix
+        Below which ``share/jupyter/kernels`` lies; ``sys.prefix`` where neither is given.
+
+    Returns
+    -------
+    Path
+        The directory of the installed kernelspec.
+
+    Raises
+    ------
+    UsageError
+        If ``name`` cannot be a kernelspec's name.
+    SubmarineError
+        If the directory cannot be written.
+    """
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    if not _VALID_NAME.fullmatch(name):
+        raise UsageError(
+            f'"{name[:60]}" cannot be a kernel\'s name.',
+            "Use ASCII letters, digits, '.', '-' and '_', for example submarine.",
+        )
+    where: dict[str, Any] = {"user": True} if user else {"prefix": prefix or sys.prefix}
+    with tempfile.TemporaryDirectory() as scratch:
+        spec = Path(scratch) / name
+        shutil.copytree(_RESOURCES, spec)
+        (spec / "kernel.json").write_text(json.dumps(kernel_json(display_name), indent=1) + "\n")
+        spec.chmod(0o755)
+        try:
+            manager = KernelSpecManager()
+            return Path(manager.install_kernel_spec(str(spec), name, **where))
+        except OSError as error:
+            target = error.filename or prefix or sys.prefix
+            raise SubmarineError(
+                f"The kernelspec cannot be written to {target}: {error.strerror}.",
+                "Install it for yourself with --user, or name a directory with --prefix.",
+            ) from None
+
+
+@click.group()
+def kernel() -> None:
+    """The notebook kernel "Python + Submarine"."""
+
+
+@kernel.command()
+@click.option("--user", is_flag=True, help="For this user, whatever environment Jupyter runs in.")
+@click.option("--sys-prefix", is_flag=True, help="Into this Python environment (the default).")
+@click.option("--prefix", metavar="DIR", help="Below DIR/share/jupyter/kernels.")
+@click.option("--name", default=NAME, metavar="NAME", help=f"Name of the kernelspec [{NAME}].")
+@click.option(
+    "--display-name",
+    default=DISPLAY_NAME,
+    metavar="TEXT",
+    help=f"What front ends show [{DISPLAY_NAME}].",
+)
+def install(
+    user: bool, sys_prefix: bool, prefix: str | None, name: str, display_name: str
+) -> Outcome:
+    """Install the kernelspec, so that front ends offer the kernel."""
+    if user + sys_prefix + (prefix is not None) > 1:
+        raise UsageError("--user, --sys-prefix and --prefix exclude each other.", "Give one.")
+    place = install_kernel(name=name, display_name=display_name, user=user, prefix=prefix)
+    return Outcome(
+        f"Installed the kernel {display_name} as {place}.",
+        value={"name": name, "display_name": display_name, "path": str(place)},
+    )
+
+
+@kernel.command()
+@click.option("--name", default=NAME, metavar="NAME", help=f"Name of the kernelspec [{NAME}].")
+def uninstall(name: str) -> Outcome:
+    """Remove the kernelspec."""
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    manager = KernelSpecManager()
+    try:
+        argv = manager.get_kernel_spec(name).argv
+    except NoSuchKernel:
+        raise UsageError(
+            f'There is no kernel "{name[:60]}".', "`jupyter kernelspec list` shows them."
+        ) from None
+    if "submarine_kernel" not in argv:
+        raise UsageError(
+            f'The kernel "{name[:60]}" is not one of Submarine\'s.',
+            f"`jupyter kernelspec remove {name[:60]}` removes any kernel.",
+        )
+    place = manager.remove_kernel_spec(name)
+    return Outcome(f"Removed {place}.", value={"name": name, "path": str(place)})
