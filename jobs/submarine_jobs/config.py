@@ -14,7 +14,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.config_file import ConfigFile, project_file, read_file, user_file
+from submarine_jobs.config_file import (
+    KNOWN_SETTINGS,
+    ConfigFile,
+    project_file,
+    read_file,
+    user_file,
+)
 from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
 from submarine_jobs.options.quantities import parse_duration
 from submarine_jobs.profile import Profile
@@ -271,15 +277,25 @@ def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
     for key, (value, where) in values.items():
         try:
             if key.startswith("settings."):
+                _known_setting(key.removeprefix("settings."), where)
                 built["settings"][key.removeprefix("settings.")] = _text(value)
             else:
                 built[key] = CONVERTERS[key](value)
+        except ConfigError:
+            raise
         except (SubmarineError, ValueError) as exc:
             shown = str(value)[:80]
             raise ConfigError(f"{key} = {shown!r} from {where} is not valid: {exc}") from exc
     profile = Profile(**built)
     built["python"] = python_of(profile.python_env, profile.python)
     return Profile(**built)
+
+
+def _known_setting(name: str, where: str) -> None:
+    if name not in KNOWN_SETTINGS:
+        close = difflib.get_close_matches(name, KNOWN_SETTINGS, 1)
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(KNOWN_SETTINGS)}."
+        raise ConfigError(f"There is no setting {name[:60]!r} ({where});", hint)
 
 
 def _settings(profile: Profile, values: Mapping[str, tuple[Any, str]]) -> list[Setting]:

@@ -30,6 +30,14 @@ PROFILE_KEYS = (
     "timeout",
     "user",
 )
+#: What ``[profiles.NAME.settings]`` and ``--conf`` take; the backends read them.
+KNOWN_SETTINGS = {
+    "agent_python": "Python 3.8 or newer on the nodes that runs the agent [the job's].",
+    "am_heartbeat_ms": "Milliseconds between the application master's heartbeats.",
+    "am_java_options": "JVM options of the application master.",
+    "driver_java_options": "JVM options of the driver on this machine.",
+    "yarn_command": "Path of Hadoop's `yarn` command.",
+}
 PATH_KEYS = ("hadoop_conf_dir", "java_home", "state_dir")
 TOP_KEYS = (*PROFILE_KEYS, "default_profile", "profiles", "settings")
 _MAX_BYTES = 1 << 20

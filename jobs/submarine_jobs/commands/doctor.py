@@ -1,0 +1,65 @@
+"""``doctor``: the checks of ``submarine_jobs.doctor`` as a table with fixes."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import click
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import JOB_FAILED, SUCCESS, Outcome
+from submarine_jobs.commands.shared_options import backend_option, profile_option, remember_queues
+from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.display.untrusted import one_line
+
+if TYPE_CHECKING:
+    from submarine_jobs.config import Config
+    from submarine_jobs.doctor.patient import Patient
+
+
+@click.command("doctor", cls=Verb, example=("doctor", "doctor --profile prod", "doctor --node"))
+@option("--node", is_flag=True, heading="Where", help="This machine is a node of the cluster.")
+@profile_option
+@backend_option
+@click.pass_obj
+def doctor(mouth: Mouth, /, node: bool, profile: str | None, backend: str | None) -> Outcome:
+    """Check this machine and the cluster; each finding says what would be right.
+
+    It changes nothing but a small file in the job root, which it removes. Exit code 1 when a check
+    found an error.
+    """
+    from submarine_jobs.doctor import Status, examine
+    from submarine_jobs.doctor.checks import CHECKS
+    from submarine_jobs.doctor.patient import Patient
+
+    config = mouth.config({"profile": profile, "backend": backend})
+    patient = Patient(config.profile)
+    results = examine(patient, CHECKS, node=node)
+    if patient.on_yarn and not node:
+        _remember(patient, config)
+    width = max(len(result.name) for result in results)
+    lines = []
+    for result in results:
+        lines.append(f"{result.status:<8} {result.name:<{width}}  {one_line(result.sentence)}")
+        if result.fix:
+            lines.append(f"{'':8} {'':{width}}  -> {one_line(result.fix)}")
+    count = {status: sum(r.status is status for r in results) for status in Status}
+    lines += [
+        "",
+        f"{count[Status.ERROR]} errors, {count[Status.WARNING]} warnings, {count[Status.OK]} ok, "
+        f"{count[Status.SKIPPED]} skipped.",
+    ]
+    return Outcome(
+        text="\n".join(lines),
+        value={"profile": config.profile.name, "checks": [r.to_json() for r in results]},
+        exit_code=JOB_FAILED if count[Status.ERROR] else SUCCESS,
+    )
+
+
+def _remember(patient: Patient, config: Config) -> None:
+    """The queues are known now: keep their names for Tab."""
+    from submarine_jobs.errors import SubmarineError
+
+    with contextlib.suppress(SubmarineError):
+        remember_queues(config, patient.yarn.queue_names())

@@ -1,0 +1,193 @@
+"""Checks that ask the cluster: ResourceManager, clock, queues, ports, HDFS, WebHDFS."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+import uuid
+from email.utils import parsedate_to_datetime
+from urllib.parse import quote, urlsplit
+
+from submarine_jobs.doctor.patient import Patient
+from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
+from submarine_jobs.errors import ClusterError
+
+_NO_YARN = "The profile is no YARN cluster."
+_ANSWER = 5.0
+MAX_SKEW = 30.0
+
+
+def resourcemanager(patient: Patient) -> Finding:
+    """The REST interface answers, and nodes are there."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    from submarine_jobs.backends.yarn.queues import largest_node
+
+    info = (patient.ask_rm("/info") or {}).get("clusterInfo") or {}
+    version = str(info.get("hadoopVersion") or info.get("resourceManagerVersion") or "unknown")
+    most, nodes = largest_node(patient.ask_rm("/nodes"))
+    if not nodes:
+        return error(
+            f"The ResourceManager {patient.yarn.rm.url} has no usable node.",
+            "Start the NodeManagers, or see why they are unhealthy on its nodes page.",
+        )
+    return ok(
+        f"{patient.yarn.rm.url}, Hadoop {version[:40]}: {nodes} nodes, the largest with "
+        f"{most.memory} MiB, {most.vcores} vcores, {most.gpus} GPUs."
+    )
+
+
+def clock(patient: Patient) -> Finding:
+    """The clock of this machine against the ResourceManager's."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    before = time.time()
+    headers, _ = _get(patient.yarn.rm.url, "/ws/v1/cluster/info")
+    now = (before + time.time()) / 2
+    stamp = headers.get("date")
+    if not stamp:
+        return skipped("The ResourceManager does not say what time it has.")
+    try:
+        skew = now - parsedate_to_datetime(stamp).timestamp()
+    except ValueError:
+        return skipped("The ResourceManager's time cannot be read.")
+    if abs(skew) > MAX_SKEW:
+        return warning(
+            f"This clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the "
+            "ResourceManager's.",
+            "Let NTP set both; times in job records will disagree, and Kerberos fails at 300 s.",
+        )
+    return ok(f"This clock and the ResourceManager's differ by less than {abs(skew) + 1:.0f} s.")
+
+
+def queues(patient: Patient) -> Finding:
+    """The scheduler's queues, and that the profile's is one of them."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    from submarine_jobs.backends.yarn.queues import find
+    from submarine_jobs.backends.yarn.queues import queues as all_queues
+
+    found = all_queues(patient.ask_rm("/scheduler"))
+    leaves = [queue.name for queue in found if queue.leaf and queue.running]
+    listed = ", ".join(leaves[:20]) + (" …" if len(leaves) > 20 else "")
+    wanted = patient.profile.queue
+    if not leaves:
+        return error("The scheduler has no running queue.", "Ask the operator.")
+    if wanted and (queue := find(found, wanted)) is None:
+        return error(f"There is no queue {wanted}; there are {listed}.", "Set queue aright.")
+    if wanted and not (queue and queue.leaf and queue.running):
+        return error(f"The queue {wanted} takes no jobs now.", f"Choose one of {listed}.")
+    return ok(f"Queues that take jobs: {listed}.")
+
+
+def ports(patient: Patient) -> Finding:
+    """Every address that a submit dials accepts a connection."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    conf = patient.conf
+    wanted: list[tuple[str, str]] = [
+        *(("ResourceManager web", urlsplit(url).netloc) for url in conf.resourcemanagers),
+        *(("WebHDFS", urlsplit(url).netloc) for url in conf.webhdfs),
+    ]
+    file_system = urlsplit(conf.default_fs).netloc
+    if conf.words(f"dfs.ha.namenodes.{file_system}"):
+        for name in conf.words(f"dfs.ha.namenodes.{file_system}"):
+            key = f"dfs.namenode.rpc-address.{file_system}.{name}"
+            wanted.append(("NameNode", conf.get(key)))
+    else:
+        wanted.append(("NameNode", file_system if ":" in file_system else f"{file_system}:8020"))
+    rpc = conf.get("yarn.resourcemanager.address")
+    if rpc:
+        wanted.append(("ResourceManager", rpc))
+    closed = [f"{what} {address}: {why}" for what, address in wanted if (why := _dial(address))]
+    if len(closed) == len(wanted):
+        return error(f"Nothing can be reached: {'; '.join(closed)}.", "Check network and firewall.")
+    if closed:
+        return warning(
+            f"Cannot be reached: {'; '.join(closed)}.",
+            "With high availability one of a pair may be down; else check the firewall.",
+        )
+    return ok(f"All {len(wanted)} addresses accept connections.")
+
+
+def hdfs(patient: Patient) -> Finding:
+    """Write, read and remove a file in the job root."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    storage, root = patient.yarn.job_root()
+    path = f"{root}/.submarine-doctor-{uuid.uuid4().hex[:12]}"
+    data = b"doctor"
+    started = time.monotonic()
+    storage.make_directory(root)
+    storage.publish(path, data)
+    try:
+        read = storage.read(path)
+    finally:
+        storage.delete(path)
+    if read != data:
+        return error(
+            f"{storage.url(path)} did not give back what was written.", "Ask the operator."
+        )
+    seconds = time.monotonic() - started
+    if seconds > 5:
+        return warning(
+            f"Writing, reading and removing a small file in {storage.url(root)} took "
+            f"{seconds:.1f} s.",
+            "The NameNode is slow or far away; submits will be too.",
+        )
+    return ok(f"{storage.url(root)} can be written and read ({seconds * 1000:.0f} ms).")
+
+
+def webhdfs(patient: Patient) -> Finding:
+    """Containers reach the job directory through WebHDFS."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    conf = patient.conf
+    if conf.get("dfs.webhdfs.enabled", "true").lower() == "false":
+        return error(
+            "WebHDFS is switched off (dfs.webhdfs.enabled), and containers need it.",
+            "Operators: set dfs.webhdfs.enabled to true on NameNodes and DataNodes.",
+        )
+    trouble = ""
+    for url in conf.webhdfs:
+        try:
+            user = quote(patient.yarn.user, safe="")
+            _, body = _get(url, f"/webhdfs/v1/?op=GETFILESTATUS&user.name={user}")
+            if "FileStatus" in json.loads(body):
+                return ok(f"{url} answers.")
+            trouble = f"{url} answers without a file status"
+        except (ClusterError, ValueError) as exc:
+            trouble = str(exc) or f"{url} answers with something else than JSON"
+    return error(
+        f"WebHDFS does not work: {trouble or 'no address is configured'}",
+        "Check dfs.namenode.http-address, and that nothing in between is a proxy.",
+    )
+
+
+def _get(base: str, path: str) -> tuple[dict[str, str], bytes]:
+    """One small GET without any proxy; header names in lower case."""
+    parts = urlsplit(base)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=_ANSWER)
+    try:
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        return {key.lower(): value for key, value in reply.getheaders()}, reply.read(1 << 20)
+    except (OSError, http.client.HTTPException) as exc:
+        raise ClusterError(f"{base} does not answer: {exc}.", "Check that it is up.") from exc
+    finally:
+        connection.close()
+
+
+def _dial(address: str) -> str:
+    """Why ``host:port`` cannot be reached; empty when it can."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        return "is no host:port"
+    try:
+        with socket.create_connection((host, int(port)), timeout=3):
+            return ""
+    except OSError as exc:
+        return exc.strerror or str(exc) or type(exc).__name__

@@ -1,0 +1,58 @@
+"""Run by the job's own Python, 3.8 or newer: which CUDA its frameworks want, which one there is.
+
+Prints one line of JSON. Standard library only, imports no framework: it finds where one is
+installed and reads what its build wrote down.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import re
+
+BUILD_FILES = {
+    "tensorflow": os.path.join("python", "platform", "build_info.py"),
+    "torch": "version.py",
+}
+_CUDA = re.compile(
+    r"""\bcuda(?:_version)?["']?\s*(?:,|=|:[^=\n]*=|:)\s*["'](\d{1,4}(?:\.\d{1,4})*)["']"""
+)
+
+
+def cuda_in(text: str) -> str | None:
+    """The CUDA version in the text of a build file; None: built without CUDA."""
+    match = _CUDA.search(text)
+    return match.group(1) if match else None
+
+
+def frameworks() -> dict[str, str | None]:
+    """Installed framework -> CUDA version it was built for, None for a build without."""
+    found: dict[str, str | None] = {}
+    for name, part in BUILD_FILES.items():
+        spec = importlib.util.find_spec(name)
+        places = list(spec.submodule_search_locations or []) if spec is not None else []
+        if places:
+            try:
+                with open(os.path.join(places[0], part), encoding="utf-8") as handle:
+                    found[name] = cuda_in(handle.read(1 << 20))
+            except OSError:
+                found[name] = None
+    return found
+
+
+def driver() -> str | None:
+    """The newest CUDA version that this machine's NVIDIA driver serves; None: no driver."""
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+        number = ctypes.c_int()
+        if library.cuDriverGetVersion(ctypes.byref(number)) != 0:
+            return None
+    except (OSError, AttributeError):
+        return None
+    return f"{number.value // 1000}.{number.value % 1000 // 10}"
+
+
+if __name__ == "__main__":
+    print(json.dumps({"frameworks": frameworks(), "driver": driver()}))

@@ -1,0 +1,85 @@
+"""NVIDIA's driver against the CUDA that the job's framework was built for.
+
+Imports no framework: TensorFlow alone would take seconds and gigabytes. A child process of the
+job's own Python finds where it is installed and reads what its build wrote down.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from submarine_jobs.doctor.patient import Patient, run
+from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
+
+_PROBE = Path(__file__).with_name("cuda_probe.py")
+
+
+def driver(patient: Patient) -> Finding:
+    """The driver of this machine's GPUs, and whether it is new enough for the framework."""
+    path = patient.profile.python
+    probe = _probe(path)
+    built = {name: cuda for name, cuda in probe.frameworks.items() if cuda}
+    cpu_only = sorted(name for name, cuda in probe.frameworks.items() if not cuda)
+    if shutil.which("nvidia-smi") is None and probe.driver is None:
+        words = f"; {' and '.join(cpu_only)} at {path} is built without CUDA" if cpu_only else ""
+        return skipped(f"This machine has no NVIDIA driver{words}.")
+    gpus = _gpus()
+    if isinstance(gpus, Finding):
+        return gpus
+    offered = probe.driver
+    for name, cuda in built.items():
+        if offered is not None and _major(cuda) > _major(offered):
+            return error(
+                f"{name} at {path} is built for CUDA {cuda}, and the driver offers {offered}.",
+                f"Install a newer NVIDIA driver, or a {name} that is built for CUDA {offered}.",
+            )
+    if gpus and cpu_only and not built:
+        return warning(
+            f"{' and '.join(cpu_only)} at {path} is built without CUDA: it will not use {gpus[0]}.",
+            "Install the build with CUDA, for example `pip install tensorflow[and-cuda]`.",
+        )
+    frameworks = ", ".join(f"{name} for CUDA {cuda}" for name, cuda in built.items())
+    return ok(
+        f"{len(gpus)} GPU(s), {gpus[0] if gpus else 'none'}; the driver offers CUDA "
+        f"{offered or 'of unknown version'}; {frameworks or 'no framework is installed'}."
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Framework -> CUDA it was built for (None: without); CUDA that the driver serves."""
+
+    frameworks: dict[str, str | None] = field(default_factory=dict)
+    driver: str | None = None
+
+
+def _probe(python: str) -> _Found:
+    if not os.access(python, os.X_OK):
+        return _Found()
+    code, text = run([python, "-I", _PROBE], 15.0)
+    try:
+        return _Found(**json.loads(text.strip().splitlines()[-1])) if not code else _Found()
+    except (ValueError, IndexError, TypeError):
+        return _Found()
+
+
+def _gpus() -> list[str] | Finding:
+    """Names of the GPUs with driver version, or why they cannot be listed."""
+    if shutil.which("nvidia-smi") is None:
+        return []
+    fields = "name,driver_version,memory.total"
+    code, text = run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"], 15.0)
+    if code:
+        return error(
+            f"nvidia-smi fails: {text.strip()[-200:]}",
+            "Reload the nvidia kernel module, or reboot after a driver update.",
+        )
+    return [line.strip() for line in text.splitlines() if line.strip()][:64]
+
+
+def _major(version: str) -> int:
+    return int(version.partition(".")[0])

@@ -1,0 +1,103 @@
+"""Checks of Hadoop's client on this machine: its commands and its configuration directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from submarine_jobs.doctor.patient import Patient, run
+from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
+
+_NO_YARN = "The profile is no YARN cluster."
+
+
+def configured(patient: Patient) -> Finding:
+    """Whether there is anywhere to run a job."""
+    profile = patient.profile
+    if profile.backend is None:
+        return warning(
+            "No cluster is configured.",
+            "`submarine minicluster start` and --profile minicluster, or --backend local.",
+        )
+    if profile.backend == "local":
+        return ok(f"Profile {profile.name}: jobs run as processes of this machine.")
+    return ok(f"Profile {profile.name}: YARN by {profile.hadoop_conf_dir}.")
+
+
+def configuration(patient: Patient) -> Finding:
+    """The configuration directory is readable and its parts agree."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    conf = patient.conf
+    here = conf.directory
+    missing = [name for name in ("hdfs-site.xml", "yarn-site.xml") if not (here / name).is_file()]
+    if missing:
+        return error(
+            f"{here} has no {' and no '.join(missing)}.",
+            "Copy the cluster's client configuration whole.",
+        )
+    file_system = conf.default_fs
+    unset = [url for url in conf.resourcemanagers if urlsplit(url).hostname in ("0.0.0.0", None)]  # noqa: S104
+    if unset:
+        return error(
+            f"{here}/yarn-site.xml does not say where the ResourceManager is.",
+            "Set yarn.resourcemanager.hostname.",
+        )
+    if conf.kerberos:
+        return error(
+            "The cluster asks for Kerberos (hadoop.security.authentication).",
+            "Kerberos is not in this release; use a cluster with simple authentication.",
+        )
+    return ok(f"{here}: {file_system}, ResourceManager {', '.join(conf.resourcemanagers)}.")
+
+
+def client(patient: Patient) -> Finding:
+    """The ``yarn`` command, and that it names jars."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    from submarine_jobs.backends.yarn.classpath import java_home, yarn_command
+
+    command = yarn_command(patient.profile, patient.conf.directory)
+    home = java_home(patient.profile)
+    words: list[str | Path] = [
+        "/usr/bin/env",
+        f"JAVA_HOME={home}",
+        f"HADOOP_CONF_DIR={patient.conf.directory}",
+        command,
+        "classpath",
+        "--glob",
+    ]
+    code, text = run(words, 30.0)
+    jars = [word for word in text.strip().rpartition("\n")[2].split(":") if word.endswith(".jar")]
+    gone = [jar for jar in jars if not os.path.exists(jar)]
+    if code or not jars:
+        return error(
+            f"`{command} classpath --glob` does not name Hadoop's jars.",
+            "Run it by hand; HADOOP_HOME may point at a half-removed Hadoop.",
+        )
+    if gone:
+        return error(f"{len(gone)} of its {len(jars)} jars do not exist.", "Install Hadoop again.")
+    return ok(f"{command} names {len(jars)} jars.")
+
+
+def resource_types(patient: Patient) -> Finding:
+    """``yarn.io/gpu``: a client whose configuration lacks it cannot ask for GPUs at all."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    from submarine_jobs.backends.yarn.queues import largest_node
+
+    known = patient.conf.knows_gpus
+    most, nodes = largest_node(patient.ask_rm("/nodes"))
+    if most.gpus and not known:
+        return error(
+            f"Nodes offer up to {most.gpus} GPUs, but resource-types.xml here does not name "
+            "yarn.io/gpu.",
+            f"Copy the cluster's resource-types.xml to {patient.conf.directory}.",
+        )
+    if not most.gpus:
+        return warning(
+            f"None of the {nodes} usable nodes offers yarn.io/gpu, so --gpu will be refused.",
+            "Operators: yarn.nodemanager.resource-plugins = yarn.io/gpu on the nodes.",
+        )
+    return ok(f"yarn.io/gpu is known; a node offers up to {most.gpus}.")

@@ -1,0 +1,138 @@
+"""Checks of this machine alone: Java, names, proxies, disk, the job's Python."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+from submarine_jobs.doctor.patient import Patient, run
+from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
+
+#: A job's directory and the driver's jars; below that the first upload may fail.
+LEAST_FREE = 1 << 30
+_GOOD_JAVA = (8, 11, 17)
+_OLDEST_PYTHON = (3, 8)
+_PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
+
+
+def java(patient: Patient) -> Finding:
+    """The Java of the driver."""
+    if not patient.on_yarn:
+        return skipped("Java is needed for YARN only.")
+    from submarine_jobs.backends.yarn.classpath import java_home, java_version
+
+    home = java_home(patient.profile)
+    version = java_version(home)
+    if version not in _GOOD_JAVA and version < 17:
+        return warning(
+            f"The Java at {home} is version {version}, which Hadoop is not tested with.",
+            "Install Java 8, 11 or 17 and set java_home.",
+        )
+    return ok(f"Java {version} at {home}.")
+
+
+def state_directory(patient: Patient) -> Finding:
+    """Space and rights of the host-local state directory."""
+    directory = patient.profile.state_dir
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return error(
+            f"The state directory {directory} cannot be written.",
+            "Change its owner, or set state_dir to a directory of this machine that is yours.",
+        )
+    free = shutil.disk_usage(existing).free
+    if free < LEAST_FREE:
+        return warning(
+            f"Only {free >> 20} MiB are free where {directory} lies.",
+            "Free some space, or set state_dir.",
+        )
+    return ok(f"{directory} is writable; {free >> 30} GiB are free.")
+
+
+def proxies(patient: Patient) -> Finding:
+    """Proxy variables reach gRPC inside the driver, which then does not reach it."""
+    found = [
+        name for word in _PROXIES for name in (word, word.upper()) if patient.environ.get(name)
+    ]
+    if not found:
+        return ok("No proxy variables are set.")
+    exempt = patient.environ.get("no_proxy") or patient.environ.get("NO_PROXY") or ""
+    words = {word.strip() for word in exempt.split(",")}
+    if "*" in words or {"127.0.0.1", "localhost"} <= words:
+        return ok(f"{', '.join(found)} are set, and no_proxy exempts this machine.")
+    return warning(
+        f"{', '.join(found)} are set, and no_proxy does not exempt localhost and 127.0.0.1.",
+        "export no_proxy=localhost,127.0.0.1,$(hostname -f) and the cluster's hosts.",
+    )
+
+
+def names(patient: Patient) -> Finding:
+    """The name of this machine, there and back: Hadoop's daemons call each other by it."""
+    own = socket.gethostname()
+    try:
+        address = socket.getaddrinfo(own, None, type=socket.SOCK_STREAM)[0][4][0]
+    except OSError as exc:
+        return error(
+            f"This machine's name {own} has no address: {exc.strerror or exc}.",
+            "Add it to /etc/hosts or to the DNS.",
+        )
+    try:
+        back = socket.gethostbyaddr(str(address))[0]
+    except OSError:
+        return warning(
+            f"{own} is {address}, but {address} has no name.",
+            "Add the reverse entry to the DNS or to /etc/hosts.",
+        )
+    if str(address).startswith("127.") and patient.on_yarn and not patient.conf.on_loopback:
+        return warning(
+            f"{own} is {address}, which no other machine can reach.",
+            "Let /etc/hosts give the machine's real address before the loopback line.",
+        )
+    return ok(f"{own} is {address}, and {address} is {back}.")
+
+
+def job_python(patient: Patient) -> Finding:
+    """The interpreter that runs the jobs' programs."""
+    path = patient.profile.python
+    if not os.access(path, os.X_OK):
+        where = f"{path} ({patient.profile.python_env})"
+        if patient.profile.python_env == "host" or patient.profile.backend == "local":
+            return error(f"There is no Python at {where}.", "Choose another with python_env.")
+        return warning(
+            f"There is no Python at {where} on this machine, so it cannot be asked.",
+            "It must exist on every node: run `submarine doctor --node` there.",
+        )
+    code, text = run([path, "-c", "import sys; print(sys.version_info[0], sys.version_info[1])"])
+    numbers = text.split()
+    if code or len(numbers) < 2 or not all(word.isdigit() for word in numbers[:2]):
+        return error(f"{path} does not run: {text.strip()[-200:]}", "Install it again.")
+    version = (int(numbers[0]), int(numbers[1]))
+    shown = f"{version[0]}.{version[1]}"
+    if version < _OLDEST_PYTHON:
+        return error(
+            f"{path} is Python {shown}, and jobs need 3.8 or newer.", "Choose another python_env."
+        )
+    if version != sys.version_info[:2]:
+        return warning(
+            f"{path} is Python {shown}, this one is {sys.version_info[0]}.{sys.version_info[1]}.",
+            "Programs run, but what works in the notebook may not work there.",
+        )
+    return ok(f"{path} is Python {shown}, as here.")
+
+
+def python_reach(patient: Patient) -> Finding:
+    """``host`` means: the same path on every node; a home directory is seldom there."""
+    if not patient.on_yarn or patient.profile.python_env != "host":
+        return skipped("The job's Python is named by its path on the nodes.")
+    if patient.conf.on_loopback:
+        return ok("The cluster is on this machine, so its nodes have this Python.")
+    home = Path.home()
+    if Path(patient.profile.python).is_relative_to(home):
+        return warning(
+            f"{patient.profile.python} lies in your home directory, and the nodes may not have it.",
+            'Use python_env = "path:DIR" with an environment that is on every node.',
+        )
+    return ok(f"{patient.profile.python} does not lie in a home directory.")

@@ -1,0 +1,146 @@
+"""Checks of a cluster's node, by the yarn-site.xml of this machine: executor, cgroups, Docker."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from submarine_jobs.doctor.patient import Patient, run
+from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
+
+CGROUPS = Path("/sys/fs/cgroup")
+_LINUX = "LinuxContainerExecutor"
+_NM = "yarn.nodemanager"
+_NO_YARN = "The profile is no YARN cluster."
+#: Share of a disk above which a NodeManager takes it out of service, by Hadoop's default.
+_FULL = 0.90
+
+
+def container_executor(patient: Patient) -> Finding:
+    """Which executor starts containers; GPUs are kept apart by the Linux one only."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    name = patient.conf.get(f"{_NM}.container-executor.class").rpartition(".")[2]
+    gpus = "yarn.io/gpu" in patient.conf.words(f"{_NM}.resource-plugins")
+    if name != _LINUX:
+        if gpus:
+            return warning(
+                "This node offers GPUs, but its container executor is the default one, so every "
+                "job sees every GPU.",
+                f"Operators: {_NM}.container-executor.class = org.apache.hadoop.yarn.server."
+                f"nodemanager.{_LINUX}.",
+            )
+        return ok("Containers run as the NodeManager's user (default container executor).")
+    return _linux_executor(patient)
+
+
+def _linux_executor(patient: Patient) -> Finding:
+    named = patient.conf.get(f"{_NM}.linux-container-executor.path")
+    home = patient.environ.get("HADOOP_YARN_HOME") or patient.environ.get("HADOOP_HOME") or ""
+    binary = Path(named or f"{home}/bin/container-executor")
+    try:
+        found = binary.stat()
+    except OSError:
+        return error(
+            f"The container executor {binary} is not there.",
+            f"Set HADOOP_HOME, or {_NM}.linux-container-executor.path.",
+        )
+    if found.st_uid != 0 or not found.st_mode & stat.S_ISUID or found.st_mode & stat.S_IWOTH:
+        return error(
+            f"{binary} must belong to root, with the set-uid bit, and be written by nobody else.",
+            f"chown root:hadoop {binary} && chmod 6050 {binary}",
+        )
+    group = patient.conf.get(f"{_NM}.linux-container-executor.group")
+    if not group:
+        return error(
+            f"{_NM}.linux-container-executor.group is not set.",
+            "Set it to the group of the NodeManager, here and in container-executor.cfg.",
+        )
+    return ok(f"{binary} is set up for the group {group}.")
+
+
+def cgroups(patient: Patient) -> Finding:
+    """Whether YARN holds containers to their size, and whether the kernel's cgroups fit it."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    conf = patient.conf
+    handler = conf.get(f"{_NM}.linux-container-executor.resources-handler.class")
+    wanted = handler.endswith("CgroupsLCEResourcesHandler") or any(
+        conf.get(f"{_NM}.resource.{kind}.enabled").lower() == "true" for kind in ("memory", "cpu")
+    )
+    plugins = conf.words(f"{_NM}.resource-plugins")
+    if not wanted and "yarn.io/gpu" not in plugins:
+        return ok("Cgroups are not used; YARN checks the memory of containers by polling.")
+    unified = (CGROUPS / "cgroup.controllers").exists()
+    if not CGROUPS.is_dir() or not any(CGROUPS.iterdir()):
+        return error("Cgroups are wanted, but /sys/fs/cgroup is not mounted.", "Mount it.")
+    if unified and conf.get(f"{_NM}.linux-container-executor.cgroups.v2.enabled").lower() != "true":
+        return error(
+            "This kernel has cgroup v2 only, and YARN is not told so.",
+            f"Hadoop 3.5: {_NM}.linux-container-executor.cgroups.v2.enabled = true; older ones "
+            "need the kernel option systemd.unified_cgroup_hierarchy=0.",
+        )
+    kind = "v2" if unified else "v1"
+    return ok(f"Cgroup {kind} is mounted, and YARN uses it.")
+
+
+def memory_checks(patient: Patient) -> Finding:
+    """YARN's virtual memory check kills programs that only reserve address space."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    conf = patient.conf
+    if conf.get(f"{_NM}.vmem-check-enabled", "true").lower() == "false":
+        return ok("Virtual memory is not counted against containers.")
+    ratio = conf.get(f"{_NM}.vmem-pmem-ratio", "2.1")
+    return warning(
+        f"Containers are killed above {ratio} times their size in virtual memory, which CUDA and "
+        "TensorFlow reserve freely.",
+        f"Operators: {_NM}.vmem-check-enabled = false.",
+    )
+
+
+def docker(patient: Patient) -> Finding:
+    """The Docker runtime; not needed in this release, but said where it is half set up."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    allowed = patient.conf.words(f"{_NM}.runtime.linux.allowed-runtimes")
+    if "docker" not in allowed:
+        return skipped("YARN allows no Docker containers here; this release needs none.")
+    if shutil.which("docker") is None:
+        return warning(
+            "YARN allows Docker containers, but there is no docker command on this node.",
+            "Install Docker, or take docker out of allowed-runtimes.",
+        )
+    code, text = run(["docker", "info", "--format", "{{.ServerVersion}}"], 10.0)
+    if code:
+        last = text.strip().rpartition("\n")[2][:200]
+        return warning(f"Docker does not answer: {last}", "Start the docker service.")
+    return ok(f"Docker {text.strip()[:40]} runs and YARN allows it.")
+
+
+def local_directories(patient: Patient) -> Finding:
+    """The disks that containers write on."""
+    if not patient.on_yarn:
+        return skipped(_NO_YARN)
+    named = patient.conf.words(f"{_NM}.local-dirs") + patient.conf.words(f"{_NM}.log-dirs")
+    paths = [Path(item.removeprefix("file://")) for item in named]
+    there = [path for path in paths if path.is_dir()]
+    if not there:
+        return skipped("This machine's yarn-site.xml names no directory of a NodeManager here.")
+    full = [path for path in there if _used(path) > _FULL]
+    if full:
+        return error(
+            f"{full[0]} is {_used(full[0]):.0%} full, and YARN stops using a disk above 90 %.",
+            "Free some space; old application logs are the usual cause.",
+        )
+    closed = [path for path in there if not os.access(path, os.X_OK)]
+    if closed:
+        return warning(f"{closed[0]} cannot be entered by this user.", "Run the doctor as yarn.")
+    return ok(f"{len(there)} directories of the NodeManager have space.")
+
+
+def _used(path: Path) -> float:
+    usage = shutil.disk_usage(path)
+    return usage.used / usage.total if usage.total else 1.0

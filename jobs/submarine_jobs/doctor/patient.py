@@ -1,0 +1,104 @@
+"""What the checks look at: the profile, and the cluster's configuration read once.
+
+Runs small programs for the checks, with a time limit and a bounded output.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.errors import ClusterError, NoClusterError
+from submarine_jobs.options.spec_of import no_cluster
+from submarine_jobs.profile import Profile
+
+if TYPE_CHECKING:
+    from submarine_jobs.backends.yarn.backend import YarnBackend
+    from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
+
+_MAX_OUTPUT = 1 << 20
+
+
+class Patient:
+    """One profile, examined from this machine."""
+
+    def __init__(self, profile: Profile, environ: Mapping[str, str] | None = None) -> None:
+        self.profile = profile
+        self.environ = os.environ if environ is None else environ
+        self._lock = threading.Lock()
+        self._yarn: YarnBackend | None = None
+        self._answers: dict[str, Any] = {}
+
+    @property
+    def on_yarn(self) -> bool:
+        """Whether the profile is a YARN cluster."""
+        return self.profile.backend == "yarn"
+
+    @property
+    def yarn(self) -> YarnBackend:
+        """The cluster.
+
+        Raises
+        ------
+        NoClusterError
+            If the profile is none.
+        """
+        from submarine_jobs.backends.yarn.backend import YarnBackend
+
+        with self._lock:
+            if self._yarn is None:
+                if not self.on_yarn:
+                    raise no_cluster()
+                self._yarn = YarnBackend(self.profile)
+            return self._yarn
+
+    @property
+    def conf(self) -> HadoopConf:
+        """The cluster's client configuration; raises ConfigError when it is none."""
+        return self.yarn.conf
+
+    def ask_rm(self, path: str) -> Any:
+        """An answer of the ResourceManager's REST interface, asked for once by all checks."""
+        with self._lock:
+            known = self._answers.get(path)
+        if known is None:
+            known = self.yarn.rm.get(path)
+            with self._lock:
+                self._answers[path] = known
+        return known
+
+    def conf_value(self, key: str, default: str = "") -> str:
+        """A value of the configuration; the default where there is no cluster."""
+        try:
+            return self.conf.get(key, default)
+        except NoClusterError:
+            return default
+
+
+def run(command: Sequence[str | Path], seconds: float = 10.0) -> tuple[int, str]:
+    """Exit code and output of a small program.
+
+    Raises
+    ------
+    ClusterError
+        If it cannot be started or takes too long.
+    """
+    words = [str(word) for word in command]
+    try:
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise ClusterError(f"`{words[0]}` gave no answer within {seconds:g} s.") from exc
+    except OSError as exc:
+        raise ClusterError(f"`{words[0]}` cannot be run: {exc.strerror}.") from exc
+    return done.returncode, done.stdout[:_MAX_OUTPUT].decode("utf-8", "replace")
