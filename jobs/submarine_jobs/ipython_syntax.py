@@ -21,6 +21,8 @@ from submarine_jobs.logical_lines import LogicalLine, logical_lines
 _SUSPECT = re.compile(
     r"^[ \t\f]*[%!?,;/]|\?|=[ \t\f]*[!%]|\b(?:await|async)\b|\A(?:[ \t\f]*\n)*[ \t]", re.MULTILINE
 )
+# IPython answers a question about a name or an item; any other ? is a slip that Python reports.
+_QUESTION = re.compile(r"[\w*\]]\?{1,2}\Z")
 _TRANSPARENT_CELL_MAGICS = frozenset({"time", "capture"})
 _RUNNING_MAGIC = re.compile(
     r"(?:timeit|prun|lprun|mprun|memit|run|load|macro|edit|paste|cpaste|rerun|recall|pylab|store"
@@ -131,7 +133,7 @@ def _replacement(
         )
     if line.escape:
         return _command(text, code_seen, number, lenient)
-    if line.help:
+    if line.help and _QUESTION.search(text.rstrip()):
         return _commented(text), "a question about an object"
     if line.assigns is not None:
         # What the cell binds stays visible to whoever looks for the name.

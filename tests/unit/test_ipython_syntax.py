@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from IPython.core.inputtransformer2 import TransformerManager
 
 import submarine_jobs
 from submarine_jobs.ipython_syntax import IPythonSyntaxError, clean
@@ -103,6 +104,13 @@ def test_any_text_is_cleaned_or_refused_and_keeps_its_lines(source: str) -> None
     assert 1 <= line <= source.count("\n") + 1
     assert fix
     assert cleaned.text.count("\n") == source.count("\n")
+
+
+@given(st.lists(st.sampled_from([*VALID, *(c + "\n" for c in COMMANDS), "len(x)?\n", "# %no\n"])))
+def test_what_is_left_out_is_what_ipython_transforms(parts: list[str]) -> None:
+    source = "".join(parts)
+    transformed = TransformerManager().transform_cell(source)
+    assert len(clean(source).removed) == transformed.count("get_ipython()")
 
 
 def test_an_indented_command_leaves_a_statement_in_its_block() -> None:
