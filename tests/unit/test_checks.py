@@ -12,6 +12,7 @@ from submarine_jobs.bundle import Bundle, build_bundle
 from submarine_jobs.cells import Cell, CellCollection
 from submarine_jobs.checks import Finding, Level, check_program, missing_imports
 from submarine_jobs.notebook import DocumentCell, NotebookDocument
+from submarine_runtime.sourcemap import SourceMap
 
 
 def cell(text: str, label: str = "[1]", filename: str = "main.py") -> Cell:
@@ -261,3 +262,15 @@ def test_an_interpreter_that_cannot_be_asked(
 
 def test_nothing_is_asked_where_nothing_is_imported() -> None:
     assert missing_imports(bundle_of(cell("x = 1")), "/nowhere/python") == []
+
+
+def test_a_program_from_files_is_told_in_terms_of_files() -> None:
+    files = {"a.py": b"import b\nprint(x, f)\n", "b.py": b"def f(): pass\n"}
+    found = check_program(Bundle("a.py", files, SourceMap({})))
+    assert [(f.message, f.fix) for f in found] == [
+        ("a.py uses x (a.py, line 2), which nothing defines.", "Define x in a.py."),
+        (
+            "a.py uses f (a.py, line 2), which is defined in another file (b.py, line 1).",
+            "Add from b import f to a.py.",
+        ),
+    ]

@@ -106,7 +106,9 @@ def _finding(
     if name in in_program[file]:
         there = place_of(bundle, file, in_program[file][name])
         message = f"{uses} before it is defined ({there})."
-        fix = "Change the order of the cells in the notebook, and save it."
+        fix = "Move the definition up."
+        if bundle.source_map.lookup(file, line):
+            fix = "Change the order of the cells in the notebook, and save it."
     elif owner := next((other for other in sorted(in_program) if name in in_program[other]), None):
         message, fix = _in_other_file(bundle, uses, file, name, owner, in_program[owner][name])
     elif name in with_names:
@@ -119,7 +121,8 @@ def _finding(
     else:
         message = f"{uses}, which nothing defines."
         close = _similar(name, [*in_program[file], *elsewhere])
-        fix = close or f"Define {name} in a collected cell."
+        where = "a collected cell" if bundle.source_map.lookup(file, line) else file
+        fix = close or f"Define {name} in {where}."
     return finding_at(bundle, Level.ERROR, "undefined-name", message, file, line, fix)
 
 
@@ -127,13 +130,14 @@ def _in_other_file(
     bundle: Bundle, uses: str, file: str, name: str, owner: str, line: int
 ) -> tuple[str, str]:
     message = f"{uses}, which is defined in another file ({place_of(bundle, owner, line)})."
+    there = f"a cell of {file}" if bundle.source_map.files.get(file) else file
     imported = _import_statement(bundle.text(owner), name)
     if imported:
-        return message, f"Every file needs its own imports: add {imported} to a cell of {file}."
+        return message, f"Every file needs its own imports: add {imported} to {there}."
     if owner == bundle.program:
-        return message, f"Move it to a cell of {file}, or pass it as an argument."
+        return message, f"Move it to {there}, or pass it as an argument."
     module = owner[: -len(".py")].replace("/", ".").removesuffix(".__init__")
-    return message, f"Add from {module} import {name} to a cell of {file}."
+    return message, f"Add from {module} import {name} to {there}."
 
 
 def _in_other_cell(uses: str, in_main: bool, found: Definition) -> tuple[str, str]:
