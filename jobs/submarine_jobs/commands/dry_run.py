@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.commands.outcome import SUCCESS, USAGE, Outcome
 from submarine_jobs.commands.program import Program
 from submarine_jobs.display.untrusted import one_line
-from submarine_jobs.options.quantities import format_duration, format_memory
+from submarine_jobs.options.quantities import format_duration
 
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Plan
@@ -54,8 +54,8 @@ def _request(spec: JobSpec, plan: Plan) -> list[str]:
     lines += [f"Container   {_container(container)}" for container in plan.containers]
     if plan.overhead:
         lines.append(
-            f"Overhead    {format_memory(plan.overhead)} of it for master and agent; "
-            f"{format_memory(spec.worker.resources.memory)} for the program"
+            f"Overhead    {plan.overhead} MiB of it for master and agent, "
+            f"{spec.worker.resources.memory} MiB for the program"
         )
     if spec.worker.command is not None:
         lines.append(f"Command     {one_line(spec.worker.command)}")
@@ -69,9 +69,8 @@ def _request(spec: JobSpec, plan: Plan) -> list[str]:
 
 def _container(container: Mapping[str, Any]) -> str:
     rest = dict(container)
-    what = one_line(str(rest.pop("for", rest.pop("name", rest.pop("purpose", "program")))))
-    memory = rest.pop("memory", None)
-    size = [f"memory {format_memory(int(memory))} ({memory} MiB)"] if memory is not None else []
+    what = one_line(str(rest.pop("what", "program")))
+    size = [f"memory {rest.pop('memory')} MiB"] if "memory" in rest else []
     size += [f"{one_line(str(key))} {one_line(str(value))}" for key, value in rest.items()]
     return f"{what}: {', '.join(size)}"
 

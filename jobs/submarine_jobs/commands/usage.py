@@ -20,7 +20,7 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
         return SubmarineError(error.format_message())
     command = error.ctx.info_name or "submarine" if error.ctx else "submarine"
     if isinstance(error, click.NoSuchOption):
-        return no_such_option(error.option_name, command, _known_options(error.ctx))
+        return no_such_option(_as_typed(error), command, _known_options(error.ctx))
     if isinstance(error, click.BadOptionUsage):
         return _bad_option(error, command)
     if isinstance(error, click.MissingParameter):
@@ -60,6 +60,14 @@ def printable(text: str, limit: int = 60) -> str:
     return plain + ("…" if len(text) > limit else "")
 
 
+def _as_typed(error: click.NoSuchOption | click.BadOptionUsage) -> str:
+    """The option in the spelling of the person, who may have written ``_`` for ``-``."""
+    words = error.ctx.meta.get("submarine.typed", ()) if error.ctx else ()
+    names = (str(word).partition("=")[0] for word in words)
+    same = (name for name in names if spelling(name) == spelling(error.option_name))
+    return next(same, error.option_name)
+
+
 def _known_options(ctx: click.Context | None) -> list[str]:
     if ctx is None:
         return []
@@ -74,7 +82,7 @@ def _known_options(ctx: click.Context | None) -> list[str]:
 
 
 def _bad_option(error: click.BadOptionUsage, command: str) -> UsageError:
-    name = error.option_name
+    name = _as_typed(error)
     if command == "run" and (later := refusal(name)):
         return UsageError(*later)
     if "requires an argument" in error.message:

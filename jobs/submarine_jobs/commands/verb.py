@@ -18,6 +18,8 @@ from submarine_jobs.errors import UsageError
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 #: Where a callback finds whether ``--json`` was given, in its context's ``meta``.
 AS_JSON = "submarine.as_json"
+#: The words as they were typed: click makes one spelling of all options.
+TYPED = "submarine.typed"
 CONTEXT = {"max_content_width": 100, "help_option_names": ["--help", "-h"]}
 
 
@@ -109,6 +111,7 @@ class Verb(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click's, but its complaints know which verb they are about."""
+        ctx.meta[TYPED] = tuple(args)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:

@@ -15,7 +15,9 @@ from submarine_jobs.spec import Resources
 MAX_MEMORY = (1 << 31) - 1
 MAX_COUNT = 1 << 20
 MAX_SECONDS = 366 * 86400.0
-_MEMORY = re.compile(r"^(\d{1,12}(?:\.\d{1,12})?)\s*([kmgt]?)(?:ib|i|b)?$", re.IGNORECASE)
+_MEMORY = re.compile(
+    r"^(\d{1,12}(?:\.\d{1,12})?)\s*([kmgt]?)(?:ib|i|b)?$", re.IGNORECASE | re.ASCII
+)
 _MIB = {
     "": Decimal(1),
     "k": 1 / Decimal(1024),
@@ -23,9 +25,9 @@ _MIB = {
     "g": Decimal(1024),
     "t": Decimal(1 << 20),
 }
-_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(ms|[smhd])")
+_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(ms|[smhd])", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_COUNT = re.compile(r"^\d{1,9}$")
+_COUNT = re.compile(r"^\d{1,9}$", re.ASCII)
 _RESOURCE_NAMES = {
     "memory": "memory",
     "memory-mb": "memory",
@@ -69,7 +71,7 @@ def parse_duration(text: str) -> float:
         If it is no stretch of time, zero, or longer than a year.
     """
     plain = text.strip().lower()
-    if re.fullmatch(r"\d{1,12}(?:\.\d{1,9})?", plain):
+    if re.fullmatch(r"\d{1,12}(?:\.\d{1,9})?", plain, re.ASCII):
         plain += "s"
     parts = _DURATION.findall(plain)
     if not parts or "".join(number + unit for number, unit in parts) != plain:
