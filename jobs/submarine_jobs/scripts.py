@@ -54,14 +54,16 @@ def bundle_from_script(path: str | os.PathLike[str]) -> Bundle:
             "Rename it: ASCII letters, digits, _, - and . only, ending in .py.",
         )
     found = _Siblings(script.parent)
-    found.take(script.name, None)
-    notices = tuple(
-        Notice(f"{name} is taken along, because {importer} imports it.", importer, 0)
-        for name, importer in found.importers.items()
-        if importer
-    )
+    found.take(script.name)
+    notices = (_taken_along(script.name, list(found.files)[1:]),) if len(found.files) > 1 else ()
     check_size(found.files)
     return Bundle(script.name, found.files, SourceMap({}), None, notices)
+
+
+def _taken_along(script: str, names: list[str]) -> Notice:
+    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    how = "is taken along, because" if len(names) == 1 else "are taken along, because"
+    return Notice(f"{shown} {how} {script} imports {'it' if len(names) == 1 else 'them'}.", "", 0)
 
 
 def bundle_from_notebook(path: str | os.PathLike[str]) -> Bundle:
@@ -118,20 +120,16 @@ class _Siblings:
 
     directory: Path
     files: dict[str, bytes] = field(default_factory=dict)
-    importers: dict[str, str | None] = field(default_factory=dict)
     size: int = 0
 
-    def take(self, name: str, importer: str | None) -> None:
-        """Take ``name`` and all that it imports from this directory."""
-        pending = [(name, importer)]
+    def take(self, script: str) -> None:
+        """Take ``script`` and all that it imports from this directory."""
+        pending = [script]
         while pending:
-            name, importer = pending.pop()
-            if name in self.files:
-                continue
-            content = self._read(name)
-            self.files[name] = content
-            self.importers[name] = importer
-            pending.extend((found, name) for found in self._imported(name, content))
+            name = pending.pop()
+            if name not in self.files:
+                self.files[name] = content = self._read(name)
+                pending.extend(self._imported(name, content))
 
     def _read(self, name: str) -> bytes:
         path = self.directory / name

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 
 from submarine_jobs import notebook
+from submarine_jobs.checks import check_program
 from submarine_jobs.errors import UsageError
 from submarine_jobs.notebook import NotebookError, parse_notebook, read_notebook
 from submarine_jobs.scripts import bundle_from_file, bundle_from_notebook, bundle_from_script
@@ -203,7 +204,12 @@ def test_a_script_takes_along_what_it_imports_and_nothing_else(tmp_path: Path) -
         "pkg/near.py",
         "pkg/far.py",
     }
-    assert any("other.py is taken along, because helper.py" in n.message for n in bundle.notices)
+    (notice,) = bundle.notices
+    assert "other.py" in notice.message
+    assert notice.message.endswith("are taken along, because train.py imports them.")
+    (finding,) = check_program(bundle_from_file(tmp_path / "helper.py"))
+    assert str(finding.level) == "note"
+    assert finding.message == "other.py is taken along, because helper.py imports it."
     assert bundle.zip_bytes() == bundle_from_script(tmp_path / "train.py").zip_bytes()
 
 

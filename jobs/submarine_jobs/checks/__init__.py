@@ -29,7 +29,7 @@ def check_program(
     return_names: Iterable[str] = (),
     history: Sequence[DocumentCell] = (),
 ) -> list[Finding]:
-    """All findings about the program, errors first, each in the order of files and lines.
+    """All findings about the program, errors first, then warnings, then notes.
 
     Parameters
     ----------
@@ -49,5 +49,21 @@ def check_program(
     findings += check_returned(bundle, broken, tuple(return_names), given)
     if collection is not None:
         findings += check_document(collection)
-    findings.sort(key=lambda finding: finding.level is not Level.ERROR)
+    else:
+        findings += _notes(bundle)
+    findings.sort(key=lambda finding: list(Level).index(finding.level))
     return findings
+
+
+def _notes(bundle: Bundle) -> list[Finding]:
+    """What was left out or taken along; collecting a cell has said it already, files have not."""
+    return [
+        Finding(
+            Level.NOTE,
+            "note",
+            notice.message,
+            cell=notice.label or None,
+            cell_line=notice.line or None,
+        )
+        for notice in bundle.notices
+    ]

@@ -10,10 +10,15 @@ from submarine_jobs.bundle import Bundle
 
 
 class Level(str, Enum):  # noqa: UP042 - the value is what JSON holds, and str() must give it
-    """``error``: the program would fail, and only ``--force`` submits it; ``warning``: it may."""
+    """How grave a finding is.
+
+    ``error``: the program would fail, and only ``--force`` submits it; ``warning``: it may fail or
+    be outdated; ``note``: worth knowing.
+    """
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
 
     def __str__(self) -> str:
         return self.value
