@@ -214,6 +214,8 @@ class Minicluster:
             progress(f"minicluster {self.name!r} is running already")
         elif len(missing) < len(daemons):
             progress("found it half dead: starting " + ", ".join(one.name for one in missing))
+        else:
+            progress(f"starting {len(missing)} daemons of Hadoop {saved.settings.hadoop}")
         namenode, history = daemons[0], daemons[-1]
         # The JVMs start side by side. Only HDFS has to be formatted before its NameNode starts,
         # and the history server makes directories in HDFS, which have to be allowed first.
@@ -239,6 +241,7 @@ class Minicluster:
             lambda: readiness.hdfs_writable(hdfs),
             runner,
             [namenode, datanode],
+            progress,
         )
         self._make_directories(rest.WebHdfs(hdfs, config.SUPERUSER))
         progress(f"HDFS takes files at {self.default_fs}")
@@ -253,6 +256,7 @@ class Minicluster:
                 lambda url=url: readiness.node_up(url),  # type: ignore[misc]
                 runner,
                 [node, rm],
+                progress,
             )
         rm_url = runner.url(rm)
         readiness.wait_until(
@@ -260,11 +264,16 @@ class Minicluster:
             lambda: readiness.running_nodes(rm_url) >= len(nodes),
             runner,
             [rm, *nodes],
+            progress,
         )
         progress(f"YARN has {len(nodes)} node{'s'[: len(nodes) > 1]} at {rm_url}")
         history_url = runner.url(history)
         readiness.wait_until(
-            "it does not answer", lambda: readiness.history_up(history_url), runner, [history]
+            "it does not answer",
+            lambda: readiness.history_up(history_url),
+            runner,
+            [history],
+            progress,
         )
         progress(f"the history server serves logs at {history_url}")
 

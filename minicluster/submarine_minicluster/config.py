@@ -63,6 +63,14 @@ def core_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
     }
 
 
+def patient(core: Properties) -> Properties:
+    """The same for daemons, which start side by side and wait for each other.
+
+    A DataNode that has given up once sleeps for 5 s.
+    """
+    return {**core, "ipc.client.connect.max.retries": "100"}
+
+
 def hdfs_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
     """One NameNode, one DataNode, permissions checked."""
     return {
@@ -250,6 +258,7 @@ def write(layout: Layout, saved: Saved, lib: Path) -> None:
     if settings.gpus:
         common["resource-types"] = {"yarn.resource-types": "yarn.io/gpu"}
     _write_set(layout.client_conf, {**common, "yarn-site": client}, _LOG4J_CLIENT)
+    common["core-site"] = patient(common["core-site"])
     for daemon in ("namenode", "datanode", "historyserver"):
         _write_set(layout.conf(daemon), {**common, "yarn-site": client}, _LOG4J)
     for pages in ("namenode/webapps/hdfs", "datanode/webapps/datanode"):

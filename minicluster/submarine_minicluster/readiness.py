@@ -17,18 +17,24 @@ TIMEOUT = 180.0
 
 
 def wait_until(
-    what: str, check: Callable[[], bool], runner: Runner, daemons: Sequence[Daemon]
+    what: str,
+    check: Callable[[], bool],
+    runner: Runner,
+    daemons: Sequence[Daemon],
+    progress: Callable[[str], None],
 ) -> None:
     """Ask again and again until `check` holds.
 
     Parameters
     ----------
     what
-        What is waited for, to follow "in time:" in a message.
+        What is still wrong, as in "HDFS is not writable".
     check
         Asks once; `RestError` means not yet.
     runner, daemons
         Whose death ends the wait at once.
+    progress
+        Called every 15 s with what is still waited for.
 
     Raises
     ------
@@ -36,7 +42,7 @@ def wait_until(
         When one of `daemons` has died, or time is up; it quotes the first one's log.
     """
     deadline = time.monotonic() + TIMEOUT
-    last = ""
+    last, tell = "", time.monotonic() + 15
     while time.monotonic() < deadline:
         for daemon in daemons:
             if runner.identity(daemon) is None:
@@ -46,6 +52,9 @@ def wait_until(
                 return
         except rest.RestError as error:
             last = f"; the last answer was: {error}"
+        if time.monotonic() > tell:
+            progress(f"still waiting for the {daemons[0].title}: {what}")
+            tell += 15
         time.sleep(0.1)
     raise runner.failure(daemons[0], f"did not get ready in {TIMEOUT:.0f} s: {what}{last}")
 
