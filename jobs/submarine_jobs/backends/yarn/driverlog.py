@@ -27,7 +27,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"Unrecognized VM option '?([^'\n]*)|Unrecognized option: (\S+)|Could not create the Java",
-        "its Java options are not understood",
+        "its Java options are not understood ({0}{1})",
         "Check driver_java_options.",
     ),
     (
@@ -55,7 +55,7 @@ def start_error(log: Path, what: str) -> ClusterError:
     for pattern, cause, fix in _ROWS:
         match = re.search(pattern, text)
         if match:
-            said = cause.format(*(group or "?" for group in match.groups()))
+            said = cause.format(*(group or "" for group in match.groups())).replace(" ()", "")
             return ClusterError(f"The YARN driver did not start: {said}.", fix)
     for refusal in TABLE:
         match = refusal.pattern.search(text)

@@ -61,7 +61,7 @@ ENDS: tuple[Row, ...] = (
         "The node's disk failed or was full.",
     ),
     _row(
-        r"(?:was )?killed by user (\S+?)(?: at ([\w.:-]+))?[\s.,]*(?:$|\n)",
+        r"killed by user ([^\s,]+?)(?:\.?$| at [\w.:-]+| with diagnostic message)",
         EndReason.KILLED_ON_CLUSTER,
         "Killed by user {0}.",
     ),

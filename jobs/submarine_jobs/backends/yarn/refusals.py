@@ -9,6 +9,25 @@ import re
 from typing import NamedTuple
 
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
+from submarine_runtime.protocol.reasons import EndReason
+
+
+class JobRefusedError(RefusedError):
+    """The cluster's no to a job, with the end reason that its record shall hold."""
+
+    reason = EndReason.SUBMIT_FAILED
+
+
+class QueueRefusedError(JobRefusedError):
+    """It was the queue that said no."""
+
+    reason = EndReason.QUEUE_REFUSED
+
+
+class NeverFitsError(JobRefusedError):
+    """No container of that size is ever given here."""
+
+    reason = EndReason.NEVER_FITS
 
 
 class Refusal(NamedTuple):
@@ -33,91 +52,91 @@ TABLE: tuple[Refusal, ...] = (
     ),
     _row(
         r"submitted by user (\S+) to unknown queue: ?([^\s:]+)",
-        RefusedError,
+        QueueRefusedError,
         "There is no queue {1}.",
         "Choose one with --queue; `submarine doctor` lists them.",
     ),
     _row(
         r"queue ([\w.-]+) (?:is|has been) (STOPPED|DRAINING)|([\w.-]+) is STOPPED\. Cannot accept",
-        RefusedError,
+        QueueRefusedError,
         "The queue {0}{2} is stopped and takes no jobs.",
         "Choose another queue with --queue.",
     ),
     _row(
         r"User (\S+) (?:cannot|does not have permission to) submit (?:applications|\S+) to "
         r"(?:the )?(?:leaf )?queue:? ?([\w.-]+)",
-        RefusedError,
+        QueueRefusedError,
         "User {0} may not submit to queue {1}.",
         "Choose another queue with --queue, or ask the operator for access.",
     ),
     _row(
         r"(?:leaf )?queue ([\w.-]+) already has (\d+) applications",
-        RefusedError,
+        QueueRefusedError,
         "The queue {0} already holds {1} applications, the most it takes.",
         "Wait until some have ended, or choose another queue with --queue.",
     ),
     _row(
         r"is not a leaf queue|non-?leaf queue|submitted by user \S+ to (?:a )?non",
-        RefusedError,
+        QueueRefusedError,
         "That queue holds other queues and takes no jobs itself.",
         "Name one of the queues below it with --queue.",
     ),
     _row(
         r"yarn\.io/gpu.{0,40}(?:is not defined|not found|unknown)|Unknown resource.{0,40}gpu|"
         r"ResourceNotFoundException",
-        RefusedError,
+        JobRefusedError,
         "The resource type yarn.io/gpu is not defined in the client's Hadoop configuration.",
         "Put resource-types.xml of the cluster beside core-site.xml, or ask for no GPU.",
     ),
     _row(
         r"Requested resource type=\[yarn\.io/gpu\].{0,400}?"
         r"maximum (?:allowed )?allocation=<[^>]*yarn\.io/gpu: (\d+)",
-        RefusedError,
+        NeverFitsError,
         "The job asks for more GPUs than a container may have here ({0}).",
         "Ask for fewer GPUs with --gpu.",
     ),
     _row(
         r"Requested resource type=\[memory-mb\].{0,400}?"
         r"maximum (?:allowed )?allocation=<memory:(\d+)",
-        RefusedError,
+        NeverFitsError,
         "The job asks for more memory than a container may have here ({0} MiB).",
         "Ask for less with --memory.",
     ),
     _row(
         r"Requested resource type=\[vcores\].{0,400}?"
         r"maximum (?:allowed )?allocation=<[^>]*vCores:(\d+)",
-        RefusedError,
+        NeverFitsError,
         "The job asks for more virtual cores than a container may have here ({0}).",
         "Ask for fewer vcores.",
     ),
     _row(
         r"InvalidResourceRequestException|Invalid resource request",
-        RefusedError,
+        NeverFitsError,
         "The job asks for a larger container than the cluster gives.",
         "Ask for less memory, fewer vcores or fewer GPUs.",
     ),
     _row(
         r"AccessControlException[^\n]*?Permission denied: user=([^,]+), access=(\w+), "
         r'inode="([^"]+)"',
-        RefusedError,
+        JobRefusedError,
         "HDFS lets user {0} not {1} {2}.",
         "Choose a job root that you own, and see that your HDFS home directory exists.",
     ),
     _row(
         r"Permission denied: user=([^,]+), access=(\w+), inode=\"([^\"]+)\"",
-        RefusedError,
+        JobRefusedError,
         "HDFS lets user {0} not {1} {2}.",
         "Choose a job root that you own, and see that your HDFS home directory exists.",
     ),
     _row(
         r"(?:DSQuotaExceeded|NSQuotaExceeded|QuotaExceeded)",
-        RefusedError,
+        JobRefusedError,
         "The HDFS quota of your home directory is used up.",
         "Free space there or ask the operator for more.",
     ),
     _row(
         r"File does not exist: (\S+)|FileNotFoundException: (\S+)",
-        RefusedError,
+        JobRefusedError,
         "The file {0}{1} that the job needs does not exist.",
         "Check the sources of --localization.",
     ),
@@ -161,7 +180,9 @@ def translate(details: str) -> SubmarineError:
         if match:
             groups = [group or "" for group in match.groups()]
             return refusal.error(refusal.message.format(*groups), refusal.fix)
-    return RefusedError(f"The cluster refused: {first_line(details)}.", "See `submarine doctor`.")
+    return JobRefusedError(
+        f"The cluster refused: {first_line(details)}.", "See `submarine doctor`."
+    )
 
 
 def first_line(details: str) -> str:

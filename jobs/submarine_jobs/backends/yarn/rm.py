@@ -43,6 +43,9 @@ class ResourceManager:
         self._connection: tuple[str, http.client.HTTPConnection] | None = None
         self.calls = 0
 
+    def __del__(self) -> None:
+        self._drop()
+
     @property
     def url(self) -> str:
         """Base URL of the ResourceManager that answered last."""
