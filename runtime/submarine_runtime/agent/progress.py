@@ -14,7 +14,7 @@ MAX_READ = 1 << 16
 _OVERLAP = 64
 _REPORT = re.compile(rb"report(?:er)?[: ]progress:\s*([0-9]{0,3}(?:\.[0-9]{1,9})?)(%?)")
 _EPOCH = re.compile(rb"(?:^|[\r\n])Epoch (\d{1,7})/(\d{1,7})\b")
-_STEP = re.compile(rb"[\r\n\x08m](\d{1,9})/(\d{1,9})(?:\x1b\[0m)? ")
+_STEP = re.compile(rb"[\r\n\x08m] {0,9}(\d{1,9})/(\d{1,9})(?:\x1b\[0m)? ")
 
 
 class Progress:

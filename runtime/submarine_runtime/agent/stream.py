@@ -23,6 +23,8 @@ STATUS_INTERVAL = 0.5
 MAX_BEHIND = 8 << 20
 KEPT_BEHIND = 1 << 20
 CHECK_INTERVAL = 2.0
+#: Seconds that one line may take to be sent before its reader counts as stuck.
+STUCK = 1.0
 
 
 class Positions(NamedTuple):
@@ -62,6 +64,7 @@ class Stream:
         self._offsets = {"stdout": max(0, start.stdout), "stderr": max(0, start.stderr)}
         self._behind = dict.fromkeys(self._offsets, 0)
         self._next_check = time.monotonic() + CHECK_INTERVAL
+        self._stuck = False
         self._version = -1
         self._next_status = 0.0
         self._last_sent = time.monotonic()
@@ -80,8 +83,10 @@ class Stream:
             self._ended.wait(POLL)
 
     def _line(self, content: dict[str, Any]) -> None:
+        began = time.monotonic()
         self._write(json.dumps(content).encode() + b"\n")
         self._last_sent = time.monotonic()
+        self._stuck = self._stuck or self._last_sent - began > STUCK
 
     def _send_status(self) -> bool:
         version = self._status.version
@@ -132,15 +137,16 @@ class Stream:
         return bool(data)
 
     def _catch_up(self, lengths: Mapping[str, int], ended: bool) -> None:
-        """Send a reader on that is far behind and, over two seconds, has not come nearer."""
+        """Send a reader on that is far behind, and stuck or not coming nearer in two seconds."""
         now = time.monotonic()
-        if now < self._next_check and not ended:
+        hurry = ended or self._stuck
+        if now < self._next_check and not hurry:
             return
-        self._next_check = now + CHECK_INTERVAL
+        self._next_check, self._stuck = now + CHECK_INTERVAL, False
         for stream, length in lengths.items():
             behind, before = length - self._offsets[stream], self._behind[stream]
             self._behind[stream] = behind
-            if behind <= MAX_BEHIND or (not ended and (not before or behind < before)):
+            if behind <= MAX_BEHIND or (not hurry and (not before or behind < before)):
                 continue
             offset, self._offsets[stream] = self._offsets[stream], length - KEPT_BEHIND
             skip = {"type": "skip", "task": self._task, "stream": stream}

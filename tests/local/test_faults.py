@@ -1,0 +1,196 @@
+"""Cancel, kills, lost claims: an agent's bad days, done for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from agent_rig import Rig, wait_for
+
+from submarine_jobs.credentials import JobSecret
+from submarine_runtime.agent.processes import family
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.states import State
+
+SLEEPER = "import os, time\nprint(os.getpid(), flush=True)\nwhile True: time.sleep(0.1)\n"
+STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEPER
+
+
+def running(pid: int) -> bool:
+    return bool(family(pid))
+
+
+def program_pid(rig: Rig) -> int:
+    rig.wait_for_log(b"\n")
+    return int(rig.log("stdout").split()[0])
+
+
+@pytest.mark.parametrize("command", [None, "python3 main.py & wait"])
+def test_the_program_dies_with_a_killed_agent(rig: Rig, command: str | None) -> None:
+    agent = rig.start(STUBBORN, command=command)
+    pid = program_pid(rig)
+    agent.send_signal(signal.SIGKILL)
+    wait_for(lambda: not running(pid), 5)
+    assert not (rig.job_dir / "record.json").exists()
+
+
+def test_sigterm_ends_the_program_and_leaves_the_record(rig: Rig) -> None:
+    agent = rig.start(STUBBORN)
+    pid = program_pid(rig)
+    sent = time.monotonic()
+    agent.send_signal(signal.SIGTERM)
+    wait_for((rig.job_dir / "record.json").exists)
+    # YARN shoots what is left 250 ms after SIGTERM.
+    assert time.monotonic() - sent < 0.25
+    assert rig.finish(agent) == 1
+    wait_for(lambda: not running(pid))
+    record = rig.record()
+    assert (record.state, record.reason) == (State.CANCELLED, EndReason.KILLED_ON_CLUSTER)
+    assert rig.shipped("stdout") == rig.log("stdout")
+
+
+def test_sigterm_after_a_request_to_cancel_is_a_cancel(rig: Rig) -> None:
+    agent = rig.start(STUBBORN)
+    program_pid(rig)
+    (rig.job_dir / "cancel.json").write_text('{"by": "ada", "why": "typo"}')
+    agent.send_signal(signal.SIGTERM)
+    rig.finish(agent)
+    assert rig.record().reason is EndReason.CANCELLED
+    assert rig.record().detail == "Cancelled by ada: typo."
+
+
+def test_cancel_before_the_program(rig: Rig) -> None:
+    (rig.job_dir / "cancel.json").write_text('{"by": "ada", "why": ""}')
+    assert rig.finish(rig.start("print(1)")) == 1
+    record = rig.record()
+    assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED)
+    assert not (rig.scratch() / "worker-0.stdout.log").exists()
+    states = [event.state for event in record.events if event.kind == "state"]
+    assert states == [State.STARTING, State.CANCELLED]
+
+
+def test_cancel_while_running_saves_what_there_is(rig: Rig) -> None:
+    source = (
+        "import os, signal, sys, time\n"
+        "def stop(*_):\n"
+        "    open(os.environ['SUBMARINE_CHECKPOINT_DIR'] + '/last', 'w').write('1')\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, stop)\n" + SLEEPER
+    )
+    agent = rig.start(source)
+    program_pid(rig)
+    client = rig.client()
+    client.cancel("ada", "wrong data")
+    client.cancel("ada", "again")
+    rig.finish(agent)
+    record = rig.record()
+    assert record.state is State.CANCELLED
+    assert record.detail == "Cancelled by ada: wrong data."
+    assert [output.path for output in record.outputs] == ["checkpoints/last"]
+    assert rig.shipped("stdout") == rig.log("stdout")
+    assert sum(event.kind == "cancel_requested" for event in record.events) == 1
+
+
+def test_a_stubborn_program_is_killed_after_the_grace(rig: Rig) -> None:
+    agent = rig.start(STUBBORN, kill_grace=0.5)
+    pid = program_pid(rig)
+    began = time.monotonic()
+    rig.client().cancel("ada", "")
+    rig.finish(agent)
+    assert 0.4 < time.monotonic() - began < 5
+    assert rig.record().signal == signal.SIGKILL
+    assert not running(pid)
+
+
+def test_cancel_by_file_reaches_an_agent_that_ships(rig: Rig) -> None:
+    source = "import time\nwhile True:\n    print('x', flush=True)\n    time.sleep(0.1)\n"
+    agent = rig.start(source, ship_interval=0.5)
+    rig.client()
+    (rig.job_dir / "cancel.json").write_text('{"by": "ada", "why": "far away"}')
+    rig.finish(agent, 30)
+    assert rig.record().detail == "Cancelled by ada: far away."
+
+
+def test_a_job_directory_that_is_deleted_ends_the_agent(rig: Rig) -> None:
+    agent = rig.start(SLEEPER.replace("while True: time.sleep(0.1)", "time.sleep(1)"))
+    program_pid(rig)
+    rig.client()
+    rig.job_dir.rename(rig.job_dir.with_name("away"))
+    assert rig.finish(agent, 20) == 1
+    assert "is not there" in rig.errors
+
+
+def test_of_two_agents_one_runs(rig: Rig) -> None:
+    program = "import os\nopen(os.environ['RAN'], 'a').write('x')\n"
+    ran = rig.root / "ran"
+    scratches = [rig.prepare(program, name=f"s{n}", env={"RAN": str(ran)}) for n in range(4)]
+    agents = [rig.launch(scratch) for scratch in scratches]
+    codes = []
+    for agent in agents:
+        codes.append(rig.finish(agent))
+        if agent.returncode:
+            assert "another container has claimed" in rig.errors
+    assert sorted(codes) == [0, 1, 1, 1]
+    assert ran.read_text() == "x"
+    claim = json.loads((rig.job_dir / "claim.json").read_text())
+    assert claim["pid"] == agents[codes.index(0)].pid
+    assert claim["intent"] == "1"
+
+
+def test_a_record_that_somebody_else_has_written_stands(rig: Rig) -> None:
+    agent = rig.start(SLEEPER.replace("while True: time.sleep(0.1)", "time.sleep(1)"))
+    program_pid(rig)
+    (rig.job_dir / "record.json").write_text('{"job_id": "x"}')
+    assert rig.finish(agent) == 1
+    assert (rig.job_dir / "record.json").read_text() == '{"job_id": "x"}'
+    assert "closed by somebody else" in rig.errors
+
+
+def test_orders_that_make_no_sense(rig: Rig) -> None:
+    scratch = rig.prepare("print(1)")
+    (scratch / "agent.json").write_text("{}")
+    assert rig.finish(rig.launch(scratch)) == 2
+    assert "cannot read the orders" in rig.errors
+
+
+def test_no_secret_is_in_any_process_list_or_file_for_others(rig: Rig) -> None:
+    agent = rig.start(SLEEPER)
+    pid = program_pid(rig)
+    secret = JobSecret.from_bytes((rig.scratch() / "secret.json").read_bytes())
+    for process in (agent.pid, pid):
+        for name in ("cmdline", "environ"):
+            assert secret.token.encode() not in Path(f"/proc/{process}/{name}").read_bytes()
+    rig.client().cancel("", "")
+    rig.finish(agent)
+    for path in rig.job_dir.rglob("*"):
+        assert path.is_dir() or secret.token.encode() not in path.read_bytes()
+
+
+def test_many_threads_of_one_agent_do_not_pile_up(rig: Rig) -> None:
+    agent = rig.start(SLEEPER)
+    program_pid(rig)
+    client = rig.client()
+    threads = [threading.Thread(target=lambda: _try(client.status)) for _ in range(60)]
+    for thread in threads:
+        thread.start()
+    most = max(
+        len(os.listdir(f"/proc/{agent.pid}/task")) for _ in range(50) if not time.sleep(0.01)
+    )
+    for thread in threads:
+        thread.join()
+    assert most <= 3 + 32
+    assert client.status().state is State.RUNNING
+    client.cancel("", "")
+    rig.finish(agent)
+
+
+def _try(action: object) -> None:
+    try:
+        action()  # type: ignore[operator]
+    except Exception:
+        return
