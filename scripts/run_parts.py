@@ -170,6 +170,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plan", choices=PLANS)
     parser.add_argument("--setup-began", type=float, help="Unix time at which set-up began.")
+    parser.add_argument("--part", action="append", help="Only this part; may be repeated.")
     arguments = parser.parse_args()
     outcomes = []
     if arguments.setup_began:
@@ -177,7 +178,7 @@ def main() -> int:
         outcomes.append(Outcome("set-up", took, SETUP_BUDGET, "ok"))
     scratch = Path(tempfile.mkdtemp(prefix="submarine-make-"))
     try:
-        outcomes += [run_part(part, scratch) for part in PLANS[arguments.plan]]
+        outcomes += [run_part(part, scratch) for part in chosen]
     finally:
         end_leftovers(scratch)
         shutil.rmtree(scratch, ignore_errors=True)

@@ -126,7 +126,7 @@ def _resolve(maven: str, version: str, java: Java, target: Path, progress: Progr
             for line in process.stdout:
                 if _FETCHED.search(line):
                     fetched += 1
-                    if fetched % 25 == 0:
+                    if fetched % 50 == 0:
                         progress(f"fetched {fetched} jars")
                 elif "[ERROR]" in line:
                     lines.append(line.split("[ERROR]", 1)[1].strip())

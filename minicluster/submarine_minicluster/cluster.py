@@ -156,6 +156,7 @@ class Minicluster:
         """
         with self._locked(progress):
             java = find_java()
+            ports.check_host_name()
             saved = self._plan(settings, java, progress)
             lib = ensure_jars(saved.settings.hadoop, java, progress)
             runner = Runner(self.layout, saved, java, lib)

@@ -1,6 +1,6 @@
-"""Free loopback ports below the kernel's range for outgoing connections.
+"""This machine's name and its free loopback ports.
 
-A port that was free when it was asked from the kernel (`bind` to 0) may be taken by any outgoing
+Ports are taken below the kernel's range for outgoing connections: a port that was free when it was asked from the kernel (`bind` to 0) may be taken by any outgoing
 connection before a JVM gets round to it; those below that range are only taken by servers.
 """
 
@@ -15,6 +15,18 @@ from submarine_minicluster.errors import MiniclusterError
 
 _LOWEST = 10240
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def check_host_name() -> None:
+    """Raise unless this machine's own name resolves, as every Hadoop daemon demands."""
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None, socket.AF_INET)
+    except OSError as error:
+        raise MiniclusterError(
+            f"This machine's name {name!r} does not resolve, and Hadoop looks itself up by it: "
+            f"add the line '127.0.1.1 {name}' to /etc/hosts."
+        ) from error
 
 
 def is_free(port: int) -> bool:

@@ -89,6 +89,12 @@ def test_ports_are_free_distinct_and_none_of_those_taken():
     assert ports.is_free(first["rm"])
 
 
+def test_a_machine_whose_name_does_not_resolve_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "nobody.invalid")
+    with pytest.raises(MiniclusterError, match=r"127\.0\.1\.1 nobody\.invalid' to /etc/hosts"):
+        ports.check_host_name()
+
+
 def test_configuration_agrees_with_itself(tmp_path):
     layout = Layout(tmp_path / "it's & <odd>")
     layout.make()
