@@ -147,6 +147,11 @@ def test_what_exists_in_a_notebook_only_and_a_slip() -> None:
     assert by_name["length"].fix == "Did you mean lenght?"
 
 
+def test_names_made_at_run_time_are_a_warning_only() -> None:
+    finding = only(check_program(bundle_of(cell("globals().update(x=1)\nprint(x)"))))
+    assert (finding.level, finding.code) == (Level.WARNING, "undefined-name")
+
+
 def test_names_to_return_must_be_assigned_at_the_top() -> None:
     bundle = bundle_of(cell("def f():\n    acc = 1\nhistory = f()"))
     finding = only(check_program(bundle, return_names=["acc", "history"]))

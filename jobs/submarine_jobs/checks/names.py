@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 import warnings
 from collections.abc import Sequence
 
@@ -17,6 +18,7 @@ from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 from submarine_jobs.collect_line import parse_cell
 from submarine_jobs.notebook import DocumentCell
 
+_DYNAMIC = re.compile(r"\b(?:globals\(\)|exec\()")
 # What IPython puts into a notebook and a program does not have.
 _NOTEBOOK_ONLY = {
     "display": "Use print(...), or write files to $SUBMARINE_MODEL_DIR.",
@@ -59,7 +61,7 @@ def check_returned(
     text = bundle.text()
     bound = bound_names(text)
     missing = [name for name in return_names if name not in bound and name not in with_names]
-    if not missing or "import *" in text or "globals()" in text:
+    if not missing or _DYNAMIC.search(text) or "import *" in text:
         return []
     return [
         Finding(
@@ -123,7 +125,9 @@ def _finding(
         close = _similar(name, [*in_program[file], *elsewhere])
         where = "a collected cell" if bundle.source_map.lookup(file, line) else file
         fix = close or f"Define {name} in {where}."
-    return finding_at(bundle, Level.ERROR, "undefined-name", message, file, line, fix)
+    # Names that a program makes at run time cannot be seen from here.
+    level = Level.WARNING if _DYNAMIC.search(bundle.text(file)) else Level.ERROR
+    return finding_at(bundle, level, "undefined-name", message, file, line, fix)
 
 
 def _in_other_file(
