@@ -7,7 +7,6 @@ from the job's agent, its directory or the cluster at the moment of asking.
 from __future__ import annotations
 
 import contextlib
-import getpass
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from submarine_jobs.backends.base import Backend, Handle
     from submarine_jobs.session import Session
     from submarine_jobs.store import Known
-
-#: Seconds that a cancel waits for the agent to end the program before the backend is asked.
-CANCEL_PATIENCE = 30.0
 
 
 class Job:
@@ -132,32 +128,9 @@ class Job:
         The wish is written to the job directory first, so it holds even when neither agent nor
         cluster hears of it now: a program that has not started never will.
         """
-        record = self.record()
-        if record.state.ended and record.state is not State.LOST:
-            return record
-        by = getpass.getuser()
-        wish = {"by": by, "why": why, "time": time.time()}
-        self.directory.publish_json_exclusive(layout.CANCEL, wish)
-        if self._cancel_by_agent(by, why):
-            with contextlib.suppress(TimeoutError):
-                return self.wait(CANCEL_PATIENCE)
-        handle = self.handle or self.backend.find(self.id)
-        if handle is not None:
-            self.handle = handle
-            self.backend.stop(handle)
-        with contextlib.suppress(TimeoutError):
-            return self.wait(CANCEL_PATIENCE)
-        return self.record()
+        from submarine_jobs.cancelling import cancel
 
-    def _cancel_by_agent(self, by: str, why: str) -> bool:
-        try:
-            agent = self.agent()
-            if agent is None:
-                return False
-            agent.cancel(by, why)
-        except ClusterError:
-            return False
-        return True
+        return cancel(self, why)
 
     def log(
         self,

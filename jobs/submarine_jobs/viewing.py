@@ -37,7 +37,7 @@ def view_job(job: Job) -> JobView:
     """Ask agent, directory and cluster, in this order of preference, and show what they say."""
     known = known_of(job)
     if known.final and known.record is not None:
-        return JobView(known.record, shipped_tail(job), source="final")
+        return JobView(_whole(job, known.record), shipped_tail(job), source="final")
     if known.state not in _NO_AGENT:
         live = _live_view(job, known)
         if live is not None:
@@ -52,6 +52,18 @@ def view_job(job: Job) -> JobView:
     if record.state.ended:
         return JobView(record, shipped_tail(job), source="final")
     return JobView(record, shipped_tail(job), pending, "backend")
+
+
+def _whole(job: Job, stored: JobRecord) -> JobRecord:
+    """The final record with its events, which this machine's index leaves out."""
+    try:
+        found = job.directory.record()
+    except (ClusterError, ValueError):
+        return stored
+    if found is None:
+        return stored
+    found.links = {**stored.links, **found.links}
+    return found
 
 
 def _live_view(job: Job, known: Known) -> JobView | None:

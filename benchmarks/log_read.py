@@ -1,0 +1,106 @@
+"""Read 100 MB of log back through a job, against reading the same bytes as one file from HDFS.
+
+Runs a real job on a minicluster, which writes the log; then reads in turn, ours and the file, and
+prints both rates and their ratio. The bar is half the speed of the file.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from submarine_jobs.bundle import build_bundle
+from submarine_jobs.cells import Cell
+from submarine_jobs.job import Job
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_minicluster.cluster import Minicluster
+
+MEGABYTES, ROUNDS = 100, 5
+PROGRAM = f"""
+import sys
+line = b"%07d loss: 0.1234 - accuracy: 0.9876 - a line of log as training prints it, ok\\n"
+written, number = 0, 0
+while written < {MEGABYTES} << 20:
+    block = b"".join(line % (number + i) for i in range(10000))
+    sys.stdout.buffer.write(block)
+    written, number = written + len(block), number + 10000
+"""
+
+
+def run_job(session: Session) -> Job:
+    """Have a job write the log."""
+    cell = Cell(
+        cell_id="c", source=PROGRAM, label="[1]", execution_count=1, first_line=1, only=False
+    )
+    bundle = build_bundle([cell])
+    spec = JobSpec(
+        "log", "yarn", roles=(Role(resources=Resources(memory=512)),), python=sys.executable
+    )
+    job = session.submit(spec, bundle)
+    job.wait_success(300)
+    return job
+
+
+def timed_ours(job: Job) -> tuple[float, int]:
+    """Seconds and bytes of one read through the job."""
+    begin, size = time.perf_counter(), 0
+    for chunk in job.read_log("stdout"):
+        size += len(chunk.data)
+    return time.perf_counter() - begin, size
+
+
+def timed_file(job: Job, path: str) -> tuple[float, int]:
+    """Seconds and bytes of one read of the file."""
+    begin = time.perf_counter()
+    data = job.directory.storage.read(path)
+    return time.perf_counter() - begin, len(data)
+
+
+def main() -> int:
+    """Start what is needed, measure, stop it."""
+    cluster = Minicluster("benchmark")
+    cluster.start(progress=print)
+    os.environ.update(cluster.environ())
+    with tempfile.TemporaryDirectory() as state:
+        conf = Path(os.environ["HADOOP_CONF_DIR"])
+        profile = Profile(backend="yarn", hadoop_conf_dir=conf, state_dir=Path(state))
+        try:
+            return measure(Session(profile))
+        finally:
+            from submarine_jobs.backends.yarn.driver import stop_driver
+
+            stop_driver(profile)
+            cluster.stop(delete_data=True)
+
+
+def measure(session: Session) -> int:
+    """Read in turn and print the ratio."""
+    job = run_job(session)
+    storage = job.directory.storage
+    files = [name for name, _ in storage.walk(job.directory.path)]
+    whole = b"".join(chunk.data for chunk in job.read_log("stdout"))
+    storage.publish("/tmp/whole.log", whole)
+    rates: dict[str, list[float]] = {"ours": [], "file": []}
+    for _ in range(ROUNDS):
+        for name, (seconds, size) in (
+            ("ours", timed_ours(job)),
+            ("file", timed_file(job, "/tmp/whole.log")),
+        ):
+            if size != len(whole):
+                raise SystemExit(f"{name} read {size} bytes of {len(whole)}")
+            rates[name].append(size / seconds / 1e6)
+    ours, file = (statistics.median(rates[name]) for name in ("ours", "file"))
+    print(f"{len(whole) / 1e6:.0f} MB in {len(files)} files of the job directory")
+    print(f"ours {ours:.0f} MB/s, one file {file:.0f} MB/s, medians of {ROUNDS}")
+    print(f"ratio {ours / file:.2f}; bar 0.5")
+    return 0 if ours >= file / 2 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

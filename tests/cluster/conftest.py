@@ -1,0 +1,85 @@
+"""A session of the core on the shared minicluster, and programs to run with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submarine_jobs.bundle import build_bundle
+from submarine_jobs.cells import Cell
+from submarine_jobs.job import Job
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_minicluster.cluster import Minicluster
+
+Submit = Callable[..., Job]
+
+
+@pytest.fixture(scope="session")
+def yarn_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One state directory, and so one driver, for all tests of the run."""
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.fixture(scope="session")
+def yarn_profile(minicluster: Minicluster, yarn_state: Path) -> Iterator[Profile]:
+    """The profile of the shared cluster; its driver is stopped at the end."""
+    environ = minicluster.environ()
+    profile = Profile(
+        backend="yarn",
+        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
+        java_home=Path(environ["JAVA_HOME"]) if "JAVA_HOME" in environ else None,
+        state_dir=yarn_state,
+    )
+    yield profile
+    from submarine_jobs.backends.yarn.driver import stop_driver
+
+    stop_driver(profile)
+
+
+@pytest.fixture(scope="session")
+def session(yarn_profile: Profile) -> Session:
+    """A session that all tests share, as one kernel would."""
+    return Session(yarn_profile)
+
+
+def make_spec(source: str, name: str = "test", **changes: Any) -> tuple[JobSpec, Any]:
+    """A spec and a bundle for a program of one cell."""
+    memory, gpus = changes.pop("memory", 256), changes.pop("gpus", 0)
+    cell = Cell(
+        cell_id="c1", source=source, label="[3]", execution_count=3, first_line=2, only=False
+    )
+    bundle = build_bundle([cell])
+    role = Role(resources=Resources(memory=memory, gpus=gpus), command=changes.pop("command", None))
+    spec = JobSpec(
+        name,
+        "yarn",
+        roles=(role,),
+        program=bundle.program,
+        python=sys.executable,
+        bundle_digest=bundle.digest,
+        **changes,
+    )
+    return spec, bundle
+
+
+@pytest.fixture
+def submit(session: Session) -> Iterator[Submit]:
+    """Submit a program; whatever still runs when the test ends is cancelled."""
+    started: list[Job] = []
+
+    def run(source: str, name: str = "test", **changes: Any) -> Job:
+        spec, bundle = make_spec(source, name, **changes)
+        job = session.submit(spec, bundle)
+        started.append(job)
+        return job
+
+    yield run
+    for job in started:
+        if not job.record().state.ended:
+            job.cancel("the test is over")

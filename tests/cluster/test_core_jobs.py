@@ -1,0 +1,359 @@
+"""Jobs through the whole core on a real YARN and HDFS: endings, logs, faults."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from submarine_jobs.errors import StorageError
+from submarine_jobs.job import Job
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_minicluster.cluster import Minicluster
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+from .conftest import Submit, make_spec
+
+pytestmark = pytest.mark.cluster
+
+LIMIT = 120.0
+WAITS = "import time\nprint('up', flush=True)\ntime.sleep(120)\n"
+
+
+def until(condition: Callable[[], bool], what: str, limit: float = 60.0) -> None:
+    deadline = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {limit} s: {what}"
+        time.sleep(0.2)
+
+
+def phases(record: JobRecord) -> list[str]:
+    return [phase.name for phase in record.phases]
+
+
+def test_every_ending_has_its_reason(submit: Submit) -> None:
+    """Submitted side by side, since each has a container of its own."""
+    jobs = {
+        "fine": submit("print('hello')\nanswer = 42\n", return_names=("answer",)),
+        "error": submit("def f():\n    return 1 / 0\n\nf()\n"),
+        "import": submit("import no_such_module_anywhere\n"),
+        "exit": submit("import sys\nsys.exit(3)\n"),
+        "signal": submit("import os\nos.kill(os.getpid(), 11)\n"),
+        "memory": submit("x = bytearray(900 << 20)\nimport time\ntime.sleep(60)\n"),
+        "time": submit(WAITS, timeout=3.0),
+    }
+    records = {name: job.wait(LIMIT) for name, job in jobs.items()}
+    reasons = {name: record.reason for name, record in records.items()}
+    assert reasons == {
+        "fine": EndReason.SUCCEEDED,
+        "error": EndReason.PROGRAM_ERROR,
+        "import": EndReason.IMPORT_ERROR,
+        "exit": EndReason.PROGRAM_ERROR,
+        "signal": EndReason.KILLED_BY_SIGNAL,
+        "memory": EndReason.OUT_OF_MEMORY,
+        "time": EndReason.TIMED_OUT,
+    }
+    assert jobs["fine"].result["answer"] == 42
+    assert records["exit"].exit_code == 3
+    assert records["signal"].signal == signal.SIGSEGV
+    failure = records["error"].failure
+    assert failure is not None
+    assert failure.type == "ZeroDivisionError"
+    where = [(frame.cell, frame.cell_line) for frame in failure.frames]
+    assert where == [("[3]", 5), ("[3]", 3)]
+    wanted = ["upload", "queue", "localisation", "start", "first_line", "run", "save"]
+    assert sorted(phases(records["fine"])) == sorted(wanted)
+    assert all(phase.end is not None for phase in records["fine"].phases)
+
+
+HOSTILE = r"""
+import sys
+out = sys.stdout.buffer
+line = b"<script>alert(1)</script> \x1b]0;title\x07\x1b[31mred\x1b[0m \xff\xfe caf\xc3\xa9 %06d\n"
+for i in range(LINES):
+    out.write(line % i)
+    if i % 1000 == 0:
+        out.write(b"\r 10% [==>  ]\r 99% [====>]\n")
+out.flush()
+"""
+
+
+@pytest.mark.parametrize("megabytes", [3, pytest.param(200, marks=pytest.mark.full)])
+def test_a_log_of_any_bytes_comes_back_exactly(submit: Submit, megabytes: int) -> None:
+    lines = megabytes * 13_000
+    source = HOSTILE.replace("LINES", str(lines))
+    job = submit(source, memory=512)
+    expected = hashlib.sha256()
+    program = source.replace("out = sys.stdout.buffer", "out = sink")
+
+    class Sink:
+        size = 0
+
+        def write(self, data: bytes) -> None:
+            expected.update(data)
+            self.size += len(data)
+
+        def flush(self) -> None:
+            return None
+
+    sink = Sink()
+    exec(program, {"sink": sink})
+    record = job.wait(300)
+    assert record.state is State.SUCCEEDED, record.detail
+    got, size = hashlib.sha256(), 0
+    for chunk in job.read_log("stdout"):
+        assert chunk.offset == size
+        got.update(chunk.data)
+        size += len(chunk.data)
+    assert (size, got.hexdigest()) == (sink.size, expected.hexdigest())
+    middle = size // 2
+    assert job.log("stdout", middle, 10).offset == middle
+
+
+def run_kernel(profile: Profile, body: str) -> subprocess.Popen[str]:
+    """Another process that submits, as a kernel does; ``body`` has ``session`` and ``submit``."""
+    source = f"""
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from tests.cluster.conftest import make_spec
+profile = Profile(backend="yarn", hadoop_conf_dir=Path({str(profile.hadoop_conf_dir)!r}),
+                  state_dir=Path({str(profile.state_dir)!r}))
+session = Session(profile)
+def submit(source, name="test", **changes):
+    return session.submit(*make_spec(source, name, **changes))
+{body}
+"""
+    return subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True)
+
+
+def test_the_kernel_dies_right_after_submit_and_another_machine_takes_over(
+    yarn_profile: Profile, tmp_path: Path
+) -> None:
+    source = "import time\nfor i in range(3):\n    print('line', i)\n    time.sleep(1)\n"
+    kernel = run_kernel(
+        yarn_profile,
+        f"job = submit({source!r}, 'orphan')\nprint(job.id, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    out, _ = kernel.communicate(timeout=60)
+    assert kernel.returncode == -signal.SIGKILL
+    elsewhere = Session(replace(yarn_profile, state_dir=tmp_path / "other"))
+    job = elsewhere.job(out.strip())
+    record = job.wait(LIMIT)
+    assert record.state is State.SUCCEEDED
+    assert job.log("stdout", 0, 100).data == b"line 0\nline 1\nline 2\n"
+    assert out.strip() in [listed.job_id for listed in elsewhere.jobs(10)]
+
+
+def test_the_kernel_dies_between_intent_and_hand_over(
+    yarn_profile: Profile, session: Session
+) -> None:
+    """What it leaves is a job that says it is being submitted, never a second program."""
+    kernel = run_kernel(
+        yarn_profile,
+        "import submarine_jobs.backends.yarn.backend as b\n"
+        "def die(self, submission):\n"
+        "    print(submission.job_dir, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "b.YarnBackend.submit = die\n"
+        "submit('print(1)', 'halfway')",
+    )
+    out, _ = kernel.communicate(timeout=60)
+    job = session.job(out.strip().rpartition("/")[2])
+    assert job.record().state is State.SUBMITTING
+    record = job.cancel("nobody will submit it")
+    assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED)
+    assert session.job(job.id).record().state is State.CANCELLED
+
+
+def test_two_kernels_submit_at_once(yarn_profile: Profile, session: Session) -> None:
+    body = "job = submit('print(1)', 'twin')\nprint(job.id, job.wait(100).state.value)"
+    kernels = [run_kernel(yarn_profile, body) for _ in range(2)]
+    answers = [kernel.communicate(timeout=LIMIT)[0].split() for kernel in kernels]
+    assert [answer[1] for answer in answers] == ["SUCCEEDED", "SUCCEEDED"]
+    assert answers[0][0] != answers[1][0]
+
+
+def test_cancelled_while_it_waits_for_room(
+    minicluster: Minicluster, session: Session, submit: Submit
+) -> None:
+    filler = submit(WAITS, "filler", memory=6000)
+    until(lambda: filler.record().state is State.RUNNING, "the filler runs")
+    waiting = submit("print('never')\n", "waiting", memory=4000)
+    until(lambda: bool(waiting.view().pending), "a sentence on why it waits")
+    assert waiting.record().state is State.PENDING
+    record = waiting.cancel("changed my mind")
+    assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED)
+    assert "changed my mind" in record.detail
+    assert waiting.log("stdout").data == b""
+    running = filler.cancel()
+    assert running.state is State.CANCELLED
+    assert filler.log("stdout").data == b"up\n"
+    assert filler.cancel("again").state is State.CANCELLED
+
+
+@pytest.mark.parametrize("delay", [0.0, 1.5, 2.5, 3.5])
+def test_cancelled_at_any_moment_of_its_start(submit: Submit, delay: float) -> None:
+    job = submit(WAITS)
+    time.sleep(delay)
+    record = job.cancel()
+    assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED), record.detail
+
+
+def test_cancelled_while_it_saves_or_after_it_has_ended(submit: Submit) -> None:
+    source = (
+        "import os\n"
+        "for i in range(20):\n"
+        "    with open(os.path.join(os.environ['SUBMARINE_MODEL_DIR'], f'{i}.bin'), 'wb') as f:\n"
+        "        f.write(bytes(4 << 20))\n"
+    )
+    job = submit(source)
+    until(lambda: job.record().state in (State.FINISHING, State.SUCCEEDED), "it saves", LIMIT)
+    record = job.cancel()
+    assert record.state in (State.CANCELLED, State.SUCCEEDED)
+    assert job.cancel().state is record.state
+
+
+def test_cancel_when_the_agent_cannot_be_reached(submit: Submit) -> None:
+    """The request to the agent is lost: the cluster is asked, and the wish explains the end."""
+    job = submit(WAITS)
+    until(lambda: job.agent() is not None, "the agent listens")
+    job.agent = lambda: None  # type: ignore[method-assign]
+    record = job.cancel("no way to the agent")
+    assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED), record.detail
+
+
+def test_the_agent_is_shot_and_the_job_is_closed_once(session: Session, submit: Submit) -> None:
+    job = submit(WAITS)
+    until(lambda: job.record().state is State.RUNNING and bool(job.record().tasks), "it runs")
+    until(lambda: job.log("stdout", 0, 10).data == b"up\n", "its first line")
+    claim = job.directory.read_json("claim.json")
+    program = job.record().tasks[0].pid
+    os.kill(claim["pid"], signal.SIGKILL)
+    record = job.wait(LIMIT)
+    assert record.state is State.FAILED
+    assert record.reason in (EndReason.AGENT_LOST, EndReason.MASTER_LOST), record.detail
+    assert record.written_by == "closer"
+    assert program is not None
+    until(lambda: not Path(f"/proc/{program}").exists(), "the program is gone too", 10)
+
+
+def test_killed_on_the_cluster_by_somebody(session: Session, submit: Submit) -> None:
+    job = submit(WAITS)
+    until(lambda: job.record().state is State.RUNNING, "it runs")
+    assert job.handle is not None
+    session.backend().stop(job.handle)
+    record = job.wait(LIMIT)
+    assert record.state is State.CANCELLED
+    assert record.reason in (EndReason.KILLED_ON_CLUSTER, EndReason.CANCELLED)
+
+
+def test_the_resourcemanager_restarts_while_the_job_runs(
+    minicluster: Minicluster, submit: Submit
+) -> None:
+    job = submit("import time\nfor i in range(15):\n    print(i)\n    time.sleep(1)\n")
+    until(lambda: job.record().state is State.RUNNING, "it runs")
+    minicluster.kill("resourcemanager")
+    time.sleep(1)
+    assert not job.record().state.ended, "an absent ResourceManager is no end"
+    minicluster.restart("resourcemanager")
+    record = job.wait(LIMIT)
+    assert record.state is State.SUCCEEDED, record.detail
+    assert job.log("stdout").data.split() == [b"%d" % i for i in range(15)]
+
+
+def test_rerun_needs_the_job_directory_alone(
+    yarn_profile: Profile, submit: Submit, tmp_path: Path
+) -> None:
+    job = submit("print('again')\n", "repeat", env={"A": "b c"})
+    first = job.wait(LIMIT)
+    elsewhere = Session(replace(yarn_profile, state_dir=yarn_profile.state_dir))
+    again = elsewhere.job(job.id).rerun()
+    second = again.wait(LIMIT)
+    assert (first.state, second.state) == (State.SUCCEEDED, State.SUCCEEDED)
+    assert again.id != job.id
+    assert again.directory.spec() == replace(job.directory.spec(), rerun_of=job.id)
+    bundles = [j.directory.storage.read(j.directory.file("bundle.zip")) for j in (job, again)]
+    assert bundles[0] == bundles[1]
+
+
+def test_a_job_directory_is_private_and_holds_no_secret_elsewhere(submit: Submit) -> None:
+    job = submit("print('x')\n")
+    job.wait(LIMIT)
+    secret = job.directory.secret()
+    storage = job.directory.storage
+    for path, _ in storage.walk(job.directory.path):
+        data = storage.read(job.directory.file(path))
+        if path != "secret.json":
+            assert secret.token.encode() not in data, path
+            assert b"PRIVATE KEY" not in data, path
+
+
+def test_somebody_elses_job_is_refused_in_a_sentence(yarn_profile: Profile, submit: Submit) -> None:
+    job = submit("print('mine')\n")
+    job.wait(LIMIT)
+    root = job.directory.path.rpartition("/")[0].rpartition("/")[0]
+    stranger = f"""
+import sys
+from pathlib import Path
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+profile = Profile(backend="yarn", hadoop_conf_dir=Path({str(yarn_profile.hadoop_conf_dir)!r}),
+                  user="mallory", job_root={root!r}, state_dir=Path(sys.argv[1]))
+try:
+    print(Session(profile).job({job.id!r}).log("stdout").data)
+except SubmarineError as error:
+    print(type(error).__name__, error)
+"""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as state:
+        done = subprocess.run(
+            [sys.executable, "-c", stranger, state], capture_output=True, text=True, timeout=60
+        )
+    assert "StorageError" in done.stdout, done.stdout + done.stderr
+    assert "permission denied" in done.stdout
+
+
+def test_the_spec_is_refused_before_anything_is_written(session: Session) -> None:
+    from submarine_jobs.errors import RefusedError
+
+    before = {record.job_id for record in session.jobs(100)}
+    for changes, words in (
+        ({"queue": "nowhere"}, "nowhere"),
+        ({"memory": 1 << 20}, "memory"),
+        ({"gpus": 64}, "GPU"),
+    ):
+        spec, bundle = make_spec("print(1)\n", **changes)  # type: ignore[arg-type]
+        with pytest.raises(RefusedError, match=words) as caught:
+            session.submit(spec, bundle)
+        assert "Exception" not in str(caught.value)
+    assert {record.job_id for record in session.jobs(100)} == before
+
+
+def test_storage_errors_are_one_sentence(session: Session) -> None:
+    storage, _ = session.backend().job_root()
+    with pytest.raises((StorageError, FileNotFoundError)):
+        storage.read("/no/such/file")
+
+
+def test_unfinished_job_of_a_dead_listener_can_be_followed(submit: Submit) -> None:
+    source = "import time\nfor i in range(6):\n    print('line', i)\n    time.sleep(0.5)\n"
+    job: Job = submit(source)
+    got = b"".join(chunk.data for chunk in job.follow() if chunk.stream == "stdout")
+    assert got == b"".join(b"line %d\n" % i for i in range(6))
