@@ -12,11 +12,10 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.agent_orders import agent_orders, requested
 from submarine_jobs.backends.base import Backend, Handle, Plan, Submission
 from submarine_jobs.closing import close
 from submarine_jobs.credentials import new_secret
@@ -25,10 +24,9 @@ from submarine_jobs.errors import ClusterError, RefusedError, StorageError, Usag
 from submarine_jobs.ids import new_job_id
 from submarine_jobs.job import Job
 from submarine_jobs.placeholders import fill_spec
-from submarine_jobs.runtime_zip import RuntimeZip, runtime_zip
 from submarine_jobs.store import Known
+from submarine_jobs.uploading import upload
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, JobRecord, Phase
 from submarine_runtime.protocol.states import State
@@ -36,8 +34,6 @@ from submarine_runtime.protocol.states import State
 if TYPE_CHECKING:
     from submarine_jobs.session import Session
     from submarine_jobs.spec import JobSpec
-
-MAX_UPLOADS = 4
 
 
 def submit(
@@ -95,8 +91,13 @@ class _Submit:
 
     def run(self, bundle: bytes | None, values: bytes | None) -> Job:
         self._event(State.SUBMITTING, "The job's files are being uploaded.")
-        runtime = runtime_zip()
-        runtime_path = self._upload(runtime, bundle, values)
+        files = {
+            layout.SPEC: self.spec.to_bytes(),
+            layout.SECRET: new_secret(self.job_id).to_bytes(),
+            layout.BUNDLE: bundle,
+            layout.VALUES: values,
+        }
+        runtime_path = upload(self.directory, self.root, files)
         uploaded = time.time()
         intent = self._publish_intent()
         self._remember(State.SUBMITTING, None)
@@ -106,7 +107,13 @@ class _Submit:
             plan=self.plan,
             storage=self.storage,
             job_dir=self.directory.path,
-            agent=self._agent_config(intent),
+            agent=agent_orders(
+                self.spec,
+                self.directory,
+                self._record(State.PENDING),
+                intent,
+                self.session.profile.python,
+            ),
             runtime_zip=runtime_path,
         )
         handle = self._hand_over(submission)
@@ -121,32 +128,6 @@ class _Submit:
             if self.storage.stat(layout.job_directory(self.root, job_id)) is None:
                 return job_id
         raise StorageError(f"No free job id for the name {self.spec.name!r} under {self.root}.")
-
-    def _upload(self, runtime: RuntimeZip, bundle: bytes | None, values: bytes | None) -> str:
-        """Publish what the job needs, some files at a time; returns the runtime's path."""
-        self.storage.make_directory(self.directory.path)
-        runtime_path = f"{self.root}/{layout.RUNTIME_CACHE}/{runtime.name}"
-        files: dict[str, bytes] = {
-            layout.SPEC: self.spec.to_bytes(),
-            layout.SECRET: new_secret(self.job_id).to_bytes(),
-        }
-        if bundle is not None:
-            files[layout.BUNDLE] = bundle
-        if values is not None:
-            files[layout.VALUES] = values
-        work: list[Callable[[], object]] = [
-            lambda name=name, data=data: self.storage.publish(self.directory.file(name), data)  # type: ignore[misc]
-            for name, data in files.items()
-        ]
-        work.append(lambda: self._upload_runtime(runtime, runtime_path))
-        with ThreadPoolExecutor(MAX_UPLOADS, "submarine-upload") as pool:
-            for done in [pool.submit(task) for task in work]:
-                done.result()
-        return runtime_path
-
-    def _upload_runtime(self, runtime: RuntimeZip, path: str) -> None:
-        if self.storage.stat(path) is None:
-            self.storage.publish(path, runtime.data)
 
     def _publish_intent(self) -> str:
         intent = uuid.uuid4().hex
@@ -165,38 +146,6 @@ class _Submit:
         if not self.directory.publish_json_exclusive(layout.INTENT, content):
             raise StorageError(f"The job directory {self.directory.url} is somebody else's.")
         return intent
-
-    def _agent_config(self, intent: str) -> AgentConfig:
-        spec, worker = self.spec, self.spec.worker
-        inputs = {"PATH": spec.input_path} if spec.input_path else {}
-        return AgentConfig(
-            job_id=self.job_id,
-            name=spec.name,
-            user=self._user(),
-            backend=self.backend.name,
-            intent=intent,
-            created=self.started,
-            store=self.storage.job_store(self.directory.path),
-            job_dir=self.directory.url,
-            role=worker.name,
-            program=spec.program or "main.py",
-            args=list(spec.args),
-            command=worker.command,
-            python=spec.python or self.session.profile.python,
-            env={**spec.env, **worker.env},
-            inputs=inputs,
-            framework=spec.framework,
-            memory=worker.resources.memory,
-            memory_slack=0,
-            vcores=worker.resources.vcores,
-            gpus=worker.resources.gpus,
-            timeout=spec.timeout,
-            return_names=list(spec.return_names),
-            queue=spec.queue,
-            links=dict(spec.quicklinks),
-            phases=[vars(phase) for phase in self.phases],
-            resources={"requested": _requested(spec, self.plan)},
-        )
 
     def _hand_over(self, submission: Submission) -> Handle:
         try:
@@ -236,7 +185,7 @@ class _Submit:
             created=self.started,
             phases=list(self.phases),
             links=dict(self.spec.quicklinks),
-            resources={"requested": _requested(self.spec, self.plan)},
+            resources={"requested": requested(self.spec, self.plan)},
         )
 
     def _publish_acceptance(self, handle: Handle) -> None:
@@ -289,13 +238,6 @@ class _Submit:
 
     def _user(self) -> str:
         return self.session.profile.user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-
-
-def _requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
-    return {
-        role.name: {**vars(role.resources), "overhead": plan.overhead, "instances": role.instances}
-        for role in spec.roles
-    }
 
 
 def resubmit_spec(spec: JobSpec, of: str) -> JobSpec:

@@ -1,0 +1,64 @@
+"""What the agent of a job is told, made from the spec; holds no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from submarine_jobs.backends.base import Plan
+from submarine_jobs.directory import JobDirectory
+from submarine_jobs.spec import JobSpec
+from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.record import JobRecord
+
+
+def agent_orders(
+    spec: JobSpec, directory: JobDirectory, record: JobRecord, intent: str, python: str
+) -> AgentConfig:
+    """Orders for the only task of a job.
+
+    Parameters
+    ----------
+    record
+        What the notebook's side knows of the job so far: id, owner, phases, what was requested.
+    intent
+        The submit that this agent works for.
+    python
+        Interpreter where the spec names none.
+    """
+    worker = spec.worker
+    return AgentConfig(
+        job_id=record.job_id,
+        name=spec.name,
+        user=record.user,
+        backend=record.backend,
+        intent=intent,
+        created=record.created or 0.0,
+        store=directory.storage.job_store(directory.path),
+        job_dir=directory.url,
+        role=worker.name,
+        program=spec.program or "main.py",
+        args=list(spec.args),
+        command=worker.command,
+        python=spec.python or python,
+        env={**spec.env, **worker.env},
+        inputs={"PATH": spec.input_path} if spec.input_path else {},
+        framework=spec.framework,
+        memory=worker.resources.memory,
+        vcores=worker.resources.vcores,
+        gpus=worker.resources.gpus,
+        timeout=spec.timeout,
+        return_names=list(spec.return_names),
+        queue=spec.queue,
+        links=dict(spec.quicklinks),
+        phases=[vars(phase) for phase in record.phases],
+        resources=record.resources,
+    )
+
+
+def requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
+    """Role -> size of its tasks, with what agent and master need on top (MiB)."""
+    return {
+        role.name: {**vars(role.resources), "overhead": plan.overhead, "instances": role.instances}
+        for role in spec.roles
+    }
