@@ -8,7 +8,7 @@ import sys
 
 VERBS = {
     "agent": "submarine_runtime.agent.main",
-    "coordinator": "submarine_runtime.coordinator.main",
+    "page": "submarine_runtime.coordinator.page",
 }
 
 

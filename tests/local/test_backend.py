@@ -62,7 +62,7 @@ def test_a_job_from_submit_to_record(session: Session) -> None:
     record = job.wait(timeout=20)
     assert record.state is State.SUCCEEDED
     assert record.job_dir.endswith(f"/{job.id}")
-    assert job.log("stdout") == b"hello\n"
+    assert job.log("stdout").data == b"hello\n"
     names = [phase.name for phase in record.phases]
     assert names == ["upload", "queue", "localisation", "start", "first_line", "run", "save"]
     assert all(phase.end is not None for phase in record.phases)
@@ -100,12 +100,12 @@ def test_the_job_outlives_its_submitter(tmp_path: Path) -> None:
     session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
     job = session.job(done.stdout.decode().strip())
     assert job.wait(timeout=20).state is State.SUCCEEDED
-    assert job.log("stdout") == b"late\n"
+    assert job.log("stdout").data == b"late\n"
 
 
 def test_a_killed_agent_is_found_out(session: Session) -> None:
     job = run(session, FOREVER)
-    wait_for(lambda: job.log("stdout"))
+    wait_for(lambda: job.log("stdout").data)
     (handle,) = _handles(session.profile.state_dir.parent)
     os.kill(int(str(handle["pid"])), signal.SIGKILL)
     wait_for(lambda: observe(session, job).stage is Stage.ENDED)
@@ -117,7 +117,7 @@ def test_a_killed_agent_is_found_out(session: Session) -> None:
 
 def test_stop_ends_everything_and_may_be_repeated(session: Session) -> None:
     job = run(session, "import signal\nsignal.signal(15, signal.SIG_IGN)\n" + FOREVER)
-    wait_for(lambda: job.log("stdout"))
+    wait_for(lambda: job.log("stdout").data)
     (handle,) = _handles(session.profile.state_dir.parent)
     children = psutil.Process(int(str(handle["pid"]))).children(recursive=True)
     assert len(children) == 2
@@ -221,7 +221,7 @@ def test_the_kernels_own_variables_do_not_reach_the_program(
     monkeypatch.setenv("KEPT", "yes")
     job = run(session, "import os\nprint(sorted(os.environ))\n")
     job.wait(timeout=20)
-    names = job.log("stdout").decode()
+    names = job.log("stdout").data.decode()
     assert "KEPT" in names
     assert "MPLBACKEND" not in names
     assert "JPY_PARENT_PID" not in names
@@ -236,4 +236,4 @@ def test_cancel_in_each_state(session: Session) -> None:
         record = job.wait(timeout=30)
         assert record.state in (State.CANCELLED, State.SUCCEEDED)
         states = [event.state for event in record.events if event.state and event.state.ended]
-        assert len(states) == 1
+        assert len(states) <= 1  # none where the closer wrote the record

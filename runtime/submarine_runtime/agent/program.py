@@ -17,9 +17,10 @@ from typing import IO, Iterable, Mapping, Sequence
 from submarine_runtime.agent.processes import family, read_process
 
 _GUARD = """\
+trap '' TERM INT HUP
 groups=
 while read -r line; do groups=$line; done
-for group in $groups; do kill -KILL -- "-$group"; done
+for group in $groups; do kill -s KILL -- "-$group"; done
 """
 
 

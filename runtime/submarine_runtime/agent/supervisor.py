@@ -38,6 +38,7 @@ from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.server import LiveServer
+    from submarine_runtime.agent.yarn_page import YarnPage
 
 #: Seconds for the last words after SIGTERM; YARN's own patience is 0.25 s by default.
 LAST_WORDS = 1.0
@@ -62,6 +63,7 @@ class Supervisor:
         self._deadline = float("inf")
         self._program: Program | None = None
         self._server: LiveServer | None = None
+        self._page: YarnPage | None = None
         self._claimed = False
 
     def run(self) -> int:
@@ -158,6 +160,7 @@ class Supervisor:
         self._publisher.want_events()
         self._publisher.start()
         self._serve()
+        self._show_on_yarn()
         return None
 
     def _serve(self) -> None:
@@ -178,6 +181,16 @@ class Supervisor:
             return
         self._server.start()
         self._publisher.announce(_reachable_host(self._config.listen), self._server.port)
+
+    def _show_on_yarn(self) -> None:
+        if not os.environ.get("SKEIN_APPMASTER_ADDRESS"):
+            return
+        from submarine_runtime.agent.yarn_page import page_of
+
+        job = {"job_id": self._config.job_id, "name": self._config.name}
+        self._page = page_of(self._status, {**job, "links": dict(self._config.links)})
+        if self._page is not None:
+            self._page.start()
 
     def _watch(self, program: Program) -> Ending:
         kills = kernel_memory_kills()
@@ -255,6 +268,8 @@ class Supervisor:
         if failure is not None and ending.reason is EndReason.SUCCEEDED:
             ending = Ending(EndReason.OUTPUT_NOT_SAVED, failure, ending.exit_code)
         self._settle(ending)
+        if self._page is not None:
+            self._page.finish()
         # The record must have its chance even where saving has used up all patience.
         self._deadline = max(self._deadline, time.monotonic() + LAST_WORDS)
         try:
