@@ -172,6 +172,10 @@ def main() -> int:
     parser.add_argument("--setup-began", type=float, help="Unix time at which set-up began.")
     parser.add_argument("--part", action="append", help="Only this part; may be repeated.")
     arguments = parser.parse_args()
+    plan = PLANS[arguments.plan]
+    chosen = [part for part in plan if part.name in (arguments.part or [part.name])]
+    if not chosen:
+        parser.error(f"the parts are: {', '.join(part.name for part in plan)}")
     outcomes = []
     if arguments.setup_began:
         took = max(0.0, time.time() - arguments.setup_began)

@@ -1,7 +1,8 @@
-"""This machine's name and its free loopback ports.
+"""The name of this machine and its free loopback ports.
 
-Ports are taken below the kernel's range for outgoing connections: a port that was free when it was asked from the kernel (`bind` to 0) may be taken by any outgoing
-connection before a JVM gets round to it; those below that range are only taken by servers.
+Ports are taken below the kernel's range for outgoing connections. A port that was free when it was
+asked from the kernel (`bind` to 0) may be taken by any outgoing connection before a JVM gets round
+to it; those below that range are only taken by servers.
 """
 
 from __future__ import annotations
