@@ -284,8 +284,8 @@ def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
         except ConfigError:
             raise
         except (SubmarineError, ValueError) as exc:
-            shown = str(value)[:80]
-            raise ConfigError(f"{key} = {shown!r} from {where} is not valid: {exc}") from exc
+            shown, why = str(value)[:80], str(exc).rstrip(".")
+            raise ConfigError(f"{key} = {shown!r} from {where} is not valid: {why}.") from exc
     profile = Profile(**built)
     built["python"] = python_of(profile.python_env, profile.python)
     return Profile(**built)

@@ -19,7 +19,7 @@ from submarine_jobs.commands.run_checks import check_run
 from submarine_jobs.commands.waiting import wait_for
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.options.spec_of import no_cluster, spec_from_options
+from submarine_jobs.options.spec_of import check_options, no_cluster, spec_from_options
 
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Plan
@@ -56,6 +56,7 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
         If the cluster cannot be asked.
     """
     started = time.monotonic()
+    check_options(options)
     config = mouth.config(options.config_options)
     if config.profile.backend is None:
         raise no_cluster()
@@ -64,7 +65,7 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     if not options.dry_run:
         backend.prepare()
     program = find_program(options, mouth)
-    named = replace(options, name=options.name or program.name)
+    named = options if options.name is not None else replace(options, name=program.name)
     spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
     with ThreadPoolExecutor(1, "submarine-plan") as pool:
         # The cluster is asked while the program is checked.

@@ -6,12 +6,15 @@ Does not decide exit codes: the class of the error does (``errors``).
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 
 import click
 
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.options.later import refusal, spelling
+
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)
 
 
 def as_sentence(error: click.ClickException) -> SubmarineError:
@@ -29,6 +32,13 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     if isinstance(error, click.BadParameter):
         return _bad_value(error, command)
     message = error.format_message().split("\n")[0].rstrip(".")
+    if extra := _EXTRA.match(message):
+        hint = (
+            "Arguments of the program stand after --."
+            if command == "run"
+            else f"See `submarine {command} --help`."
+        )
+        return UsageError(f"{command} does not take {printable(extra[1])} there.", hint)
     return UsageError(f"{command}: {message}.", f"See `submarine {command} --help`.")
 
 

@@ -37,6 +37,29 @@ def no_cluster() -> NoClusterError:
     )
 
 
+def check_options(options: RunOptions) -> None:
+    """Refuse what no cluster and no program could make right.
+
+    Raises
+    ------
+    UsageError
+        If options contradict each other or ask for more than one worker.
+    """
+    if options.name is not None:
+        check_name(options.name)
+    if options.workers != 1:
+        raise UsageError(
+            f"--worker {options.workers}: distributed jobs are not in this release.",
+            "Leave it out, or write --worker 1.",
+        )
+    if options.command is not None and options.args:
+        raise UsageError(
+            "Arguments after -- belong to a program, and --worker_launch_cmd replaces it.",
+            "Write them in the command.",
+        )
+    _check_targets(options)
+
+
 def spec_from_options(
     options: RunOptions,
     profile: Profile,
@@ -60,22 +83,12 @@ def spec_from_options(
     NoClusterError
         If neither options nor configuration name a backend.
     """
+    check_options(options)
     if profile.backend is None:
         raise no_cluster()
-    if options.workers != 1:
-        raise UsageError(
-            f"--worker {options.workers}: distributed jobs are not in this release.",
-            "Leave it out, or write --worker 1.",
-        )
-    if options.command is not None and options.args:
-        raise UsageError(
-            "Arguments after -- belong to a program, and --worker_launch_cmd replaces it.",
-            "Write them in the command.",
-        )
     if options.command is None and bundle is None:
         raise UsageError("There is no program to run.", "Name one: submarine run train.py.")
     role = Role(instances=1, resources=options.resources, command=options.command)
-    _check_targets(options)
     spec = JobSpec(
         name=check_name(options.name or ""),
         backend=profile.backend,

@@ -28,7 +28,7 @@ from submarine_jobs.backends.yarn.skein_calls import (
     DriverTimeoutError,
     DriverUnreachableError,
 )
-from submarine_jobs.errors import ClusterError, NoClusterError, RefusedError
+from submarine_jobs.errors import NoClusterError, RefusedError, SubmarineError
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
@@ -125,7 +125,7 @@ class YarnBackend(Backend):
         def work() -> None:
             try:
                 self.driver.channel()
-            except ClusterError:
+            except SubmarineError:
                 return
 
         threading.Thread(target=work, daemon=True, name="submarine-driver-start").start()

@@ -1,0 +1,86 @@
+"""Walks docs/refusals.md: every row that needs no cluster is provoked as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from submarine_jobs.cells import CellCollection
+from submarine_jobs.commands import Mouth, execute
+from submarine_jobs.config import OWN_VARIABLES, SHARED_VARIABLES
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.options.later import LATER
+
+PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
+ON_A_CLUSTER = "On a cluster"
+
+
+class Notebook(Mouth):
+    kind = "notebook"
+    command = "%submarine"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.collection = CellCollection()
+        self.namespace = {"x_train": [1]}
+
+
+class Shell(Mouth):
+    kind = "cli"
+
+
+def rows() -> list[tuple[str, str, int, str]]:
+    found = []
+    section = ""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            section = line[3:]
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) == 4 and cells[2].isdigit() and not section.startswith(ON_A_CLUSTER):
+            found.append((cells[0], cells[1].strip("`"), int(cells[2]), cells[3]))
+    return found
+
+
+def prepare(given: str) -> None:
+    for name, content in re.findall(r"`([^`]+)`: `([^`]+)`", given):
+        Path(name).write_text(content + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(("given", "typed", "exit_code", "sentence"), rows())
+def test_each_row_of_the_table(
+    given: str,
+    typed: str,
+    exit_code: int,
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable in (*OWN_VARIABLES, *SHARED_VARIABLES, "SUBMARINE_PROFILE", "SUBMARINE_CONFIG"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "home"))
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("print('hello')\n", encoding="utf-8")
+    prepare(given)
+    mouth = Notebook() if typed.startswith("%") else Shell()
+    with pytest.raises(SubmarineError) as caught:
+        execute(shlex.split(typed)[1:], mouth)
+    pattern = ".*".join(re.escape(part) for part in sentence.replace("\\|", "|").split("…"))
+    assert re.fullmatch(pattern, str(caught.value), re.DOTALL), str(caught.value)
+    assert caught.value.exit_code == exit_code
+    assert not list((tmp_path / "state").glob("jobs/*/*")), "something was submitted"
+
+
+def test_the_table_names_every_option_of_a_later_release() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    missing = [later.names[0] for later in LATER if not any(name in page for name in later.names)]
+    assert missing == []
+
+
+def test_no_refusal_is_a_stack_trace() -> None:
+    assert len(rows()) > 70
+    assert "Traceback" not in PAGE.read_text(encoding="utf-8")
