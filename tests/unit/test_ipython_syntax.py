@@ -106,7 +106,11 @@ def test_any_text_is_cleaned_or_refused_and_keeps_its_lines(source: str) -> None
     assert cleaned.text.count("\n") == source.count("\n")
 
 
-@given(st.lists(st.sampled_from([*VALID, *(c + "\n" for c in COMMANDS), "# %no\n"])))
+# IPython's own scanner loses its way behind an open bracket in a shell command; ours need not.
+PLAIN = [*VALID, *(c + "\n" for c in COMMANDS if "(" not in c), "# %no\n"]
+
+
+@given(st.lists(st.sampled_from(PLAIN)))
 def test_what_is_left_out_is_what_ipython_transforms(parts: list[str]) -> None:
     source = "".join(parts)
     transformed = TransformerManager().transform_cell(source)
