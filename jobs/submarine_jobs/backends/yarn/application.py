@@ -12,6 +12,7 @@ from typing import Any
 
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn.localize import localized_files
+from submarine_jobs.backends.yarn.skein_calls import skein_module
 from submarine_runtime.protocol import layout
 
 TAG = "submarine"
@@ -55,7 +56,7 @@ def build(
     fallback_queue: str,
 ) -> Any:
     """The ``skein.ApplicationSpec`` of a submission."""
-    import skein
+    skein = skein_module()
 
     plan, url = submission.plan, submission.storage.url
 
@@ -113,7 +114,7 @@ def _targets(submission: Submission) -> list[str]:
 
 def _job_files(submission: Submission) -> dict[str, Any]:
     """What lies in the job directory already is brought from there: no second upload."""
-    import skein
+    skein = skein_module()
 
     storage, job_dir = submission.storage, submission.job_dir
 
@@ -131,7 +132,7 @@ def _job_files(submission: Submission) -> dict[str, Any]:
 
 
 def _sizes(containers: Any) -> tuple[Any, Any]:
-    import skein
+    skein = skein_module()
 
     def resources(entry: Mapping[str, Any]) -> Any:
         return skein.Resources(

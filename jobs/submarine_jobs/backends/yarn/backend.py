@@ -20,7 +20,13 @@ from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Sub
 from submarine_jobs.backends.yarn import application, observe
 from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
-from submarine_jobs.backends.yarn.plan import AGENT_MEMORY, ClusterView, Steps, make_plan
+from submarine_jobs.backends.yarn.plan import (
+    SLACK_BESIDE,
+    SLACK_TOGETHER,
+    ClusterView,
+    Steps,
+    make_plan,
+)
 from submarine_jobs.backends.yarn.rm import ResourceManager
 from submarine_jobs.backends.yarn.shipped import Shipped
 from submarine_jobs.backends.yarn.skein_calls import (
@@ -207,7 +213,7 @@ class YarnBackend(Backend):
 
     def _spec(self, submission: Submission) -> object:
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
-        agent = replace(submission.agent, memory_slack=AGENT_MEMORY // 2)
+        agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)
         options = self._profile.settings.get("am_java_options", "").split()
         return application.build(
             replace(submission, agent=agent),

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from submarine_jobs.backends.base import Submission
+from submarine_jobs.backends.yarn.skein_calls import skein_module
 from submarine_jobs.errors import UsageError
 from submarine_jobs.spec import Localization
 
@@ -50,7 +51,7 @@ def localized_files(submission: Submission) -> dict[str, Any]:
 
 
 def _file(submission: Submission, item: Localization) -> Any:
-    import skein
+    skein = skein_module()
 
     scheme = urlsplit(item.source).scheme
     if scheme == "hdfs":

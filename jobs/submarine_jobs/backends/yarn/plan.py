@@ -21,9 +21,14 @@ from submarine_jobs.backends.yarn.queues import (
 from submarine_jobs.spec import JobSpec
 
 #: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
-MASTER_MEMORY = 224
-#: MiB of the agent beside the program and of the helper that shows its page.
+#: Measured: 171 to 181 MiB resident.
+MASTER_MEMORY = 256
+#: MiB of the agent beside the program (24) and of the helper that shows its page (56).
 AGENT_MEMORY = 96
+#: MiB that the program may go over ``--memory`` before its agent ends it; YARN's own check must
+#: come later than that.
+SLACK_TOGETHER = 64
+SLACK_BESIDE = 8
 
 
 @dataclass(frozen=True)

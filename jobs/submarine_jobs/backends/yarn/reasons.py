@@ -126,7 +126,8 @@ ENDS: tuple[Row, ...] = (
     _row(
         r"shutdown by external signal",
         EndReason.MASTER_LOST,
-        "The application master was ended by a signal from outside.",
+        "The application master was ended by a signal: killed by an operator, or by YARN because "
+        "the container used more memory than it was given.",
     ),
     _row(
         r"AM Container for \S+ exited with\s+exitCode: (-?\d+)",

@@ -7,6 +7,7 @@ imported when the first channel is made, not before. Does not start drivers (``d
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from submarine_jobs.backends.yarn.refusals import translate
@@ -14,6 +15,7 @@ from submarine_jobs.errors import ClusterError, RefusedError
 
 #: skein's certificates name this host, whatever the real one.
 _NAME = "skein-internal"
+_IMPORT = threading.Lock()
 
 
 class DriverUnreachableError(ClusterError):
@@ -24,19 +26,23 @@ class DriverTimeoutError(ClusterError):
     """The driver answers, but not in time: what it asks of the cluster hangs."""
 
 
+def skein_module() -> Any:
+    """The package skein, imported by one thread at a time: its modules import each other."""
+    with _IMPORT:
+        import skein
+
+        return skein
+
+
 def new_credentials() -> tuple[bytes, bytes]:
     """A fresh certificate and key (PEM), as skein makes them."""
-    from skein import Security
-
-    security = Security.new_credentials()
+    security = skein_module().Security.new_credentials()
     return security._get_bytes("cert"), security._get_bytes("key")
 
 
 def skein_jar() -> str:
     """Path of skein's jar in the installed package."""
-    from skein.core import _SKEIN_JAR
-
-    return str(_SKEIN_JAR)
+    return str(skein_module().core._SKEIN_JAR)
 
 
 class DriverChannel:
@@ -51,8 +57,8 @@ class DriverChannel:
     """
 
     def __init__(self, port: int, certificate: bytes, key: bytes) -> None:
+        proto = skein_module().proto
         import grpc  # type: ignore[import-untyped]
-        from skein import proto
 
         self._grpc = grpc
         self._proto = proto

@@ -1,0 +1,82 @@
+"""A job of the real core on the real minicluster, seen on its own YARN page."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.submit import submit
+from submarine_minicluster import Minicluster
+from submarine_runtime.protocol.states import State
+
+pytestmark = pytest.mark.cluster
+
+PROGRAM = """\
+import time
+print("report:progress:0.37", flush=True)
+time.sleep(12)
+"""
+
+
+def fetch(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as reply:
+        text: str = reply.read().decode()
+    return text
+
+
+def test_progress_and_links_are_on_the_applications_page(
+    minicluster: Minicluster, tmp_path: Path
+) -> None:
+    environ = minicluster.environ()
+    profile = Profile(
+        backend="yarn",
+        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
+        java_home=Path(environ["JAVA_HOME"]),
+        state_dir=tmp_path,
+    )
+    session = Session(profile)
+    bundle = io.BytesIO()
+    with zipfile.ZipFile(bundle, "w") as archive:
+        archive.writestr("main.py", PROGRAM)
+    spec = JobSpec(
+        name="paged",
+        backend="yarn",
+        roles=(Role(resources=Resources(200)),),
+        python=sys.executable,
+        quicklinks={"My <board>": "http://board.example/?a=1&b=2"},
+    )
+    try:
+        job = submit(session, spec, bundle.getvalue())
+        backend = session.backend()
+        handle = backend.find(job.id)
+        assert handle is not None
+        deadline = time.monotonic() + 40
+        page = overview = ""
+        while "37 %" not in page:
+            assert time.monotonic() < deadline, (overview, page)
+            time.sleep(0.5)
+            app = backend.rm.get(f"/apps/{handle['application_id']}")["app"]  # type: ignore[attr-defined]
+            if app["state"] != "RUNNING":
+                continue
+            base = app["trackingUrl"].rstrip("/")
+            overview = fetch(f"{base}/overview")
+            if "Submarine job" in overview:
+                page = fetch(f"{base}/pages/job/")
+        assert "RUNNING" in page
+        assert "My &lt;board&gt;" in page
+        assert "/node/containerlogs/" in page
+        record = job.wait(timeout=60)
+        assert record.state is State.SUCCEEDED
+        assert any(event.kind == "yarn_page" for event in record.events)
+    finally:
+        stop_driver(profile)
