@@ -39,6 +39,8 @@ class ShippedLog:
         self._task = task
         self._attempt: str | None = None
         self._segments: dict[str, list[tuple[int, int]]] = {}
+        #: When the newest segment was shipped, epoch seconds; None before the first.
+        self.modified: float | None = None
 
     def refresh(self) -> None:
         """List the segments again; one or two calls to the storage."""
@@ -51,6 +53,7 @@ class ShippedLog:
             segment = layout.parse_segment(entry.name)
             if segment is not None:
                 found.setdefault(segment.stream, []).append((segment.offset, entry.size))
+                self.modified = max(self.modified or 0.0, entry.modified)
         self._segments = {stream: sorted(pieces) for stream, pieces in found.items()}
 
     def length(self, stream: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import ClusterError
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Nothing is known of a job's start before this; its directory is not asked for an agent.
 _NO_AGENT = frozenset({State.SUBMITTING})
+#: A job that may have shipped something.
+_STARTED = frozenset({State.RUNNING, State.RESTARTING, State.FINISHING})
 
 
 def known_of(job: Job) -> Known:
@@ -47,11 +51,13 @@ def view_job(job: Job) -> JobView:
         observation = observe_all([target]).get(job.id)
         record = settle(target, observation, job.session.store)
     except ClusterError as error:
-        return JobView(unreachable(known, error), shipped_tail(job), source="shipped")
+        return shipped_view(job, unreachable(known, error))
     pending = observation.pending if observation else ""
     if record.state.ended:
         return JobView(record, shipped_tail(job), source="final")
-    return JobView(record, shipped_tail(job), pending, "backend")
+    if record.state in _STARTED:
+        return shipped_view(job, record, pending)
+    return JobView(record, "", pending, "backend")
 
 
 def _whole(job: Job, stored: JobRecord) -> JobRecord:
@@ -95,13 +101,24 @@ def merge_live(before: JobRecord, live: JobRecord) -> JobRecord:
 
 def shipped_tail(job: Job) -> str:
     """The end of both streams as far as they were shipped; empty where nothing can be read."""
+    return _shipped(job)[0]
+
+
+def shipped_view(job: Job, record: JobRecord, pending: str = "") -> JobView:
+    """A running job whose agent cannot be reached: the shipped log, and how far it is behind."""
+    tail, shipped_at = _shipped(job)
+    behind = None if shipped_at is None else max(0.0, time.time() - shipped_at)
+    return JobView(replace(record, behind=behind), tail, pending, "shipped")
+
+
+def _shipped(job: Job) -> tuple[str, float | None]:
     tail = Tail()
+    log = ShippedLog(job.directory)
     try:
-        log = ShippedLog(job.directory)
         log.refresh()
         for stream in ("stdout", "stderr"):
             if log.length(stream):
                 tail.add(log.read(stream, -TAIL_BYTES, TAIL_BYTES))
     except (ClusterError, FileNotFoundError):
-        return tail.text()
-    return tail.text()
+        return tail.text(), log.modified
+    return tail.text(), log.modified

@@ -11,16 +11,17 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.live import chunk_of
 from submarine_jobs.live_stream import StreamBrokenError, open_stream
-from submarine_jobs.observing import Target, bare_record, observe_all, remember, settle
-from submarine_jobs.store import Known
+from submarine_jobs.observing import Target, observe_all, remember, settle
 from submarine_jobs.tail import TAIL_BYTES, Tail
 from submarine_jobs.view import JobView
-from submarine_jobs.viewing import known_of, merge_live, shipped_tail
+from submarine_jobs.viewing import known_of, merge_live, shipped_tail, shipped_view
+from submarine_jobs.watched import Callback, Watched
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -28,35 +29,14 @@ if TYPE_CHECKING:
     from submarine_jobs.job import Job
     from submarine_jobs.session import Session
 
-T = TypeVar("T")
-Callback = Callable[[JobView], None]
 log = logging.getLogger(__name__)
 
 #: Seconds between polls of the backend: just after a change, and at most.
 FIRST_POLL, LAST_POLL = 0.5, 10.0
 #: Seconds between two calls of a subscriber.
 QUIET = 0.3
-
-
-class _Watched:
-    """One job on display."""
-
-    def __init__(self, job: Job, known: Known) -> None:
-        self.job = job
-        self.record: JobRecord = known.record or bare_record(known)
-        self.callbacks: dict[int, Callback] = {}
-        self.tail = Tail()
-        self.position = {"stdout": 0, "stderr": 0}
-        self.seen_log = False
-        self.attached = False
-        self.listening: asyncio.Task[None] | None = None
-        self.pending = ""
-        self.source = "backend"
-        self.published: float = 0.0
-        self.dirty = False
-
-    def view(self) -> JobView:
-        return JobView(self.record, self.tail.text(), self.pending, self.source)
+#: Attempts to hear an agent before the shipped log is shown in its place.
+UNHEARD = 2
 
 
 class Watcher:
@@ -67,7 +47,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, Watched] = {}
         self._numbers = iter(range(1 << 62))
 
     def subscribe(self, job: Job | str, callback: Callback) -> Callable[[], None]:
@@ -84,7 +64,7 @@ class Watcher:
         def add() -> None:
             watched = self._watched.get(handle.id)
             if watched is None:
-                watched = self._watched[handle.id] = _Watched(handle, known)
+                watched = self._watched[handle.id] = Watched(handle, known)
             watched.callbacks[number] = callback
             self._publish(watched, at_once=True)
             if self._wake is not None:
@@ -136,10 +116,10 @@ class Watcher:
                 await asyncio.wait_for(self._wake.wait(), pause)
                 pause = FIRST_POLL
 
-    async def _poll(self, waiting: list[_Watched]) -> bool:
+    async def _poll(self, waiting: list[Watched]) -> bool:
         """Look at jobs that no agent tells of; returns whether anything changed."""
         try:
-            views = await _in_thread(lambda: self._look(waiting))
+            views = await in_thread(lambda: self._look(waiting))
         except SubmarineError as error:
             for item in waiting:
                 item.pending = f"The cluster does not answer: {error.message}"
@@ -152,7 +132,7 @@ class Watcher:
                 continue
             changed |= view.record.state is not item.record.state
             item.record, item.pending, item.source = view.record, view.pending, view.source
-            if view.source == "final":
+            if view.source in ("final", "shipped"):
                 item.tail = Tail()
                 item.tail.set_text(view.tail)
             if not item.record.state.ended and item.record.state is not State.PENDING:
@@ -160,7 +140,7 @@ class Watcher:
             self._publish(item, at_once=item.record.state.ended)
         return changed
 
-    def _look(self, waiting: list[_Watched]) -> dict[str, JobView]:
+    def _look(self, waiting: list[Watched]) -> dict[str, JobView]:
         """One call to each backend, then what follows from it for each job; blocks."""
         targets = [
             Target(known_of(item.job), item.job.directory, item.job.backend) for item in waiting
@@ -176,23 +156,27 @@ class Watcher:
             pending = observation.pending if observation else ""
             if record.state.ended:
                 views[item.job.id] = JobView(record, shipped_tail(item.job), "", "final")
+            elif item.unheard >= UNHEARD and record.state is State.RUNNING:
+                views[item.job.id] = shipped_view(item.job, record, pending)
             else:
                 views[item.job.id] = JobView(record, "", pending, "backend")
         return views
 
-    def _attach(self, item: _Watched) -> None:
+    def _attach(self, item: Watched) -> None:
         item.attached = True
         # The reference keeps the task from being collected while it waits.
         item.listening = asyncio.get_running_loop().create_task(self._listen(item))
 
-    async def _listen(self, item: _Watched) -> None:
+    async def _listen(self, item: Watched) -> None:
         """Take the agent's stream until it ends or breaks, then leave the job to the poll."""
         try:
-            address = await _in_thread(item.job.directory.address)
+            item.unheard += 1
+            address = await in_thread(item.job.directory.address)
             if address is not None:
                 if not item.seen_log:
-                    await _in_thread(lambda: self._start_at_tail(item))
+                    await in_thread(lambda: self._start_at_tail(item))
                 async for line in open_stream(address, item.position):
+                    item.unheard = 0
                     self._take(item, line)
                     if item.job.id not in self._watched:
                         return
@@ -203,7 +187,7 @@ class Watcher:
         if self._wake is not None:
             self._wake.set()
 
-    def _start_at_tail(self, item: _Watched) -> None:
+    def _start_at_tail(self, item: Watched) -> None:
         agent = item.job.agent()
         if agent is None:
             return
@@ -214,7 +198,7 @@ class Watcher:
                 item.position[stream] = max(0, length - TAIL_BYTES)
         item.seen_log = True
 
-    def _take(self, item: _Watched, line: dict[str, Any]) -> None:
+    def _take(self, item: Watched, line: dict[str, Any]) -> None:
         kind = line.get("type")
         if kind == "log":
             chunk = chunk_of(line)
@@ -237,7 +221,7 @@ class Watcher:
             return
         self._publish(item)
 
-    def _publish(self, item: _Watched, *, at_once: bool = False) -> None:
+    def _publish(self, item: Watched, *, at_once: bool = False) -> None:
         """Call the subscribers now, or a little later when they have just been called."""
         loop = asyncio.get_running_loop()
         wait = item.published + QUIET - loop.time()
@@ -247,11 +231,11 @@ class Watcher:
             item.dirty = True
             loop.call_later(wait, self._call_if_dirty, item)
 
-    def _call_if_dirty(self, item: _Watched) -> None:
+    def _call_if_dirty(self, item: Watched) -> None:
         if item.dirty:
             self._call(item, asyncio.get_running_loop().time())
 
-    def _call(self, item: _Watched, now: float) -> None:
+    def _call(self, item: Watched, now: float) -> None:
         item.published, item.dirty = now, False
         view = item.view()
         for callback in list(item.callbacks.values()):
@@ -263,29 +247,3 @@ class Watcher:
         if final and self._watched.get(item.job.id) is item:
             item.callbacks.clear()
             del self._watched[item.job.id]
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    """Run blocking work in a daemon thread, which never keeps the interpreter from ending."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def deliver(result: T | None, error: BaseException | None) -> None:
-        if future.cancelled():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
-
-    def run() -> None:
-        result, error = None, None
-        try:
-            result = work()
-        except BaseException as exc:
-            error = exc
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(deliver, result, error)
-
-    threading.Thread(target=run, daemon=True, name="submarine-look").start()
-    return await future

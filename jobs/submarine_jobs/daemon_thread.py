@@ -1,0 +1,41 @@
+"""Blocking work for an event loop, in a thread that never keeps the interpreter from ending.
+
+``asyncio.to_thread`` is not it: its threads are joined at exit, and a call to a cluster that is
+away would hold a kernel's end up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run blocking work in a daemon thread, which never keeps the interpreter from ending."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def deliver(result: T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as exc:
+            error = exc
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(deliver, result, error)
+
+    threading.Thread(target=run, daemon=True, name="submarine-look").start()
+    return await future

@@ -1,0 +1,41 @@
+"""What the watcher keeps of one job on display; no behaviour but making a view of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from submarine_jobs.observing import bare_record
+from submarine_jobs.store import Known
+from submarine_jobs.tail import Tail
+from submarine_jobs.view import JobView
+from submarine_runtime.protocol.record import JobRecord
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+
+Callback = Callable[[JobView], None]
+
+
+class Watched:
+    """One job on display."""
+
+    def __init__(self, job: Job, known: Known) -> None:
+        self.job = job
+        self.record: JobRecord = known.record or bare_record(known)
+        self.callbacks: dict[int, Callback] = {}
+        self.tail = Tail()
+        self.position = {"stdout": 0, "stderr": 0}
+        self.seen_log = False
+        self.unheard = 0
+        self.attached = False
+        self.listening: asyncio.Task[None] | None = None
+        self.pending = ""
+        self.source = "backend"
+        self.published: float = 0.0
+        self.dirty = False
+
+    def view(self) -> JobView:
+        """What subscribers see now."""
+        return JobView(self.record, self.tail.text(), self.pending, self.source)
