@@ -17,6 +17,7 @@ from pathlib import Path
 from submarine_minicluster import (
     applications,
     config,
+    drivers,
     ports,
     processes,
     readiness,
@@ -317,6 +318,7 @@ class Minicluster:
             saved = Saved.read(self.layout.saved)
             if saved and self._alive(saved):
                 self._kill_applications(saved, progress)
+            drivers.end_drivers(self.layout.client_conf)
             # Containers outlive their NodeManager on purpose; by their mark all are found.
             running = processes.marked(config.MARK, str(self.layout.root))
             processes.end(running, grace=10)

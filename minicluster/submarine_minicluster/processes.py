@@ -173,6 +173,21 @@ def marked(variable: str, value: str, *, below: bool = False) -> list[Identity]:
     return [found_one for pid in found - own if (found_one := Identity.of(pid))]
 
 
+def session_of(process: Identity) -> list[Identity]:
+    """The other processes of a process's session, or none if we belong to it ourselves."""
+    fields = _stat(process.pid)
+    if fields is None:
+        return []
+    members: set[int] = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        other = _stat(int(entry.name))
+        if other and other[3] == fields[3]:
+            members.add(int(entry.name))
+    if members & _ancestors(os.getpid()):
+        return []
+    return [one for pid in members - {process.pid} if (one := Identity.of(pid))]
+
+
 def _ancestors(pid: int) -> set[int]:
     """A process id and those of its parents."""
     chain: set[int] = set()
