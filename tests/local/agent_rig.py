@@ -150,7 +150,7 @@ class Rig:
         path = self.scratch() / f"worker-0.{stream}.log"
         wait_for(lambda: path.exists() and text in path.read_bytes())
 
-    def client(self, token: str | None = None) -> AgentClient:
+    def client(self, token: str | None = None, host: str | None = None) -> AgentClient:
         wait_for((self.job_dir / "live.json").exists)
         live = json.loads((self.job_dir / "live.json").read_text())
         secret = (
@@ -158,7 +158,7 @@ class Rig:
             if token is None
             else JobSecret(token, self.secret.certificate, self.secret.key)
         )
-        return AgentClient(AgentAddress(live["host"], live["port"], secret))
+        return AgentClient(AgentAddress(host or live["host"], live["port"], secret))
 
     def stop_all(self) -> None:
         for agent in self.agents:
