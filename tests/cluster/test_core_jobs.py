@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.errors import StorageError
+from submarine_jobs.backends.base import Stage
+from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.job import Job
+from submarine_jobs.live import AgentClient
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_minicluster.cluster import Minicluster
@@ -357,3 +360,47 @@ def test_unfinished_job_of_a_dead_listener_can_be_followed(submit: Submit) -> No
     job: Job = submit(source)
     got = b"".join(chunk.data for chunk in job.follow() if chunk.stream == "stdout")
     assert got == b"".join(b"line %d\n" % i for i in range(6))
+
+
+def test_after_yarn_has_forgotten_everything(
+    minicluster: Minicluster, yarn_profile: Profile, submit: Submit, tmp_path: Path
+) -> None:
+    """The ResourceManager loses its memory; job directory and log are all that is needed."""
+    job = submit("print('kept')\n", "forgotten")
+    job.wait(LIMIT)
+    minicluster.kill("resourcemanager")
+    shutil.rmtree(minicluster.layout.data("resourcemanager"))
+    minicluster.start()
+    elsewhere = Session(replace(yarn_profile, state_dir=tmp_path / "other"))
+    assert elsewhere.backend().observe({job.id: job.handle or {}})[job.id].stage is Stage.UNKNOWN
+    found = elsewhere.job(job.id)
+    assert found.record().state is State.SUCCEEDED
+    assert found.log("stdout").data == b"kept\n"
+    assert job.id in [record.job_id for record in elsewhere.jobs(200)]
+    assert submit("print('works')\n").wait(LIMIT).state is State.SUCCEEDED
+
+
+def test_cancel_whose_reply_is_lost(submit: Submit, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = submit(WAITS)
+    until(lambda: job.agent() is not None, "the agent listens")
+    real = AgentClient.cancel
+
+    def heard_but_not_confirmed(agent: AgentClient, by: str, why: str) -> None:
+        real(agent, by, why)
+        raise ClusterError("the connection was cut before the answer")
+
+    monkeypatch.setattr(AgentClient, "cancel", heard_but_not_confirmed)
+    record = job.cancel("twice asked, once done")
+    assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED), record.detail
+
+
+def test_the_namenode_is_away_for_a_while(minicluster: Minicluster, submit: Submit) -> None:
+    """The program does not notice, and nothing of its log is lost."""
+    job = submit("import time\nfor i in range(20):\n    print(i)\n    time.sleep(1)\n")
+    until(lambda: job.log("stdout", 0, 10).data != b"", "its first line")
+    minicluster.kill("namenode")
+    time.sleep(8)
+    minicluster.start()
+    record = job.wait(LIMIT)
+    assert record.state is State.SUCCEEDED, record.detail
+    assert job.log("stdout").data.split() == [b"%d" % i for i in range(20)]
