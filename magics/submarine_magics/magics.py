@@ -88,7 +88,10 @@ class SubmarineMagics(Magics):
             raise UsageError("%%submarine is not on the first line of its cell.", "Move it up.")
         program = parse_run(_words(line)[1:]).program or PROGRAM
         paragraph = self.cells.cell_of(execution, marked, program)
-        self.cells.remember_run(execution, _code_name())
+        code_name = _code_name()
+        self.cells.remember_run(execution, code_name)
+        if code_name is not None:
+            show_source_as_typed(code_name, execution.source)
         return self._command(line, paragraph)
 
     def _collect(self, *, only: bool) -> None:
