@@ -155,7 +155,8 @@ def webhdfs(patient: Patient) -> Finding:
         try:
             user = quote(patient.yarn.user, safe="")
             _, body = _get(url, f"/webhdfs/v1/?op=GETFILESTATUS&user.name={user}")
-            if "FileStatus" in json.loads(body):
+            answer = json.loads(body)
+            if isinstance(answer, dict) and "FileStatus" in answer:
                 return ok(f"{url} answers.")
             trouble = f"{url} answers without a file status"
         except (ClusterError, ValueError) as exc:
