@@ -64,7 +64,7 @@ def timed_file(job: Job, path: str) -> tuple[float, int]:
 
 def main() -> int:
     """Start what is needed, measure, stop it."""
-    cluster = Minicluster("benchmark")
+    cluster = Minicluster("benchmark-log-read")
     cluster.start(progress=print)
     os.environ.update(cluster.environ())
     with tempfile.TemporaryDirectory() as state:
