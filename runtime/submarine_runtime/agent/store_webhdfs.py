@@ -20,8 +20,26 @@ COPY_BYTES = 1 << 18
 MAX_ANSWER_BYTES = 1 << 20
 #: A create costs the NameNode the redirect, create, addBlock and complete.
 CREATE_OPERATIONS = 4
-_PASSING = ("SafeModeException", "RetriableException", "StandbyException", "ConnectException")
-_PASSING_STATUS = frozenset({429, 500, 502, 503, 504})
+#: What no repetition mends. Anything else may pass: after a restart, for instance, HDFS refuses
+#: with a plain IOException until its DataNodes have come back.
+_LASTING = frozenset(
+    {
+        "AccessControlException",
+        "AuthorizationException",
+        "DSQuotaExceededException",
+        "FileAlreadyExistsException",
+        "IllegalArgumentException",
+        "InvalidPathException",
+        "InvalidToken",
+        "NSQuotaExceededException",
+        "ParentNotDirectoryException",
+        "PathComponentTooLongException",
+        "QuotaExceededException",
+        "SecurityException",
+        "UnsupportedOperationException",
+    }
+)
+_LASTING_STATUS = frozenset({400, 401, 403, 404, 405, 413})
 
 
 class _StandbyError(StoreError):
@@ -221,7 +239,5 @@ def _refusal(status: int, body: bytes, path: str) -> Exception:
     text = f"HDFS refused {path[len('/webhdfs/v1') :]}: {sentence}"
     if name == "StandbyException":
         return _StandbyError(text, True)
-    passing = (
-        name in _PASSING or "safe mode" in sentence or (not name and status in _PASSING_STATUS)
-    )
-    return StoreError(text, passing)
+    lasting = name in _LASTING if name else status in _LASTING_STATUS
+    return StoreError(text, transient=not lasting)
