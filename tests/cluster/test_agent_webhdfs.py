@@ -61,7 +61,8 @@ def length_of(store: WebHdfsStore, place: JobStore, path: str) -> int:
     """The length of a file, 0 where there is none."""
     if not store.exists(path):
         return 0
-    url = f"{place.webhdfs[0]}/webhdfs/v1{place.path}/{path}?op=GETFILESTATUS&user.name={place.user}"
+    query = f"op=GETFILESTATUS&user.name={place.user}"
+    url = f"{place.webhdfs[0]}/webhdfs/v1{place.path}/{path}?{query}"
     with urlopen(url, timeout=10) as answer:
         return int(json.load(answer)["FileStatus"]["length"])
 
