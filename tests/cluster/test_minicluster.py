@@ -18,6 +18,7 @@ import skein
 from submarine_minicluster import Minicluster, MiniclusterError, Settings
 from submarine_minicluster import processes as proc
 from submarine_minicluster.config import MARK, QUEUES
+from submarine_minicluster.drivers import end_drivers
 from submarine_minicluster.rest import RestError, WebHdfs, get
 
 pytestmark = pytest.mark.cluster
@@ -250,6 +251,8 @@ def test_from_the_command_line_side_by_side_to_nothing(minicluster, own_dirs, tm
                 wait_for(lambda: client.application_report(app).state == "running", "running")
                 wait_for(lambda: sleeping(root) >= 1, "the container's children")
                 run_command("stop", "--name", "two")
+                conf = Path(env["HADOOP_CONF_DIR"])
+                assert end_drivers(conf) == 0, "skein's driver outlived the cluster"
         assert proc.marked(MARK, str(root)) == []
         assert not any("sleep\x0098" in line for line in command_lines())
         assert json.loads(run_command("status", "--name", "two", "--json"))["state"] == "stopped"
