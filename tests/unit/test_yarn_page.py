@@ -1,4 +1,4 @@
-"""The job's page on YARN: escaped, script-free; the helper without skein; its words to the agent."""
+"""The page of a job on YARN: escaped, script-free; the helper without skein says so."""
 
 from __future__ import annotations
 

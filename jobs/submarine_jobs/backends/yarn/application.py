@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from submarine_jobs.backends.base import Submission
+from submarine_jobs.backends.yarn import cds
 from submarine_jobs.backends.yarn.localize import localized_files
 from submarine_jobs.backends.yarn.skein_calls import skein_module
 from submarine_runtime.protocol import layout
@@ -51,7 +52,7 @@ def build(
     skein_jar: str,
     heartbeat_jar: str | None,
     jvm_options: tuple[str, ...] = MASTER_JVM,
-    more_files: Mapping[str, Any] | None = None,
+    archive: str | None = None,
     agent_python: str,
     fallback_queue: str,
 ) -> Any:
@@ -63,7 +64,11 @@ def build(
     def cached(path: str) -> Any:
         return skein.File(source=url(path), type="file", visibility="private")
 
-    master_files: dict[str, Any] = {"skein.jar": cached(skein_jar), **(more_files or {})}
+    master_files: dict[str, Any] = {"skein.jar": cached(skein_jar)}
+    if archive:
+        source = url(archive)
+        master_files[cds.DIRECTORY] = skein.File(source, type="archive", visibility="private")
+        jvm_options = (cds.OPTION, *jvm_options)
     if heartbeat_jar:
         master_files["heartbeat.jar"] = cached(heartbeat_jar)
     task_files = {"runtime.zip": cached(submission.runtime_zip), **_job_files(submission)}

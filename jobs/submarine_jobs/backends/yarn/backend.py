@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Submission
 from submarine_jobs.backends.yarn import application, observe
+from submarine_jobs.backends.yarn.cds import MasterArchive
 from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.backends.yarn.plan import (
@@ -55,8 +56,8 @@ class YarnBackend(Backend):
     ----------
     profile
         Names the cluster's configuration directory, user, timeout and settings. Settings read here:
-        ``am_heartbeat_ms``, ``agent_python``, ``yarn_command``, ``driver_java_options``,
-        ``am_java_options``.
+        ``am_cds`` (auto, on, off), ``am_heartbeat_ms``, ``am_java_options``, ``agent_python``,
+        ``yarn_command``, ``driver_java_options``.
     """
 
     name = "yarn"
@@ -148,6 +149,8 @@ class YarnBackend(Backend):
             return existing
         submitted = time.time()
         application_id = self._submit(submission)
+        if self._archive is not None:
+            self._archive.build_later(self.driver.directory)
         return self._handle(application_id, submitted, beside=len(submission.plan.containers) > 1)
 
     def find(self, job_id: str) -> Handle | None:
@@ -211,15 +214,27 @@ class YarnBackend(Backend):
         key = submission.storage.url(directory)
         return self._shipped.setdefault(key, Shipped(submission.storage, directory))
 
+    @cached_property
+    def _archive(self) -> MasterArchive | None:
+        """The class archive of this client's masters, where it is wanted."""
+        wanted = self._profile.settings.get("am_cds", "auto")
+        if wanted == "off" or (wanted != "on" and not self.conf.on_loopback):
+            return None
+        storage, root = self.job_root()
+        java, entries = self.driver.java_and_classpath()
+        return MasterArchive(storage, f"{root}/{RUNTIME_CACHE}", java, entries)
+
     def _spec(self, submission: Submission) -> object:
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
         agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)
-        options = self._profile.settings.get("am_java_options", "").split()
+        options = tuple(self._profile.settings.get("am_java_options", "").split())
+        archive = self._archive.path() if self._archive else None
         return application.build(
             replace(submission, agent=agent),
             skein_jar=cache.skein_jar(),
             heartbeat_jar=cache.heartbeat_jar(self.conf, self._heartbeat) if beside else None,
-            jvm_options=tuple(options) or application.MASTER_JVM,
+            jvm_options=options or application.MASTER_JVM,
+            archive=archive,
             agent_python=self._profile.settings.get("agent_python") or submission.agent.python,
             fallback_queue=self._queue,
         )

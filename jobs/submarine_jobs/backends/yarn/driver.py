@@ -122,6 +122,13 @@ class Driver:
                 os.utime(self.directory / "last-use")
             return found
 
+    def java_and_classpath(self) -> tuple[Path, list[str]]:
+        """The Java and Hadoop's client class path that the driver runs on."""
+        java = java_home(self._profile)
+        command = yarn_command(self._profile, self._conf.directory)
+        cache = self.directory / "classpath"
+        return java, client_classpath(command, java, self._conf.directory, cache)
+
     def running(self) -> Running | None:
         """The live driver's process, without pinging it; None if there is none."""
         return _read(self.directory)
