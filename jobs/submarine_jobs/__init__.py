@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from submarine_jobs.session import Session
     from submarine_runtime.protocol.record import JobRecord
 
-__all__ = ["job", "jobs", "run", "session"]
+__all__ = ["find_job", "list_jobs", "open_session", "run"]
 
 _sessions: dict[str | None, Session] = {}
 
 
-def session(profile: str | None = None) -> Session:
+def open_session(profile: str | None = None) -> Session:
     """The session of a configured profile, by default the one that ``submarine config`` shows.
 
     One session per profile is kept for the life of the process.
@@ -36,7 +36,7 @@ def session(profile: str | None = None) -> Session:
         from submarine_jobs.config import load_config
         from submarine_jobs.session import Session
 
-        _sessions[profile] = Session(load_config(profile=profile).profile)
+        _sessions[profile] = Session(load_config({"profile": profile}).profile)
     return _sessions[profile]
 
 
@@ -65,14 +65,14 @@ def run(name: str, *, wait: bool = False, profile: str | None = None, **options:
     """
     from submarine_jobs.commands.python import run_from_python
 
-    return run_from_python(session(profile), name, wait=wait, **options)
+    return run_from_python(open_session(profile), name, wait=wait, **options)
 
 
-def job(text: str, *, profile: str | None = None) -> Job:
+def find_job(text: str, *, profile: str | None = None) -> Job:
     """Find a job by id, unique beginning of one, name (the newest) or ``last``."""
-    return session(profile).job(text)
+    return open_session(profile).job(text)
 
 
-def jobs(limit: int = 100, *, profile: str | None = None) -> list[JobRecord]:
+def list_jobs(limit: int = 100, *, profile: str | None = None) -> list[JobRecord]:
     """Records of your jobs, newest first."""
-    return session(profile).jobs(limit)
+    return open_session(profile).jobs(limit)

@@ -1,0 +1,92 @@
+"""``submarine_jobs.run``: keyword arguments as words of the one grammar.
+
+Does not parse values itself: ``memory="8G"`` means here what ``--memory 8G`` means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submarine_jobs.commands.execute import execute, grammar
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.errors import UsageError
+
+if TYPE_CHECKING:
+    from submarine_jobs.config import Config
+    from submarine_jobs.job import Job
+    from submarine_jobs.session import Session
+
+#: Keywords that are no option: arguments of the program, values to send, names to bring back.
+SPECIAL = ("args", "values", "returns")
+
+
+class PythonMouth(Mouth):
+    """The silent mouth of a Python program, with a session that is already there."""
+
+    def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._session = session
+        self.namespace = values
+
+    def session(self, config: Config) -> Session:
+        """The given session, where the profile is the same."""
+        if config.profile == self._session.profile:
+            return self._session
+        return super().session(config)
+
+
+def run_from_python(session: Session, name: str, *, wait: bool, **options: Any) -> Job:
+    """Submit a job described by keyword arguments; see ``submarine_jobs.run``."""
+    values = dict(options.pop("values", None) or {})
+    words = ["run", "--name", name, *words_of(options, values)]
+    if session.profile.name not in ("default", ""):
+        words[1:1] = ["--profile", session.profile.name]
+    outcome = execute(words, PythonMouth(session, values))
+    if outcome.job is None:
+        raise UsageError("The options ask for no job.", "Leave dry_run and help to the shell.")
+    if wait:
+        outcome.job.wait_success()
+    return outcome.job
+
+
+def words_of(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+    """The words that ``options`` stand for."""
+    known = _known_options()
+    words: list[str] = []
+    for key, value in options.items():
+        if key in SPECIAL:
+            continue
+        # An unknown keyword is left to the grammar, which has a sentence for each.
+        words += _words_of_option(known.get(key, f"--{key}"), value)
+    if values:
+        words += ["--with", ",".join(values)]
+    if names := options.get("returns"):
+        words += ["--return", names if isinstance(names, str) else ",".join(names)]
+    if arguments := options.get("args"):
+        given = [arguments] if isinstance(arguments, str) else arguments
+        words += ["--", *map(str, given)]
+    return words
+
+
+def _words_of_option(option: str, value: Any) -> list[str]:
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [option]
+    if isinstance(value, Mapping):
+        return [word for key, item in value.items() for word in (option, f"{key}={item}")]
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [word for item in value for word in (option, str(item))]
+    return [option, str(value)]
+
+
+def _known_options() -> dict[str, str]:
+    """Keyword -> option, ``python_env`` -> ``--python-env``, all spellings."""
+    run = grammar().get_command(click.Context(grammar()), "run")
+    if run is None:
+        raise RuntimeError("the grammar has no verb run")
+    options = [opt for parameter in run.params for opt in parameter.opts]
+    return {option.lstrip("-").replace("-", "_"): option for option in options if "--" in option}
