@@ -33,6 +33,7 @@ PROFILE_KEYS = (
 #: What ``[profiles.NAME.settings]`` and ``--conf`` take; the backends read them.
 KNOWN_SETTINGS = {
     "agent_python": "Python 3.8 or newer on the nodes that runs the agent [the job's].",
+    "am_cds": "Start the application master from a shared class archive: on, off or auto [auto].",
     "am_heartbeat_ms": "Milliseconds between the application master's heartbeats.",
     "am_java_options": "JVM options of the application master.",
     "driver_java_options": "JVM options of the driver on this machine.",
