@@ -18,6 +18,7 @@ from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -41,16 +42,17 @@ class LiveCard:
         self.job = job
         self._send = send
         self._lock = threading.Lock()
-        self._final = False
+        self.final = False
         self.unsubscribe: Callable[[], None] = lambda: None
 
     def update(self, view: JobView) -> None:
         """A new view, from the watcher's thread; after the final one nothing changes any more."""
         ended = view.record.state.ended
         with self._lock:
-            if self._final:
+            if self.final:
                 return
-            self._final = ended
+            # A lost job may be found again.
+            self.final = ended and view.record.state is not State.LOST
             self._send(display.mimebundle(view))
         if ended and has_result(view):
             threading.Thread(
@@ -60,13 +62,14 @@ class LiveCard:
     def finish(self, view: JobView, result: dict[str, str]) -> None:
         """Show the final state now, before the caller goes on."""
         with self._lock:
-            self._final = True
+            self.final = True
             self._send(display.mimebundle(view, result=result))
         self.unsubscribe()
 
     def _show_result(self, view: JobView) -> None:
         if result := result_words(self.job):
-            self._send(display.mimebundle(view, result=result))
+            with self._lock:
+                self._send(display.mimebundle(view, result=result))
 
 
 class LiveDisplays:
@@ -86,6 +89,10 @@ class LiveDisplays:
         """Whether the cell that runs now shows the job already."""
         return self._shown == (job.id, self._shell.execution_count)
 
+    def note_shown(self, job: Job) -> None:
+        """Take note that the cell that runs now shows the job."""
+        self._shown = (job.id, self._shell.execution_count)
+
     def display_job(self, job: Job) -> None:
         """How a ``Job`` shows itself as the value of a cell: not twice in the same cell."""
         if not self.has_shown(job):
@@ -93,7 +100,7 @@ class LiveDisplays:
 
     def show(self, job: Job) -> JobView:
         """Put the job's card into the present output; it lives on while the job does."""
-        self._shown = (job.id, self._shell.execution_count)
+        self.note_shown(job)
         view = job.view()
         result = result_words(job) if has_result(view) else {}
         if not self.rich:
@@ -101,7 +108,9 @@ class LiveDisplays:
             return view
         display_id = uuid.uuid4().hex
         show(display.mimebundle(view, result=result), display_id)
-        if not view.record.state.ended:
+        if view.record.state.ended:
+            self.finish(job)
+        else:
             card = LiveCard(job, self._sender(display_id))
             self._keep(card)
             card.unsubscribe = job.session.watcher.subscribe(job, card.update)
@@ -123,9 +132,12 @@ class LiveDisplays:
             self._cards.remove(card)
 
     def _keep(self, card: LiveCard) -> None:
+        # Ended ones stay for ``finish``, but go first when there are too many.
         self._cards.append(card)
         while len(self._cards) > MAX_CARDS:
-            self._cards.pop(0).unsubscribe()
+            oldest = next((old for old in self._cards if old.final), self._cards[0])
+            self._cards.remove(oldest)
+            oldest.unsubscribe()
 
     def _sender(self, display_id: str) -> Callable[[dict[str, Any]], None]:
         """Sends updates with the header of the cell that runs now as their parent."""

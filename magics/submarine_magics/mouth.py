@@ -133,7 +133,7 @@ class NotebookMouth(Mouth):
             return record
         from submarine_jobs.cli_mouth import CommandLine
 
-        self.displays.show(job)
+        self.displays.note_shown(job)
         terminal = CommandLine(json_asked=False)
         try:
             return terminal.watch(job, on_interrupt=on_interrupt, log=log)

@@ -58,9 +58,12 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
     if outcome.as_json:
         return _json(outcome.value)
     job = outcome.job
-    if job is None and not mouth.watched:
+    if mouth.watched:
+        if not mouth.displays.rich:
+            print(printable(outcome.text, _MAX_TEXT))
+    elif job is None:
         _show_text(outcome, mouth)
-    elif job is not None and not mouth.displays.has_shown(job):
+    elif not mouth.displays.has_shown(job):
         mouth.displays.show(job)
     if outcome.exit_code == SUCCESS:
         return job
