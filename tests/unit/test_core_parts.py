@@ -34,7 +34,7 @@ def test_id_is_readable() -> None:
 @pytest.mark.parametrize("text", ["", "../x-20261120-7f3a", "x-20261120-7f3a/..", "a" * 200, "x"])
 def test_what_is_no_job_id_gives_no_path(text: str) -> None:
     with pytest.raises(ValueError, match="job id"):
-        layout.job_directory("/root", text)
+        layout.job_directory("/jobs", text)
 
 
 def test_secret_round_trip_and_certificate_is_usable() -> None:

@@ -44,10 +44,10 @@ ENDS = [
         "FAILED",
         FAILED_AM.format(
             code=-1000,
-            said="java.nio.file.NoSuchFileException: /root/.cache/lib/hadoop-common-3.5.0.jar",
+            said="java.nio.file.NoSuchFileException: /home/ada/.cache/lib/hadoop-common-3.5.0.jar",
         ),
         R.LOCALISATION_FAILED,
-        "java.nio.file.NoSuchFileException: /root/.cache/lib/hadoop-common-3.5.0.jar",
+        "java.nio.file.NoSuchFileException: /home/ada/.cache/lib/hadoop-common-3.5.0.jar",
     ),
     (
         "FAILED",
