@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import display
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Cards that are kept up to date at the same time; the oldest stands still beyond that.
 MAX_CARDS = 64
+#: Longest list of numbers that a card shows whole.
+_FEW = 6
 
 
 class LiveCard:
@@ -188,4 +190,10 @@ def _short(value: Any) -> str:
         return f"array {'x'.join(map(str, shape))} {getattr(value, 'dtype', '')}"
     if isinstance(value, float):
         return f"{value:.6g}"
+    if isinstance(value, (list, tuple)) and len(value) > _FEW and _numbers(value):
+        return f"{len(value)} numbers, {value[0]:.4g} … {value[-1]:.4g}"
     return one_line(repr(value), 120)
+
+
+def _numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, (int, float)) for value in values)

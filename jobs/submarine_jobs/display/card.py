@@ -49,7 +49,7 @@ _BADGE = (
     "letter-spacing:.03em"
 )
 _BOX = (
-    "background-color:#1b1f24;color:#d4d4d4;border-radius:4px;padding:8px 10px;margin:4px 0 0 0;"
+    "background-color:#1b1f24;color:#d4d4d4;color-scheme:dark;border-radius:4px;padding:8px 10px;margin:4px 0 0 0;"
     "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px;"
     "line-height:1.4;overflow-x:auto;white-space:pre"
 )
@@ -125,11 +125,11 @@ def _phase_bar(view: JobView, now: float | None) -> str:
     phases = summary.phases(view, now)
     if not phases:
         return ""
-    total = sum(phase.seconds for phase in phases) or 1.0
+    total = sum(phase.alone for phase in phases) or 1.0
     stretches, words = [], []
     for phase in phases:
         colour = _PHASE_COLOURS.get(phase.name, "#8b949e")
-        share = max(phase.seconds / total * 100, 0.4)
+        share = max(phase.alone / total * 100, 0.4)
         stretches.append(
             f'<div style="display:inline-block;height:5px;width:{share:.1f}%;'
             f'max-width:100%;background-color:{colour}"></div>'

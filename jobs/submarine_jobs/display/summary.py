@@ -30,11 +30,20 @@ _MAX_OUTPUTS_NAMED = 5
 
 @dataclass(frozen=True)
 class PhaseTime:
-    """A phase as it is shown: name, seconds (so far, when ``open``)."""
+    """A phase as it is shown.
+
+    Parameters
+    ----------
+    seconds
+        How long it took; so far, when ``open``.
+    alone
+        Of them those that no earlier phase shares: what it adds to the whole.
+    """
 
     name: str
     seconds: float
     open: bool = False
+    alone: float = 0.0
 
 
 def now_of(view: JobView, now: float | None) -> float:
@@ -53,16 +62,21 @@ def elapsed(view: JobView, now: float | None = None) -> float | None:
 def phases(view: JobView, now: float | None = None) -> list[PhaseTime]:
     """The phases with their durations; the one that goes on counts up to now."""
     until = now_of(view, now)
-    shown = []
-    for phase in view.record.phases[:_MAX_PHASES]:
-        end = until if phase.end is None else phase.end
+    ends = [
+        (phase, until if phase.end is None else phase.end)
+        for phase in view.record.phases[:_MAX_PHASES]
+    ]
+    shown, reached = [], -math.inf
+    for phase, end in sorted(ends, key=lambda pair: (pair[0].start, pair[1])):
         shown.append(
             PhaseTime(
                 PHASE_WORDS.get(phase.name, phase.name),
                 max(end - phase.start, 0.0),
                 phase.end is None and not view.record.state.ended,
+                max(end - max(phase.start, reached), 0.0),
             )
         )
+        reached = max(reached, end)
     return shown
 
 
