@@ -149,8 +149,8 @@ class YarnBackend(Backend):
             return existing
         submitted = time.time()
         application_id = self._submit(submission)
-        if self._archive is not None:
-            self._archive.build_later(self.driver.directory)
+        if self.master_archive is not None:
+            self.master_archive.build_later(self.driver.directory)
         return self._handle(application_id, submitted, beside=len(submission.plan.containers) > 1)
 
     def find(self, job_id: str) -> Handle | None:
@@ -215,7 +215,7 @@ class YarnBackend(Backend):
         return self._shipped.setdefault(key, Shipped(submission.storage, directory))
 
     @cached_property
-    def _archive(self) -> MasterArchive | None:
+    def master_archive(self) -> MasterArchive | None:
         """The class archive of this client's masters, where it is wanted."""
         wanted = self._profile.settings.get("am_cds", "auto")
         if wanted == "off" or (wanted != "on" and not self.conf.on_loopback):
@@ -228,7 +228,7 @@ class YarnBackend(Backend):
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
         agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)
         options = tuple(self._profile.settings.get("am_java_options", "").split())
-        archive = self._archive.path() if self._archive else None
+        archive = self.master_archive.path() if self.master_archive else None
         return application.build(
             replace(submission, agent=agent),
             skein_jar=cache.skein_jar(),

@@ -80,6 +80,11 @@ class MasterArchive:
         self._building = threading.Thread(target=work, daemon=True, name="submarine-cds")
         self._building.start()
 
+    def wait(self) -> None:
+        """Wait for a build that ``build_later`` began in this process."""
+        if self._building is not None:
+            self._building.join(_BUILD_SECONDS)
+
     def build(self, scratch: Path) -> None:
         """Build and upload now; does nothing where another process is at it.
 

@@ -72,7 +72,10 @@ def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
         overhead=overhead,
         warnings=_warnings(spec, queue, wanted, containers),
         errors=errors,
-        extra={"queue": queue.name if queue else name},
+        extra={
+            "queue": queue.name if queue else name,
+            "queues": [item.name for item in all_queues if item.leaf and item.running],
+        },
     )
 
 

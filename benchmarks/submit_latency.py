@@ -1,0 +1,212 @@
+"""Submit to first line of the user's program: Submarine against bare skein, one interleaved run.
+
+Bare skein runs the same program the way its documentation shows: defaults, ``master.script``, its
+driver already up, the program shipped as a file. Ours goes through the whole core: checks of the
+plan, job directory, intent, agent. Both on the same minicluster, turn by turn. The program itself
+writes the time of its first line to a file of this machine.
+
+Printed beside the ratio: what one job costs ResourceManager and NameNode, and the bytes that a
+submit uploads. Run: ``python benchmarks/submit_latency.py [--runs N] [--minicluster NAME]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+import urllib.request
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.backends.yarn.backend import YarnBackend
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.submit import submit
+from submarine_minicluster import Minicluster
+
+TARGET = 0.7
+PROGRAM = """\
+import os, sys, time
+print("first line", flush=True)
+with open(sys.argv[1] + ".tmp", "w") as f: f.write(repr(time.time()))
+os.rename(sys.argv[1] + ".tmp", sys.argv[1])
+"""
+
+
+def main() -> int:
+    """Run the benchmark; 1 if the target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--minicluster", default="default")
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    cluster = Minicluster(chosen.minicluster)
+    cluster.start()
+    os.environ.update(cluster.environ())
+    with tempfile.TemporaryDirectory(prefix="submit-latency-") as name:
+        result = measure(Path(name), chosen.runs)
+    report(result)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(result, indent=1))
+    return 0 if result["ratio with AppCDS"] <= TARGET else 1
+
+
+def measure(scratch: Path, runs: int) -> dict[str, Any]:
+    """All figures of one interleaved run."""
+    import skein
+
+    ours = {
+        word: Session(
+            Profile(
+                backend="yarn",
+                hadoop_conf_dir=Path(os.environ["HADOOP_CONF_DIR"]),
+                java_home=Path(os.environ["JAVA_HOME"]),
+                state_dir=scratch / f"state-{word}",
+                settings={"am_cds": word},
+            )
+        )
+        for word in ("on", "off")
+    }
+    (scratch / "main.py").write_text(PROGRAM)
+    times: dict[str, list[float]] = {"bare skein": [], "without AppCDS": [], "with AppCDS": []}
+    try:
+        with skein.Client(log=False) as client:
+            warm_up(ours, client, scratch)
+            for number in range(runs):
+                times["bare skein"].append(bare(client, scratch, f"bare-{number}"))
+                times["without AppCDS"].append(submarine(ours["off"], scratch, f"off-{number}"))
+                times["with AppCDS"].append(submarine(ours["on"], scratch, f"on-{number}"))
+        costs = count_costs(ours["on"], scratch)
+    finally:
+        for session in ours.values():
+            stop_driver(session.profile)
+    medians = {word: statistics.median(values) for word, values in times.items()}
+    return {
+        "seconds": times,
+        "medians": medians,
+        "ratio without AppCDS": medians["without AppCDS"] / medians["bare skein"],
+        "ratio with AppCDS": medians["with AppCDS"] / medians["bare skein"],
+        **costs,
+    }
+
+
+def warm_up(ours: dict[str, Session], client: Any, scratch: Path) -> None:
+    """Drivers up, caches filled, the class archive built: none of it is what is measured."""
+    bare(client, scratch, "warm-bare")
+    for word, session in ours.items():
+        submarine(session, scratch, f"warm-{word}")
+    backend = ours["on"].backend()
+    assert isinstance(backend, YarnBackend)
+    archive = backend.master_archive
+    assert archive is not None
+    archive.wait()
+    submarine(ours["on"], scratch, "warm-again")
+
+
+def bare(client: Any, scratch: Path, name: str) -> float:
+    """Seconds from skein's submit call to the program's first line."""
+    import skein
+
+    out = scratch / name
+    master = skein.Master(
+        files={"main.py": str(scratch / "main.py")}, script=f"{sys.executable} main.py {out}"
+    )
+    began = time.time()
+    client.submit(skein.ApplicationSpec(name=name, master=master))
+    return wait_for(out) - began
+
+
+def submarine(session: Session, scratch: Path, name: str) -> float:
+    """The same through Submarine's core."""
+    out = scratch / name
+    spec, bundle = job_of(name, out)
+    began = time.time()
+    job = submit(session, spec, bundle)
+    first = wait_for(out)
+    job.wait(timeout=60)
+    return first - began
+
+
+def job_of(name: str, out: Path) -> tuple[JobSpec, bytes]:
+    """A spec of skein's default size and a bundle with the program."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("main.py", PROGRAM)
+    role = Role(resources=Resources(512, 1, 0))
+    spec = JobSpec(
+        name=name, backend="yarn", roles=(role,), args=(str(out),), python=sys.executable
+    )
+    return spec, stream.getvalue()
+
+
+def wait_for(path: Path, seconds: float = 120.0) -> float:
+    """The time that the program wrote."""
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{path.name} never ran")
+        time.sleep(0.02)
+    time.sleep(1.0)  # let it end: the next turn starts on a quiet cluster
+    return float(path.read_text())
+
+
+def count_costs(session: Session, scratch: Path) -> dict[str, Any]:
+    """NameNode operations, HDFS files, bytes and ResourceManager calls of one job."""
+    backend = session.backend()
+    assert isinstance(backend, YarnBackend)
+    spec, bundle = job_of("counted", scratch / "counted")
+    operations = namenode_operations(backend)
+    calls, began = backend.rm.calls, time.monotonic()
+    job = submit(session, spec, bundle)
+    uploaded = sum(size for _, size in backend.storage.walk(job.directory.path))
+    handle = backend.find(job.id)
+    assert handle is not None
+    staging = f"/user/{backend.user}/.skein/{handle['application_id']}"
+    if backend.storage.stat(staging) is not None:
+        uploaded += sum(size for _, size in backend.storage.walk(staging))
+    at_submit = backend.rm.calls - calls - 1
+    job.wait(timeout=60)
+    minutes = (time.monotonic() - began) / 60
+    calls = backend.rm.calls - calls - 1
+    return {
+        "bytes uploaded per submit": uploaded,
+        "ResourceManager calls at submit": at_submit,
+        "ResourceManager calls a minute": (calls - at_submit) / minutes,
+        "NameNode operations per job": namenode_operations(backend) - operations,
+        "HDFS files per job": len(backend.storage.walk(job.directory.path)),
+    }
+
+
+def namenode_operations(backend: YarnBackend) -> int:
+    """The NameNode's own count of operations on files; it renews it every ten seconds."""
+    time.sleep(11)
+    url = f"{backend.conf.webhdfs[0]}/jmx?qry=Hadoop:service=NameNode,name=NameNodeActivity"
+    with urllib.request.urlopen(url, timeout=10) as reply:
+        beans = json.load(reply)["beans"]
+    return int(beans[0]["TotalFileOps"])
+
+
+def report(result: dict[str, Any]) -> None:
+    """Print the figures."""
+    print(f"{'submit to first line':34}{'median':>8}  each, seconds")
+    for word, values in result["seconds"].items():
+        each = " ".join(f"{value:.2f}" for value in values)
+        print(f"  {word:32}{result['medians'][word]:8.2f}  {each}")
+    for word in ("without AppCDS", "with AppCDS"):
+        ratio = result[f"ratio {word}"]
+        print(f"ratio {word:28}{ratio:8.2f}  target at most {TARGET}")
+    for word, value in result.items():
+        if isinstance(value, int | float) and not word.startswith("ratio"):
+            print(f"{word:34}{value:8.1f}" if isinstance(value, float) else f"{word:34}{value:8d}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
