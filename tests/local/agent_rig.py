@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from submarine_runtime.protocol.record import JobRecord
 _OLDEST = Path.home() / ".pyenv/versions/3.8.18/bin/python"
 #: This interpreter, and the oldest that containers may have where it is installed.
 OLDEST_PYTHONS = [sys.executable] + ([str(_OLDEST)] if _OLDEST.exists() else [])
+#: The agents' interpreter; the whole directory can be run with another by the environment.
+AGENT_PYTHON = os.environ.get("SUBMARINE_TEST_AGENT_PYTHON", sys.executable)
 JOB_ID = "rig-20261121-0a1b"
 
 
@@ -102,12 +104,11 @@ class Rig:
         self,
         scratch: Path,
         *,
-        python: str = sys.executable,
+        python: str = AGENT_PYTHON,
         env: Mapping[str, str] | None = None,
-        wrap: Sequence[str] = (),
     ) -> subprocess.Popen[bytes]:
         agent = subprocess.Popen(
-            [*wrap, python, "-I", str(self.zip), "agent", "--directory", str(scratch)],
+            [python, "-I", str(self.zip), "agent", "--directory", str(scratch)],
             env={**os.environ, **(env or {})},
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

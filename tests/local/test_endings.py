@@ -301,21 +301,28 @@ def test_values_that_cannot_come_back(rig: Rig) -> None:
     assert unpack_values(rig.job_dir / "result.zip").values == {"y": 1}
 
 
-def _hostile() -> Iterator[bytes]:
-    for name in ("../out", "/tmp/out", "a/../../out", "a\\..\\out", "a//b", "./a"):
-        yield zip_of({"main.py": "print(1)", name: "x"})
-    yield zip_of({"main.py": "print(1)", "nulX/../x": "x"}).replace(b"nulX", b"nul\0")
+def _hostile() -> Iterator[tuple[str, bytes]]:
+    names = ("../out", "/tmp/out", "a/../../out", "a\\..\\out", "a//b", "./a")
+    for number, name in enumerate(names):
+        yield f"name-{number}", zip_of({"main.py": "print(1)", name: "x"})
+    nul = zip_of({"main.py": "print(1)", "nulX/../x": "x"}).replace(b"nulX", b"nul\0")
+    yield "nul", nul
     link = zipfile.ZipInfo("link")
     link.external_attr = 0o120777 << 16
-    yield zip_of({"main.py": "print(1)", link: "/etc"})
-    yield zip_of({"main.py": "print(1)"})[:-30]
-    yield b"no zip at all"
-    yield zip_of({"main.py": "print(1)", "main.py/x": "y"})
+    yield "link", zip_of({"main.py": "print(1)", link: "/etc"})
+    yield "cut", zip_of({"main.py": "print(1)"})[:-30]
+    yield "no-zip", b"no zip at all"
+    yield "file-as-directory", zip_of({"main.py": "print(1)", "main.py/x": "y"})
+    twice = zip_of({"main.py": "print(1)", "mbin.py": "x"}).replace(b"mbin", b"main")
+    yield "twice", twice
 
 
-@pytest.mark.parametrize("bundle", list(_hostile()))
-def test_hostile_bundles(rig: Rig, bundle: bytes) -> None:
-    record = rig.run(bundle=bundle)
+HOSTILE = dict(_hostile())
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_bundles(rig: Rig, name: str) -> None:
+    record = rig.run(bundle=HOSTILE[name])
     assert record.reason is EndReason.LAUNCH_FAILED
     assert not (rig.scratch() / "out").exists()
     assert not (rig.root / "out").exists()

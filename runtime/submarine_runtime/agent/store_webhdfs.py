@@ -18,6 +18,8 @@ from submarine_runtime.agent.store import Store, StoreError, temporary_name
 
 COPY_BYTES = 1 << 18
 MAX_ANSWER_BYTES = 1 << 20
+#: Only small files are ever read: claims, requests to cancel, our own record.
+MAX_READ_BYTES = 64 << 20
 #: A create costs the NameNode the redirect, create, addBlock and complete.
 CREATE_OPERATIONS = 4
 #: What no repetition mends. Anything else may pass: after a restart, for instance, HDFS refuses
@@ -75,7 +77,7 @@ class WebHdfsStore(Store):
         try:
             status, headers, body = self._namenode("GET", path, "OPEN")
             if status in (301, 302, 303, 307):
-                _, _, body = self._send("GET", headers.get("location", ""))
+                _, _, body = self._send("GET", headers.get("location", ""), limit=MAX_READ_BYTES)
             return body
         except FileNotFoundError:
             return None
@@ -174,7 +176,12 @@ class WebHdfsStore(Store):
         raise failure
 
     def _send(
-        self, method: str, url: str, blocks: Any = None, length: int = 0
+        self,
+        method: str,
+        url: str,
+        blocks: Any = None,
+        length: int = 0,
+        limit: int = MAX_ANSWER_BYTES,
     ) -> tuple[int, dict[str, str], bytes]:
         """One request, never following a redirect."""
         parts = urlsplit(url)
@@ -190,7 +197,7 @@ class WebHdfsStore(Store):
                 headers=headers if method == "PUT" else {},
             )
             answer = connection.getresponse()
-            body = answer.read(MAX_ANSWER_BYTES)
+            body = answer.read(limit)
         except (OSError, http.client.HTTPException) as exc:
             what = "no answer in time" if isinstance(exc, socket.timeout) else str(exc)
             raise _StandbyError(f"WebHDFS at {parts.netloc}: {what}", True) from exc

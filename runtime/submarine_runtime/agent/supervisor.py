@@ -137,12 +137,13 @@ class Supervisor:
             if os.path.exists(scratch.path(layout.BUNDLE)):
                 unpack(scratch.path(layout.BUNDLE), scratch.program)
             place_launcher(config, scratch)
-            self._program = Program(
-                program_command(config, scratch),
-                scratch.program,
-                program_environment(config, scratch, os.environ),
-                *(self._log_paths[stream] for stream in layout.STREAMS),
-            )
+            with self._wakeup.deferred():
+                self._program = Program(
+                    program_command(config, scratch),
+                    scratch.program,
+                    program_environment(config, scratch, os.environ),
+                    *(self._log_paths[stream] for stream in layout.STREAMS),
+                )
         except BundleError as exc:
             return Ending(EndReason.LAUNCH_FAILED, f"{exc}.")
         except ValueError as exc:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import select
 import signal
+from contextlib import contextmanager
 from types import FrameType
+from typing import Iterator
 
 
 class Terminated(BaseException):  # like KeyboardInterrupt, not an error
@@ -23,6 +25,7 @@ class Wakeup:
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
         self._terminated = False
+        self._deferred = False
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         # Handlers and not SIG_IGN, which the program would inherit.
         for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT):
@@ -33,6 +36,18 @@ class Wakeup:
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         if not self._terminated:
             self._terminated = True
+            if not self._deferred:
+                raise Terminated
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Let SIGTERM wait for the end of the block: for what must not be half done."""
+        self._deferred = True
+        try:
+            yield
+        finally:
+            self._deferred = False
+        if self._terminated:
             raise Terminated
 
     def wake(self) -> None:
