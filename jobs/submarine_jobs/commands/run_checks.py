@@ -45,7 +45,21 @@ def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Findin
     )
     if spec.program is not None and _asks_here(spec):
         found += missing_imports(program.bundle, spec.python, beside=program.directory)
+    elif spec.program is not None and spec.backend != "local":
+        found.append(_python_elsewhere(spec))
     return found
+
+
+def _python_elsewhere(spec: JobSpec) -> Finding:
+    """The job's Python is not on this machine, which is how it may be with a cluster's nodes."""
+    from submarine_jobs.checks import Finding, Level
+
+    return Finding(
+        Level.WARNING,
+        "imports-unchecked",
+        f"There is no Python at {spec.python} on this machine, so imports were not checked.",
+        fix="It must be there on every node.",
+    )
 
 
 def _asks_here(spec: JobSpec) -> bool:

@@ -16,6 +16,7 @@ from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.program import Program, find_program
 from submarine_jobs.commands.run_checks import check_run
+from submarine_jobs.commands.shared_options import remember_queues
 from submarine_jobs.commands.waiting import wait_for
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.options.run_options import RunOptions
@@ -72,6 +73,8 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
         planned = pool.submit(backend.plan, spec)
         findings = check_run(spec, program, mouth)
         judged = Judged(spec, planned.result(), program, findings)
+    # The plan knows the cluster's queues now: Tab will too.
+    remember_queues(config, [str(name) for name in judged.plan.extra.get("queues") or []])
     if options.dry_run:
         return dry_run_outcome(judged.spec, judged.plan, program, findings, force=options.force)
     _stop_or_warn(judged, mouth, force=options.force)

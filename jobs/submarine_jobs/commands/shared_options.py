@@ -108,6 +108,8 @@ def read_queues(config: Config, now: float | None = None) -> list[str]:
 
 def remember_queues(config: Config, queues: list[str]) -> None:
     """Keep the names of a cluster's queues for Tab; a failure costs nothing but the completion."""
+    if not queues:
+        return
     path = _queues_path(config)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
