@@ -59,7 +59,7 @@ def test_it_runs_with_every_python_and_imports_only_the_standard_library(
         "print(bad, submarine_runtime.__file__)\n"
     )
     done = subprocess.run([python, "-I", "-S", "-c", code], capture_output=True, text=True)
-    assert done.stdout == f"[] {path}/submarine_runtime/__init__.py\n", done.stderr
+    assert done.stdout.startswith(f"[] {path}/submarine_runtime/__init__.py"), done.stderr
     usage = subprocess.run([python, "-I", str(path)], capture_output=True, text=True)
     assert usage.returncode == 2
     assert usage.stderr.startswith("usage: python -I runtime.zip agent|")
@@ -74,10 +74,10 @@ def test_the_same_python_uses_the_byte_code_and_another_the_source(tmp_path: Pat
     ):
         for name in whole.namelist():
             ours = name.startswith("submarine_runtime/") and name.endswith(".py")
-            copy.writestr(name, b"this is not Python" if ours else whole.read(name))
+            copy.writestr(name, b"(" if ours else whole.read(name))
     done = subprocess.run([sys.executable, "-I", str(spoilt)], capture_output=True, text=True)
     assert done.stderr.startswith("usage: ")
     others = [python for python in PYTHONS if "3.8" in python]
     for python in others:
         done = subprocess.run([python, "-I", str(spoilt)], capture_output=True, text=True)
-        assert "SyntaxError" in done.stderr
+        assert "SyntaxError" in done.stderr, done.stderr
