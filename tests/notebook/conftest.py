@@ -45,7 +45,13 @@ class Ran:
 class Notebook:
     """A kernel and what it has said, sorted by the execution that caused it."""
 
-    def __init__(self, scratch: Path, kernels: Path, kernel: str = "submarine") -> None:
+    def __init__(
+        self,
+        scratch: Path,
+        kernels: Path,
+        kernel: str = "submarine",
+        environment: dict[str, str] | None = None,
+    ) -> None:
         self.folder = scratch / "work"
         self.folder.mkdir()
         specs = KernelSpecManager(kernel_dirs=[str(kernels)])
@@ -53,7 +59,7 @@ class Notebook:
         # The log level hides a warning about the transport, of no interest here.
         self.manager.start_kernel(
             cwd=str(self.folder),
-            env=clean_environment(scratch),
+            env={**clean_environment(scratch), **(environment or {})},
             extra_arguments=["--log-level=40"],
         )
         self._connect()

@@ -49,7 +49,8 @@ _BADGE = (
     "letter-spacing:.03em"
 )
 _BOX = (
-    "background-color:#1b1f24;color:#d4d4d4;color-scheme:dark;border-radius:4px;padding:8px 10px;margin:4px 0 0 0;"
+    "background-color:#1b1f24;color:#d4d4d4;color-scheme:dark;border-radius:4px;"
+    "padding:8px 10px;margin:4px 0 0 0;"
     "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px;"
     "line-height:1.4;overflow-x:auto;white-space:pre"
 )
