@@ -44,6 +44,8 @@ def execute(target: Path) -> nbformat.NotebookNode:
         notebook,
         timeout=CELL_TIMEOUT,
         kernel_name=kernel,
+        # Its warning that it listens on loopback without encryption is of no use here.
+        extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(NOTEBOOK.parent)}},
         on_cell_execute=announce,
     )
@@ -83,7 +85,18 @@ def fetch(job: dict[str, Any]) -> Path:
     for name in ("model", "logs", "record.json"):
         if files.exists(f"{root}/{name}"):
             files.get(f"{root}/{name}", str(target / name), recursive=True)
+    join_log(target)
     return target
+
+
+def join_log(directory: Path) -> None:
+    """Put the shipped pieces of each stream, named by their offsets, into one file to read."""
+    for stream in ("stdout", "stderr"):
+        pieces = sorted(directory.glob(f"logs/*/*/{stream}.[0-9]*"))
+        if pieces:
+            with (directory / f"{stream}.log").open("wb") as joined:
+                for piece in pieces:
+                    joined.write(piece.read_bytes())
 
 
 def report(notebook: nbformat.NotebookNode, target: Path) -> int:
@@ -94,7 +107,7 @@ def report(notebook: nbformat.NotebookNode, target: Path) -> int:
         print(f"\njob       {job['job_id']}: {job.get('state', '')}")
         print(f"directory {job['job_dir']}")
         print(f"model     {kept}/model")
-        print(f"log       {kept}/logs")
+        print(f"log       {kept}/stdout.log")
     print(f"notebook  {target.relative_to(ROOT)}")
     if not jobs:
         print("The executed notebook shows no job.", file=sys.stderr)

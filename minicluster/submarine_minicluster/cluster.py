@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import pwd
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -37,10 +38,19 @@ Progress = Callable[[str], None]
 
 _NEEDED_BYTES = 1 << 30
 _START_TIMEOUT = 900.0
+_HANGS_AFTER = 20.0
 
 
 def _silent(_: str) -> None:
     """Report progress to nobody."""
+
+
+def _login() -> str:
+    """The name by which Hadoop's clients know this user: that of the operating system."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return getpass.getuser()
 
 
 class Minicluster:
@@ -211,7 +221,7 @@ class Minicluster:
     def _bring_up(self, runner: Runner, saved: Saved, progress: Progress) -> None:
         """Start every daemon that does not run, then wait for all of them."""
         daemons = all_daemons(saved.settings.nodes)
-        missing = [daemon for daemon in daemons if runner.identity(daemon) is None]
+        missing = [one for one in daemons if not self._works(runner, one, progress)]
         if not missing:
             progress(f"minicluster {self.name!r} is running already")
         elif len(missing) < len(daemons):
@@ -233,6 +243,17 @@ class Minicluster:
         if history in missing:
             runner.start(history)
         self._await_yarn(runner, daemons, progress)
+
+    def _works(self, runner: Runner, daemon: Daemon, progress: Progress) -> bool:
+        """Whether a daemon runs and answers; one that hangs is killed, to be started anew."""
+        identity = runner.identity(daemon)
+        if identity is None:
+            return False
+        if readiness.answers(runner.url(daemon), _HANGS_AFTER):
+            return True
+        progress(f"{daemon.name} runs but does not answer: killing it")
+        processes.end([identity], grace=0)
+        return False
 
     def _await_hdfs(self, runner: Runner, daemons: Sequence[Daemon], progress: Progress) -> None:
         """Wait until HDFS takes files, and lay it out."""
@@ -287,7 +308,7 @@ class Minicluster:
         hdfs.mkdir("/mr-history", owner="mapred", group="hadoop", mode="755")
         hdfs.mkdir("/user", owner=superuser, group="supergroup", mode="755")
         named = os.environ.get("HADOOP_USER_NAME")
-        for user in {getpass.getuser(), *([named] if named else [])}:
+        for user in {_login(), *([named] if named else [])}:
             hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")
 
     def add_user(self, user: str) -> None:

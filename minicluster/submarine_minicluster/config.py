@@ -117,6 +117,7 @@ def yarn_client(layout: Layout, saved: Saved, lib: Path) -> Properties:
         "yarn.client.nodemanager-connect.retry-interval-ms": "500",
         "yarn.client.app-submission.poll-interval": "20",
         "yarn.log-aggregation-enable": "true",
+        "yarn.log-aggregation.retain-seconds": str(7 * 24 * 3600),
         "yarn.nodemanager.remote-app-log-dir": HDFS_LOGS,
         "yarn.log.server.url": f"http://{HOST}:{ports['history-http']}/jobhistory/logs",
         "yarn.log.server.web-service.url": f"http://{HOST}:{ports['history-http']}/ws/v1/history",

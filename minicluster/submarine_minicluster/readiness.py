@@ -59,6 +59,19 @@ def wait_until(
     raise runner.failure(daemons[0], f"did not get ready in {TIMEOUT:.0f} s: {what}{last}")
 
 
+def answers(url: str, timeout: float) -> bool:
+    """Whether anything is served at a daemon's web address within `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            rest.request("GET", f"{url}/jmx?qry=none")
+            return True
+        except rest.RestError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.5)
+
+
 def hdfs_writable(base: str) -> bool:
     """Whether HDFS is out of safe mode and a file can be written and removed."""
     hdfs = rest.WebHdfs(base, SUPERUSER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -188,6 +189,19 @@ def test_a_running_job_survives_the_resourcemanager(minicluster, driver):
     minicluster.kill("resourcemanager")
     minicluster.start()
     assert finished(driver, app).final_status == "succeeded"
+
+
+def test_a_daemon_that_hangs_is_replaced(minicluster, monkeypatch):
+    from submarine_minicluster import cluster
+
+    monkeypatch.setattr(cluster, "_HANGS_AFTER", 3.0)
+    before = pids(minicluster)
+    minicluster.kill("nodemanager", signal.SIGSTOP)
+    lines: list[str] = []
+    minicluster.start(progress=lines.append)
+    assert "nodemanager-0 runs but does not answer: killing it" in lines
+    after = pids(minicluster)
+    assert {name for name in before if before[name] != after[name]} == {"nodemanager-0"}
 
 
 def test_an_occupied_port_is_told_in_the_daemons_own_words(minicluster):
