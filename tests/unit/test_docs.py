@@ -43,7 +43,9 @@ def without_code(text: str) -> str:
 
 
 def options_as_code(text: str) -> str:
-    return re.sub(r"(?<![`\w-])--[a-z][a-z-]*(?![^`]*`)", r"`\g<0>`", text)
+    parts = re.split(r"(`[^`]*`)", text)
+    parts[::2] = [re.sub(r"(?<![\w-])--[a-z][a-z-]*", r"`\g<0>`", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def reasons_table() -> str:
@@ -132,6 +134,12 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not known or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert not broken, f"{page_name(page)} links to what is not there: {broken}"
+
+
+def test_each_page_stands_once_in_the_navigation() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    named = re.findall(r"([\w-]+\.md)$", text.partition("\nnav:")[2], re.MULTILINE)
+    assert sorted(named) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
 
 
 # Commands in code blocks
