@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(error, as_json=mouth.json_asked)
     except KeyboardInterrupt:
         mouth.finish()
-        print("Interrupted.", file=sys.stderr)
+        hint = " `submarine list` shows whether a job was submitted." if "run" in words else ""
+        print(f"Interrupted.{hint}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader (head, less) has gone; Python must not complain again at its exit.

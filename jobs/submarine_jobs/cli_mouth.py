@@ -11,6 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from submarine_jobs.cli_status import StatusLine
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.terminal import TerminalFilter
 
@@ -41,10 +42,12 @@ class CommandLine(Mouth):
         self.json_asked = json_asked
         self.interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
+        self._status = StatusLine()
 
     def say(self, text: str) -> None:
         """One line on stderr."""
-        print(text, file=sys.stderr, flush=True)
+        with self._status.aside():
+            print(text, file=sys.stderr, flush=True)
 
     def confirm(self, question: str) -> bool:
         """Ask on stderr; anything but y or yes is no."""
@@ -61,12 +64,16 @@ class CommandLine(Mouth):
         if self.json_asked:
             return
         target = sys.stderr if stream == "stderr" else sys.stdout
-        if target.isatty():
-            target.write(self._filters[stream].feed(data))
-        else:
+        if not target.isatty():
             target.flush()
             target.buffer.write(data)
-        target.flush()
+            target.flush()
+            return
+        with self._status.aside() as status:
+            target.write(self._filters[stream].feed(data))
+            target.flush()
+            # A progress bar has its line to itself until it ends it.
+            status.free = data.endswith(b"\n")
 
     def finish(self) -> None:
         """Show what the filters still hold, and end any colour that a log left on."""
@@ -87,6 +94,8 @@ class CommandLine(Mouth):
             with states:
                 while not states.ended.wait(0 if follower and follower.busy else _SLICE):
                     self._drain(follower)
+                    if not self.json_asked:
+                        self._status.show(states.line())
                 deadline = time.monotonic() + _LAST_LOG
                 while follower and not follower.done and time.monotonic() < deadline:
                     self._drain(follower)
@@ -97,6 +106,7 @@ class CommandLine(Mouth):
                 job.cancel("interrupted")
             raise
         finally:
+            self._status.clear()
             if follower is not None:
                 follower.stop()
         return states.record

@@ -45,6 +45,11 @@ class StateLine:
         """The newest record; asks when none has come yet."""
         return self._view.record if self._view is not None else self._job.record()
 
+    def line(self) -> str:
+        """How it stands right now, for a line that is rewritten in place; whole seconds."""
+        passed = int(time.monotonic() - self._began)
+        return f"[{passed:4d} s] {self._job.id} {self._last or '...'}"
+
     def _look(self, view: JobView) -> None:
         """Called from the watcher's thread."""
         self._view = view

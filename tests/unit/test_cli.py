@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
+import re
 import resource
 import signal
 import subprocess
@@ -109,6 +111,35 @@ def test_logs_on_a_terminal_keep_colours_only(environ: dict[str, str], tmp_path:
     assert b"\x1b]" not in shown
     assert b"\x1b[2J" not in shown
     assert b"end" in shown
+
+
+def test_waiting_on_a_terminal_shows_one_line_that_is_rewritten(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import time\nprint('first', flush=True)\ntime.sleep(2.5)\nprint('last')\n"
+    )
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [*SUBMARINE, "run", "slow.py", "--wait"],
+        env={**environ, "TERM": "xterm"},
+        cwd=tmp_path,
+        stdout=slave,
+        stderr=slave,
+        stdin=slave,
+    ) as process:
+        os.close(slave)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other end of a terminal is gone
+            while piece := os.read(master, 65536):
+                shown += piece
+        assert process.wait(60) == 0
+    os.close(master)
+    status = rb"\r\x1b\[K\[ +[12] s\] slow-\d{8}-[0-9a-f]+ RUNNING"
+    assert re.search(status, shown)
+    # Each line of the log stands alone: the status was taken away before it.
+    assert re.search(rb"(?:\n|\x1b\[K)first\r\n", shown)
+    assert re.search(rb"(?:\n|\x1b\[K)last\r\n", shown)
 
 
 @pytest.mark.parametrize(("choice", "state"), [("detach", "RUNNING"), ("cancel", "CANCELLED")])

@@ -19,10 +19,13 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 
+#: ``scheme://name:password@host``
+_PASSWORD = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
+
 
 def check_run(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
     """Findings about the program and the request, errors first."""
-    found = _check_env(spec)
+    found = _check_secrets(spec)
     if program.bundle is not None:
         found += _check_program(spec, program, mouth)
     return sorted(found, key=lambda item: str(item.level) != "error")
@@ -67,17 +70,36 @@ def _asks_here(spec: JobSpec) -> bool:
     return os.path.isabs(spec.python) and os.access(spec.python, os.X_OK)
 
 
-def _check_env(spec: JobSpec) -> list[Finding]:
-    """A secret in ``--env`` would lie in the job directory and in the container's environment."""
+def _check_secrets(spec: JobSpec) -> list[Finding]:
+    """What would lie readable in the job directory and in the container's environment."""
     from submarine_jobs.checks import Finding, Level
 
-    return [
+    fix = "Let the program read it from a file that only you can read."
+    found = [
         Finding(
             Level.ERROR,
             "secret-in-env",
             f"--env {name} looks like a secret, and the job directory would hold it readable.",
-            fix="Let the program read it from a file that only you can read.",
+            fix=fix,
         )
         for name in spec.env
         if _SECRET.search(name)
     ]
+    addresses = {
+        "--input_path": spec.input_path,
+        "--checkpoint_path": spec.checkpoint_path,
+        "--saved_model_path": spec.saved_model_path,
+        **{f"--quicklink {label}": url for label, url in spec.quicklinks.items()},
+        **{f"--localization {item.target}": item.source for item in spec.localization},
+    }
+    found += [
+        Finding(
+            Level.ERROR,
+            "secret-in-address",
+            f"{option} has a password in it, and the job directory would hold it readable.",
+            fix=fix,
+        )
+        for option, address in addresses.items()
+        if address and _PASSWORD.match(address)
+    ]
+    return found
