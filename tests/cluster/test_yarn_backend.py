@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
-import secrets
 import signal
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,17 +14,18 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_jobs.backends.base import Handle, Observation, Stage, Submission
+from submarine_jobs.backends.base import Stage, Submission
 from submarine_jobs.backends.yarn import application
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.backends.yarn.skein_calls import DriverChannel, DriverUnreachableError
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.profile import Profile
-from submarine_jobs.spec import JobSpec, Localization, Resources, Role
+from submarine_jobs.spec import Localization, Resources
 from submarine_minicluster import Minicluster
-from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
+
+from .yarn_jobs import look, make_submission, until, yarn_profile
 
 pytestmark = pytest.mark.cluster
 
@@ -38,15 +36,7 @@ Make = Callable[..., Submission]
 def profile(
     minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Profile]:
-    environ = minicluster.environ()
-    chosen = Profile(
-        backend="yarn",
-        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-        java_home=Path(environ["JAVA_HOME"]),
-        state_dir=tmp_path_factory.mktemp("state"),
-    )
-    yield chosen
-    stop_driver(chosen)
+    yield from yarn_profile(minicluster, tmp_path_factory.mktemp("state"))
 
 
 @pytest.fixture(scope="module")
@@ -56,49 +46,7 @@ def backend(profile: Profile) -> YarnBackend:
 
 @pytest.fixture(scope="module")
 def make(backend: YarnBackend) -> Make:
-    """Makes a submission whose "agent" is the given Python source: the backend alone is tested."""
-
-    def build(agent: str, **fields: Any) -> Submission:
-        storage, root = backend.job_root()
-        resources = fields.pop("resources", Resources(200, 1, 0))
-        spec = JobSpec(name="t", backend="yarn", roles=(Role(resources=resources),), **fields)
-        job_id = f"t-20261121-{secrets.token_hex(4)}"
-        job_dir = f"{root}/202611/{job_id}"
-        storage.publish(f"{job_dir}/secret.json", b'{"token": "t"}')
-        storage.publish(f"{job_dir}/bundle.zip", zipped("main.py", "pass"))
-        runtime = f"{root}/cache/test-{secrets.token_hex(4)}.zip"
-        storage.publish(runtime, zipped("__main__.py", agent))
-        config = AgentConfig(
-            job_id, "t", backend.user, "yarn", "i", time.time(), storage.job_store(job_dir),
-            job_dir, python=sys.executable, memory=resources.memory,
-        )  # fmt: skip
-        return Submission(spec, backend.plan(spec), storage, job_dir, config, runtime)
-
-    return build
-
-
-def zipped(name: str, text: str) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr(name, text)
-    return buffer.getvalue()
-
-
-def look(backend: YarnBackend, handle: Handle) -> Observation:
-    return backend.observe({"t-20261121-0000": handle})["t-20261121-0000"]
-
-
-def until(
-    backend: YarnBackend, handle: Handle, *stages: Stage, seconds: float = 60.0
-) -> Observation:
-    deadline = time.monotonic() + seconds
-    while True:
-        seen = look(backend, handle)
-        if seen.stage in stages:
-            return seen
-        assert time.monotonic() < deadline, f"still {seen}"
-        assert seen.stage is not Stage.ENDED, f"ended early: {seen}"
-        time.sleep(0.2)
+    return lambda agent, **fields: make_submission(backend, agent, **fields)
 
 
 def wait_for_file(path: Path, seconds: float = 30.0) -> str:

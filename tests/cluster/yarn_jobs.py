@@ -1,0 +1,79 @@
+"""Submissions for the backend's own tests: an agent of a few lines, no core, no record."""
+
+from __future__ import annotations
+
+import io
+import secrets
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.backends.base import Handle, Observation, Stage, Submission
+from submarine_jobs.backends.yarn.backend import YarnBackend
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.profile import Profile
+from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_minicluster import Minicluster
+from submarine_runtime.protocol.launch import AgentConfig
+
+
+def yarn_profile(minicluster: Minicluster, state_dir: Path) -> Iterator[Profile]:
+    """A profile of the minicluster with a state directory of its own; ends its driver."""
+    environ = minicluster.environ()
+    chosen = Profile(
+        backend="yarn",
+        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
+        java_home=Path(environ["JAVA_HOME"]),
+        state_dir=state_dir,
+        settings={"am_cds": "off"},
+    )
+    yield chosen
+    stop_driver(chosen)
+
+
+def make_submission(backend: YarnBackend, agent: str, **fields: Any) -> Submission:
+    """A submission whose "agent" is the given Python source."""
+    storage, root = backend.job_root()
+    resources = fields.pop("resources", Resources(200, 1, 0))
+    spec = JobSpec(name="t", backend="yarn", roles=(Role(resources=resources),), **fields)
+    job_id = f"t-20261121-{secrets.token_hex(4)}"
+    job_dir = f"{root}/202611/{job_id}"
+    storage.publish(f"{job_dir}/secret.json", b'{"token": "t"}')
+    storage.publish(f"{job_dir}/bundle.zip", zipped("main.py", "pass"))
+    runtime = f"{root}/cache/test-{secrets.token_hex(4)}.zip"
+    storage.publish(runtime, zipped("__main__.py", agent))
+    config = AgentConfig(
+        job_id, "t", backend.user, "yarn", "i", time.time(), storage.job_store(job_dir),
+        job_dir, python=sys.executable, memory=resources.memory,
+    )  # fmt: skip
+    return Submission(spec, backend.plan(spec), storage, job_dir, config, runtime)
+
+
+def zipped(name: str, text: str) -> bytes:
+    """A zip with one file."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+def look(backend: YarnBackend, handle: Handle) -> Observation:
+    """What the cluster says now."""
+    return backend.observe({"t-20261121-0000": handle})["t-20261121-0000"]
+
+
+def until(
+    backend: YarnBackend, handle: Handle, *stages: Stage, seconds: float = 60.0
+) -> Observation:
+    """Wait for one of ``stages``."""
+    deadline = time.monotonic() + seconds
+    while True:
+        seen = look(backend, handle)
+        if seen.stage in stages:
+            return seen
+        assert time.monotonic() < deadline, f"still {seen}"
+        assert seen.stage is not Stage.ENDED, f"ended early: {seen}"
+        time.sleep(0.2)
