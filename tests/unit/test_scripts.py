@@ -1,0 +1,63 @@
+"""The runner of `make test`: budgets are kept, failures are told, nothing is left running."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parent.parent.parent / "scripts"
+
+
+@pytest.fixture
+def parts() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("run_parts", SCRIPTS / "run_parts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["run_parts"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_part_fails_when_any_of_its_commands_does(parts, tmp_path):
+    part = parts.Part("p", 60, (("false",), ("touch", str(tmp_path / "ran"))))
+    assert parts.run_part(part, tmp_path).result == "false failed (1)"
+    assert (tmp_path / "ran").exists()
+    assert parts.run_part(parts.Part("p", 60, (("true",),)), tmp_path).result == "ok"
+
+
+def test_a_part_that_takes_too_long_is_ended(parts, tmp_path):
+    began = time.monotonic()
+    outcome = parts.run_part(parts.Part("p", 0, (("sleep", "30"),)), tmp_path)
+    assert outcome.result == "sleep too slow"
+    assert time.monotonic() - began < 15
+
+
+def test_what_a_part_leaves_running_is_ended_and_told(parts, tmp_path):
+    marked = ("sh", "-c", "setsid sleep 33 >/dev/null 2>&1 & exit 0")
+    daemon = f"env -i SUBMARINE_MINICLUSTER={tmp_path}/x/test setsid sleep 34 >/dev/null 2>&1 &"
+    outcome = parts.run_part(parts.Part("p", 60, (marked, ("sh", "-c", daemon))), tmp_path)
+    assert outcome.result.startswith("left 2 processes: ")
+    assert "sleep 33" in outcome.result
+    assert "sleep 34" in outcome.result
+    assert parts.end_leftovers(tmp_path) == []
+
+
+def test_ci_calls_make_test_and_every_folder_of_tests_has_a_part(parts):
+    root = SCRIPTS.parent
+    assert "make test" in (root / ".ci" / "run").read_text()
+    assert os.access(root / ".ci" / "run", os.X_OK)
+    for plan in ("test", "test-full"):
+        words = [
+            word for part in parts.PLANS[plan] for command in part.commands for word in command
+        ]
+        left_out = [word.partition("=")[2] for word in words if word.startswith("--ignore=")]
+        assert "tests" in words
+        assert set(left_out) <= set(words)
+    assert sum(part.budget for part in parts.PLANS["test"]) + parts.SETUP_BUDGET <= 45 * 60
