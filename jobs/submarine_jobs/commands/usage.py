@@ -14,6 +14,7 @@ import click
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.options.later import refusal, spelling
 
+_UNKNOWN = re.compile(r"No such command '(.*?)'", re.DOTALL)
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)
 
 
@@ -21,7 +22,8 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     """The error that says what ``error`` says, in one sentence."""
     if not isinstance(error, click.UsageError):
         return SubmarineError(error.format_message())
-    command = error.ctx.info_name or "submarine" if error.ctx else "submarine"
+    path = error.ctx.command_path if error.ctx else ""
+    command = path.removeprefix("submarine ") or "submarine"
     if isinstance(error, click.NoSuchOption):
         return no_such_option(_as_typed(error), command, _known_options(error.ctx))
     if isinstance(error, click.BadOptionUsage):
@@ -32,6 +34,8 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     if isinstance(error, click.BadParameter):
         return _bad_value(error, command)
     message = error.format_message().split("\n")[0].rstrip(".")
+    if unknown := _UNKNOWN.match(message):
+        return _no_such_subcommand(unknown[1], command, error.ctx)
     if extra := _EXTRA.match(message):
         hint = (
             "Arguments of the program stand after --."
@@ -62,6 +66,15 @@ def no_such_verb(name: str, known: Sequence[str]) -> UsageError:
     close = difflib.get_close_matches(name, known, 1, 0.5)
     hint = f"did you mean {close[0]}?" if close else "`submarine --help` lists them."
     return UsageError(f"No such command {printable(name)};", hint)
+
+
+def _no_such_subcommand(name: str, command: str, ctx: click.Context | None) -> UsageError:
+    """For the groups that other packages bring along."""
+    group = ctx.command if ctx is not None else None
+    known = group.list_commands(ctx) if ctx and isinstance(group, click.Group) else []
+    close = difflib.get_close_matches(name, known, 1, 0.5)
+    hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}."
+    return UsageError(f"{command} has no command {printable(name)};", hint)
 
 
 def printable(text: str, limit: int = 60) -> str:
