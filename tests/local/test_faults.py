@@ -14,6 +14,7 @@ from agent_rig import Rig, wait_for
 
 from submarine_jobs.credentials import JobSecret
 from submarine_runtime.agent.processes import family
+from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
@@ -156,6 +157,9 @@ def test_orders_that_make_no_sense(rig: Rig) -> None:
     (scratch / "agent.json").write_text("{}")
     assert rig.finish(rig.launch(scratch)) == 2
     assert "cannot read the orders" in rig.errors
+    other = rig.prepare("print(1)", store=JobStore("tape", "/x"), name="other")
+    assert rig.finish(rig.launch(other)) == 1
+    assert "this agent knows local and webhdfs" in rig.errors
 
 
 def test_no_secret_is_in_any_process_list_or_file_for_others(rig: Rig) -> None:
@@ -194,3 +198,44 @@ def _try(action: object) -> None:
         action()  # type: ignore[operator]
     except Exception:
         return
+
+
+def test_sigterm_before_the_claim_runs_nothing(rig: Rig) -> None:
+    for delay in (0.02, 0.04, 0.06, 0.08, 0.1, 0.12):
+        ran = rig.root / "ran"
+        agent = rig.start(f"open({str(ran)!r}, 'a').write('x'); import time; time.sleep(60)")
+        time.sleep(delay)
+        agent.send_signal(signal.SIGTERM)
+        agent.communicate(timeout=20)
+        assert agent.returncode in (1, -signal.SIGTERM)
+        wait_for(lambda: not _left(rig))
+        for name in ("claim.json", "record.json", "live.json"):
+            (rig.job_dir / name).unlink(missing_ok=True)
+
+
+def _left(rig: Rig) -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(entry / "cwd").startswith(str(rig.root)):
+                found.append(entry.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_a_job_goes_on_when_its_guard_is_killed(rig: Rig) -> None:
+    source = (
+        "import os, time\nprint(os.getppid(), flush=True)\n"
+        "while not os.path.exists('go'): time.sleep(0.01)\nos.fork()\ntime.sleep(2.5)\n"
+    )
+    agent = rig.start(source)
+    rig.wait_for_log(b"\n")
+    with open(f"/proc/{agent.pid}/task/{agent.pid}/children") as file:
+        children = [int(pid) for pid in file.read().split()]
+    guards = [p for p in children if b"/bin/sh" in Path(f"/proc/{p}/cmdline").read_bytes()]
+    assert len(guards) == 1
+    os.kill(guards[0], signal.SIGKILL)
+    (rig.scratch() / "program/go").touch()
+    assert rig.finish(agent) == 0
+    assert rig.record().state is State.SUCCEEDED

@@ -85,7 +85,12 @@ class Program:
         wanted = frozenset(groups) | {self.pid}
         if wanted != self._groups:
             self._groups = wanted
-            os.write(self._pipe, (" ".join(map(str, sorted(wanted)[:200])) + "\n").encode())
+            self._tell(" ".join(map(str, sorted(wanted)[:200])))
+
+    def _tell(self, groups: str) -> None:
+        # Should somebody have killed the guard, the job is better off without it than ended.
+        with suppress(OSError):
+            os.write(self._pipe, f"{groups}\n".encode())
 
     def poll(self) -> int | None:
         """Exit status as subprocess gives it (negative for a signal), None while it runs."""
@@ -146,7 +151,7 @@ class Program:
 
     def release(self) -> None:
         """Let the guard go once the program has ended."""
-        os.write(self._pipe, b"\n")
+        self._tell("")
         self._release()
 
     def _release(self) -> None:

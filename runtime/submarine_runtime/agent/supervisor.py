@@ -15,7 +15,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Mapping
 
-from submarine_runtime.agent.claim import application_id, asked_to_cancel, claim, container_id
+from submarine_runtime.agent.claim import (
+    CLAIM_GRACE,
+    application_id,
+    asked_to_cancel,
+    claim,
+    container_id,
+)
 from submarine_runtime.agent.ending import Ending, Facts, judge
 from submarine_runtime.agent.environment import (
     place_launcher,
@@ -27,7 +33,7 @@ from submarine_runtime.agent.program import Program
 from submarine_runtime.agent.publisher import LogShipper, Publisher
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.status import Status
-from submarine_runtime.agent.store import StoreError, open_store
+from submarine_runtime.agent.store import StoreError, open_store, patiently
 from submarine_runtime.agent.wakeup import Terminated, Wakeup
 from submarine_runtime.agent.watching import Watch, cancel_sentence
 from submarine_runtime.protocol import layout
@@ -65,11 +71,11 @@ class Supervisor:
         self._server: LiveServer | None = None
         self._page: YarnPage | None = None
         self._claimed = False
+        self._ending: Ending | None = None
 
     def run(self) -> int:
         """Run the task to its end; the agent's exit code."""
         try:
-            self._store = open_store(self._config.store)
             self._prepare_shipping()
             if not claim(self._store, self._config, os.environ, self._wakeup.wait):
                 _say(f"another container has claimed {self._config.job_id}; nothing is run here")
@@ -77,13 +83,22 @@ class Supervisor:
             self._claimed = True
             return self._claimed_run()
         except Terminated:
-            return self._last_words()
-        except (StoreError, ValueError) as exc:
+            return self._last_words(EndReason.KILLED_ON_CLUSTER, "SIGTERM came from outside.")
+        except StoreError as exc:
             _say(f"{self._config.job_id}: {exc}")
             return 1
+        except Exception as exc:
+            import traceback
+
+            traceback.print_exc()
+            return self._last_words(EndReason.AGENT_LOST, f"The agent failed: {exc!r}")
 
     def _prepare_shipping(self) -> None:
         config = self._config
+        try:
+            self._store = open_store(config.store)
+        except ValueError as exc:
+            raise StoreError(str(exc)) from exc
         directory = layout.log_directory(self._task, config.epoch, config.attempt)
         self._log_paths = {stream: self._scratch.log(stream) for stream in layout.STREAMS}
         self._shippers = {
@@ -109,7 +124,11 @@ class Supervisor:
         status.begin_phase("start", self._began)
         status.event("claimed", data={"host": socket.gethostname(), "pid": os.getpid()})
         status.event("state", state=State.STARTING)
-        asked = asked_to_cancel(self._store)
+        asked = patiently(
+            lambda: asked_to_cancel(self._store),
+            time.monotonic() + CLAIM_GRACE,
+            wait=self._wakeup.wait,
+        )
         if asked is not None:
             self._on_cancel(asked)
             return self._close(Ending(EndReason.CANCELLED, cancel_sentence(asked)))
@@ -249,7 +268,7 @@ class Supervisor:
         """Save everything, publish the record, let the followers go."""
         from submarine_runtime.agent.closing import Closing
 
-        status = self._status
+        status, self._ending = self._status, ending
         self._deadline = time.monotonic() + self._config.save_grace
         if self._program is not None:
             status.end_phase("first_line")
@@ -312,8 +331,8 @@ class Supervisor:
         self._deadline = min(self._deadline, time.monotonic() + CANCELLED_GRACE)
         self._wakeup.wake()
 
-    def _last_words(self) -> int:
-        """SIGTERM: end the program at once and leave the record while there is time."""
+    def _last_words(self, reason: EndReason, detail: str) -> int:
+        """End the program at once and leave the record while there is time."""
         from submarine_runtime.agent.closing import Closing
 
         if self._program is not None and self._program.poll() is None:
@@ -322,11 +341,13 @@ class Supervisor:
             return 1
         self._store = open_store(self._config.store, timeout=LAST_WORDS)
         self._deadline = time.monotonic() + LAST_WORDS
-        reason, detail = EndReason.KILLED_ON_CLUSTER, "SIGTERM came from outside."
+        ending = Ending(reason, detail)
         try:
             asked = self._cancel or asked_to_cancel(self._store)
-            if asked is not None:
-                reason, detail = EndReason.CANCELLED, cancel_sentence(asked)
+            if self._ending is not None and self._ending.reason is not EndReason.SUCCEEDED:
+                ending = self._ending  # it had failed by itself before
+            elif asked is not None:
+                ending = Ending(EndReason.CANCELLED, cancel_sentence(asked))
             closing = Closing(
                 self._store,
                 self._status,
@@ -340,7 +361,7 @@ class Supervisor:
             closing.count_logs()
             self._status.miss("Outputs were not saved: the container was killed.")
             if not self._status.state.ended:
-                self._settle(Ending(reason, detail))
+                self._settle(ending)
             closing.publish_record()
         except StoreError as exc:
             _say(f"the record of {self._config.job_id} could not be published: {exc}")

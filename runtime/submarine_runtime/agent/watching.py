@@ -72,6 +72,7 @@ class Watch:
             status = self._program.poll()
             if status is not None:
                 self.look_for_first_line()
+                self._look_for_progress()
                 return status
             now = time.monotonic()
             self._obey(now)
@@ -118,10 +119,7 @@ class Watch:
             memory_peak=round(self.tree.peak, 1),
             cpu_seconds=round(self.tree.cpu_seconds, 1),
         )
-        progress = self._progress.look()
-        if progress is not None:
-            self._status.set_task(progress=round(progress, 4))
-            self._status.set_record(progress=round(progress, 4))
+        self._look_for_progress()
         if self.limit is None:
             return SAMPLE
         if usage.memory > self.limit and self.stopped is None:
@@ -134,6 +132,12 @@ class Watch:
             self._program.signal(signal.SIGKILL)
             self._kill_at = time.monotonic() + 1.0
         return SAMPLE_NEAR if usage.memory > NEAR * self.limit else SAMPLE
+
+    def _look_for_progress(self) -> None:
+        progress = self._progress.look()
+        if progress is not None:
+            self._status.set_task(progress=round(progress, 4))
+            self._status.set_record(progress=round(progress, 4))
 
     def look_for_first_line(self) -> None:
         """Note the moment at which the program has first written something."""
