@@ -114,7 +114,7 @@ class SubmarineMagics(Magics):
         if words[:1] == ["help"]:
             words = [*words[1:], "--help"]
         self.cells.follow_document()
-        with self.mouth.speaking(paragraph):
+        with self.mouth.speaking(paragraph, quiet="--json" in words):
             try:
                 outcome = execute(words, self.mouth)
             except OutputLimitReached as reached:

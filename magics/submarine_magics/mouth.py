@@ -43,6 +43,7 @@ class NotebookMouth(Mouth):
         self._written = 0
         #: Whether the present command has waited, so that the output shows a card.
         self.watched = False
+        self._quiet = False
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         self.displays = LiveDisplays(shell)
 
@@ -79,8 +80,17 @@ class NotebookMouth(Mouth):
         ]
 
     @contextlib.contextmanager
-    def speaking(self, paragraph: Cell | None) -> Iterator[None]:
-        """One command; ``paragraph`` is the text below ``%%submarine run``."""
+    def speaking(self, paragraph: Cell | None, *, quiet: bool = False) -> Iterator[None]:
+        """One command.
+
+        Parameters
+        ----------
+        paragraph
+            The text below ``%%submarine run``.
+        quiet
+            Show no card while waiting: the output is to be JSON alone.
+        """
+        self._quiet = quiet
         self._paragraph, self._written, self.watched = paragraph, 0, False
         if paragraph is not None:
             self._with_paragraph = copy.deepcopy(self._cells.collection)
@@ -126,6 +136,8 @@ class NotebookMouth(Mouth):
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
         """Show the job's card and keep it up to date until the job has ended."""
         self.watched = True
+        if self._quiet:
+            return job.wait(on_interrupt=on_interrupt)
         if self.displays.rich:
             self.displays.show(job)
             record = job.wait(on_interrupt=on_interrupt)
