@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from submarine_jobs.errors import SubmarineError
 
 COMPLETE_VARIABLE = "_SUBMARINE_COMPLETE"
+#: Set to anything: a mistake of our own shows its stack trace.
+DEBUG_VARIABLE = "SUBMARINE_DEBUG"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,6 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has gone; Python must not complain again at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        kind = type(error).__name__
+        print(_encodable(f"submarine: internal error: {kind}: {error}"), file=sys.stderr)
+        print(f"{DEBUG_VARIABLE}=1 shows where; please report it.", file=sys.stderr)
+        return 1
     return outcome.exit_code
 
 

@@ -105,7 +105,7 @@ def load_config(
     """
     environ = os.environ if environ is None else environ
     given = {key: value for key, value in (options or {}).items() if value is not None}
-    files = [file for file in (user_file(environ), project_file(cwd or Path.cwd())) if file]
+    files = [file for file in (user_file(environ), project_file(cwd or _here())) if file]
     tables = [read_file(path, base) for path, base in files]
     name, source, explicit = _choose(given, environ, tables)
     found = _from_tables(tables, name)
@@ -128,6 +128,15 @@ def load_config(
         files=tuple(table.path for table in tables),
         profiles=_names(tables),
     )
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as exc:
+        raise ConfigError(
+            "The working directory does not exist any more.", "Change to another one."
+        ) from exc
 
 
 def python_of(python_env: str, host_python: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -283,3 +284,21 @@ def test_config_shows_values_with_sources(mouth: Notebook) -> None:
         "source": "SUBMARINE_BACKEND",
     }
     assert "SUBMARINE_BACKEND" in execute(["config"], mouth).text
+
+
+def test_a_state_directory_that_cannot_be_is_one_sentence(
+    mouth: Notebook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "a file"))
+    with pytest.raises(SubmarineError, match="a file: File exists") as caught:
+        execute(["list"], mouth)
+    assert "state_dir" in caught.value.fix
+
+
+def test_a_working_directory_that_is_gone(mouth: Notebook, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    os.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(SubmarineError, match="does not exist any more"):
+        execute(["list"], mouth)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ import click
 from submarine_jobs.commands.grammar import Grammar, build
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import INTERRUPTED, Outcome
-from submarine_jobs.commands.usage import as_sentence
+from submarine_jobs.commands.usage import as_sentence, of_this_machine
 from submarine_jobs.commands.verb import HelpRequested
 
 MAX_COMPLETIONS = 200
@@ -61,6 +62,10 @@ def execute(argv: Sequence[str], mouth: Mouth) -> Outcome:
         return Outcome(text="Interrupted.", exit_code=INTERRUPTED)
     except click.ClickException as error:
         raise as_sentence(error) from None
+    except BrokenPipeError:
+        raise
+    except (OSError, sqlite3.Error) as error:
+        raise of_this_machine(error) from error
     return _outcome(result)
 
 

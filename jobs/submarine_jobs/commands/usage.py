@@ -46,6 +46,21 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     return UsageError(f"{command}: {message}.", f"See `submarine {command} --help`.")
 
 
+def of_this_machine(error: Exception) -> SubmarineError:
+    """A file or the index of jobs on this machine that cannot be used, as one sentence."""
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        what = error.strerror or str(error)
+        return SubmarineError(
+            f"This machine's files cannot be used: {printable(f'{where}{what}', 300)}.",
+            "Check rights and free space; state_dir names where Submarine keeps its own.",
+        )
+    return SubmarineError(
+        f"The index of jobs cannot be used: {printable(str(error), 200)}.",
+        "Check rights and free space of state_dir; the index may be removed, `list` makes it anew.",
+    )
+
+
 def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageError:
     """The refusal of an option: of a later release, or close to one that exists."""
     shown = printable(option)
