@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -18,6 +17,9 @@ from submarine_jobs.commands.usage import no_such_verb
 from submarine_jobs.commands.verb import CONTEXT, GroupedOption, HelpRequested, help_option, normal
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.options.later import VERBS as LATER_VERBS
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "submarine.commands"
 
@@ -56,6 +58,8 @@ PLUGIN_SUMMARIES = {
 @functools.cache
 def plugins() -> dict[str, EntryPoint]:
     """Verbs of other packages, by name; reads package metadata only."""
+    from importlib.metadata import entry_points
+
     found = entry_points(group=ENTRY_POINT_GROUP)
     return {point.name: point for point in found if point.name not in VERBS}
 
