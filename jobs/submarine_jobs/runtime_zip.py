@@ -81,4 +81,6 @@ def _byte_code(name: str, source: bytes) -> bytes:
     # PEP 552: bound to the source's hash, not to a time, and not checked, as both come in one zip.
     code = compile(source, name, "exec", dont_inherit=True, optimize=0)
     header = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little")
-    return header + importlib.util.source_hash(source) + marshal.dumps(code)
+    # Version 2 has no back references: whether a later one writes them hangs on reference counts,
+    # that is, on what else this process has loaded, and the bytes would not always be the same.
+    return header + importlib.util.source_hash(source) + marshal.dumps(code, 2)
