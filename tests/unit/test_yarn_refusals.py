@@ -95,6 +95,12 @@ def test_every_row_says_what_would_be_right() -> None:
         assert row.fix.endswith(".")
 
 
+def test_the_documentation_lists_every_refusal() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "yarn.md").read_text()
+    for row in TABLE:
+        assert f"| {row.message} | {row.fix} |" in page
+
+
 @pytest.mark.parametrize(
     ("log", "words"),
     [
