@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.collect_line import parse_cell
 from submarine_jobs.display.failure import failure_text, frames_shown
+from submarine_jobs.display.tame import tame
 from submarine_jobs.display.untrusted import one_line, printable
 from submarine_jobs.errors import JobFailedError
 from submarine_magics.refusal import sentence_lines
@@ -34,7 +35,7 @@ class ProgramError(Exception):
 
 def job_failed(job: Job, shell: InteractiveShell, cells: NotebookCells) -> JobFailedError:
     """The error to raise for a job that was waited for and did not succeed."""
-    record = job.record()
+    record = tame(job.record())
     error = JobFailedError(_sentence(record))
     error.__dict__["_render_traceback_"] = lambda: _lines(error, record.failure, shell, cells)
     return error
@@ -61,7 +62,8 @@ def _lines(
     traceback = build_traceback(failure, cells)
     if traceback is None:
         return [failure_text(failure), "", *own]
-    kind = type(printable(failure.type, 200).rpartition(".")[2] or "Exception", (ProgramError,), {})
+    name = one_line(failure.type, 200).rpartition(".")[2] or "Exception"
+    kind = type(name, (ProgramError,), {})
     value = kind(printable(failure.message, 2000))
     lines: list[str] = shell.InteractiveTB.structured_traceback(kind, value, traceback, 0)
     return [*lines, "", *own]

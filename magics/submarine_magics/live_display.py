@@ -8,6 +8,7 @@ Does not decide what a card says (``submarine_jobs.display``).
 from __future__ import annotations
 
 import contextlib
+import reprlib
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -188,11 +189,13 @@ def _short(value: Any) -> str:
     shape = getattr(value, "shape", None)
     if shape:
         return f"array {'x'.join(map(str, shape))} {getattr(value, 'dtype', '')}"
+    if shape == ():
+        value = value.item()
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, (list, tuple)) and len(value) > _FEW and _numbers(value):
         return f"{len(value)} numbers, {value[0]:.4g} … {value[-1]:.4g}"
-    return one_line(repr(value), 120)
+    return one_line(reprlib.repr(value), 120)
 
 
 def _numbers(values: Sequence[Any]) -> bool:

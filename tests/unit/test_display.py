@@ -166,6 +166,54 @@ def test_any_text_is_harmless(text: str) -> None:
     check_all(hostile(text))
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+FIELDS = {
+    name: JSON
+    for name in JobRecord.__dataclass_fields__
+    if name not in ("state", "version", "reason", "events", "phases", "tasks", "outputs", "failure")
+}
+OBJECTS = {
+    "phases": st.fixed_dictionaries({"name": JSON, "start": JSON, "end": JSON}),
+    "tasks": st.fixed_dictionaries(
+        {"task": JSON, "role": JSON, "index": JSON, "host": JSON, "memory_peak": JSON}
+    ),
+    "outputs": st.fixed_dictionaries({"path": JSON, "size": JSON}),
+}
+FAILURE = st.fixed_dictionaries(
+    {
+        "type": JSON,
+        "message": JSON,
+        "frames": st.lists(
+            st.fixed_dictionaries(
+                {"file": JSON, "line": JSON, "code": JSON, "cell": JSON, "cell_line": JSON}
+            ),
+            max_size=3,
+        ),
+    }
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {
+            **FIELDS,
+            **{name: st.lists(item, max_size=3) for name, item in OBJECTS.items()},
+            "failure": FAILURE,
+            "state": st.sampled_from([state.value for state in State]),
+        }
+    )
+)
+def test_any_types_in_a_record_can_be_shown(sent: dict[str, object]) -> None:
+    check_all(JobView(JobRecord.from_json(sent)))
+
+
 @given(st.text(max_size=200), st.integers(0, 50))
 def test_escaped_never_lets_markup_through(text: str, limit: int) -> None:
     assert not set("<>\"'") & set(escaped(text, limit))

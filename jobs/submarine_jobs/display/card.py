@@ -13,6 +13,7 @@ from submarine_jobs.display import ansi, summary
 from submarine_jobs.display.durations import duration
 from submarine_jobs.display.failure import failure_html
 from submarine_jobs.display.plain import LOG_LINES
+from submarine_jobs.display.tame import tame_view
 from submarine_jobs.display.untrusted import escaped, escaped_line, web_link
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.record import JobRecord
@@ -69,6 +70,7 @@ def html(
     view: JobView, *, now: float | None = None, result: Mapping[str, str] | None = None
 ) -> str:
     """The card of a job; arguments as for ``plain.text``."""
+    view = tame_view(view)
     record = view.record
     parts = [
         f'<div class="tex2jax_ignore mathjax_ignore" '

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from submarine_jobs.display.card import html
 from submarine_jobs.display.plain import text
+from submarine_jobs.display.tame import tame_view
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.record import Failure, JobRecord
@@ -16,6 +16,7 @@ from submarine_runtime.protocol.record import Failure, JobRecord
 MIME_TYPE = "application/vnd.submarine.job.v1+json"
 _MAX_ITEMS = 50
 _MAX_TEXT = 4000
+_MAX_NUMBER = 1e300
 
 
 def mimebundle(
@@ -26,6 +27,7 @@ def mimebundle(
     The JSON holds ``job_id job_dir name state`` and ``record``, a snapshot without events; lists
     are cut to 50 entries and texts to 4,000 characters, so a bundle stays far below 1 MB.
     """
+    view = tame_view(view)
     record = view.record
     return {
         MIME_TYPE: {
@@ -65,6 +67,6 @@ def _bounded(value: Any, depth: int) -> Any:
         }
     if isinstance(value, (list, tuple)):
         return [_bounded(item, depth + 1) for item in value[:_MAX_ITEMS]]
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, (int, float)) and not abs(value) < _MAX_NUMBER:
         return None
     return value if isinstance(value, (bool, int, float)) else None

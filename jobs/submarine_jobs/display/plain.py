@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from submarine_jobs.display import ansi, summary
 from submarine_jobs.display.durations import duration
 from submarine_jobs.display.failure import failure_text
+from submarine_jobs.display.tame import tame_view
 from submarine_jobs.display.untrusted import one_line, printable
 from submarine_jobs.view import JobView
 
@@ -33,6 +34,7 @@ def text(
     result
         Returned values by name, already short text.
     """
+    view = tame_view(view)
     record = view.record
     lines = [f"{headline(view, now)}", f"  {one_line(summary.sentence(view))}"]
     if step := summary.next_step(view):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from submarine_jobs.display import summary
 from submarine_jobs.display.card import STATE_COLOURS
 from submarine_jobs.display.durations import duration
+from submarine_jobs.display.tame import tame
 from submarine_jobs.display.untrusted import escaped_line, one_line
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.record import JobRecord
@@ -30,7 +31,7 @@ def table(records: Sequence[JobRecord], *, now: float | None = None) -> Table:
     if not records:
         return Table("No jobs.", "<p>No jobs.</p>")
     moment = time.time() if now is None else now
-    rows = [_row(record, moment) for record in records[:_MAX_ROWS]]
+    rows = [_row(tame(record), moment) for record in records[:_MAX_ROWS]]
     more = len(records) - len(rows)
     note = f"… and {more} more" if more else ""
     return Table(_text(rows, note), _html(records, rows, note))
@@ -41,7 +42,7 @@ def _row(record: JobRecord, now: float) -> tuple[str, ...]:
         record.job_id,
         record.name,
         record.state.value,
-        str(record.reason.value if record.reason else ""),
+        str(record.reason or ""),
         summary.submitted(record),
         duration(summary.elapsed(JobView(record), now)),
         record.queue or "",
