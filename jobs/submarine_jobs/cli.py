@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         outcome = execute(words, mouth)
         mouth.finish()
-        _show(outcome)
+        _show(outcome, after_open_line=mouth.line_open)
     except SubmarineError as error:
         mouth.finish()
         return _complain(error, as_json=mouth.json_asked)
@@ -55,9 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return outcome.exit_code
 
 
-def _show(outcome: Outcome) -> None:
+def _show(outcome: Outcome, *, after_open_line: bool) -> None:
     text = outcome.rendered()
     if text:
+        if after_open_line:
+            print()
         print(_encodable(text))
     sys.stdout.flush()
 

@@ -43,6 +43,8 @@ class CommandLine(Mouth):
         self.interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         self._status = StatusLine()
+        #: Whether the log that went to stdout has not ended its last line.
+        self.line_open = False
 
     def say(self, text: str) -> None:
         """One line on stderr."""
@@ -64,6 +66,8 @@ class CommandLine(Mouth):
         if self.json_asked:
             return
         target = sys.stderr if stream == "stderr" else sys.stdout
+        if target is sys.stdout and data:
+            self.line_open = not data.endswith(b"\n")
         if not target.isatty():
             target.flush()
             target.buffer.write(data)

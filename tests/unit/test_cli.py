@@ -113,6 +113,14 @@ def test_logs_on_a_terminal_keep_colours_only(environ: dict[str, str], tmp_path:
     assert b"end" in shown
 
 
+def test_the_result_begins_on_a_line_of_its_own(environ: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "open.py").write_text("print('no newline', end='')\n")
+    done = submarine(["run", "open.py", "--wait"], environ, tmp_path)
+    assert done.stdout.startswith("no newline\nopen  open-")
+    raw = submarine(["logs", "last", "--stream", "stdout"], environ, tmp_path)
+    assert raw.stdout == "no newline"
+
+
 def test_waiting_on_a_terminal_shows_one_line_that_is_rewritten(
     environ: dict[str, str], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import INTERRUPTED, JOB_FAILED, SUCCESS, Outcome
+from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
@@ -19,9 +20,12 @@ def wait_for(job: Job, mouth: Mouth, *, on_interrupt: str = "detach", log: bool 
 
     try:
         record = mouth.watch(job, on_interrupt=on_interrupt, log=log)
+        view = job.view()
     except KeyboardInterrupt:
         return Outcome(text=_left(job, mouth, on_interrupt), exit_code=INTERRUPTED, job=job)
-    view = job.view()
+    except ClusterError as error:
+        fix = f"{error.fix} The job goes on: `{mouth.command} wait {job.id}` waits again.".strip()
+        raise ClusterError(error.message, fix) from error
     if log and mouth.kind == "cli":
         # The log has just gone by.
         view = replace(view, tail="")
