@@ -17,7 +17,7 @@ from submarine_jobs.cells import Cell, CellCollection
 from submarine_jobs.commands import Mouth, Outcome, complete, execute
 from submarine_jobs.commands.grammar import PLUGIN_SUMMARIES, VERBS, plugins
 from submarine_jobs.commands.shared_options import remember_queues
-from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -302,3 +302,27 @@ def test_a_working_directory_that_is_gone(mouth: Notebook, tmp_path: Path) -> No
     (tmp_path / "gone").rmdir()
     with pytest.raises(SubmarineError, match="does not exist any more"):
         execute(["list"], mouth)
+
+
+def test_a_wait_that_loses_the_cluster_says_that_the_job_goes_on(
+    mouth: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("slow.py", "import time; time.sleep(60)")
+
+    def lose(*_: object, **__: object) -> JobRecord:
+        raise ClusterError("The cluster does not answer.", "Check it.")
+
+    monkeypatch.setattr(mouth, "watch", lose)
+    with pytest.raises(ClusterError, match=r"Check it\. The job goes on: `%submarine wait slow-"):
+        execute(["run", "slow.py", "--wait"], mouth)
+    assert value(execute(["cancel", "last"], mouth))["state"] == "CANCELLED"
+
+
+def test_wait_for_several_jobs_gives_the_worst_exit_code(mouth: Notebook) -> None:
+    write("good.py", "print(1)")
+    write("bad.py", "raise SystemExit(9)")
+    execute(["run", "good.py"], mouth)
+    execute(["run", "bad.py"], mouth)
+    outcome = execute(["wait", "good", "bad", "--json"], mouth)
+    assert outcome.exit_code == 1
+    assert [record["state"] for record in value(outcome)] == ["SUCCEEDED", "FAILED"]
