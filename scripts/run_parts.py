@@ -141,18 +141,9 @@ def end_leftovers(scratch: Path) -> list[str]:
     """End processes that carry this run's mark or a mark of its miniclusters; what they were."""
     found = processes.marked(OWN_MARK, str(scratch))
     found += processes.marked(MARK, str(scratch), below=True)
-    names = [f"{one.pid} {command_line(one.pid)}" for one in found]
+    names = [f"{one.pid} {' '.join(one.command_line)[:120].strip()}" for one in found]
     processes.end(found, grace=5)
     return names
-
-
-def command_line(pid: int) -> str:
-    """The beginning of a process's command line."""
-    try:
-        text = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
-    except OSError:
-        return "?"
-    return text.replace("\0", " ")[:120].strip()
 
 
 def print_table(outcomes: list[Outcome]) -> None:

@@ -228,6 +228,7 @@ class Minicluster:
             progress("found it half dead: starting " + ", ".join(one.name for one in missing))
         else:
             progress(f"starting {len(missing)} daemons of Hadoop {saved.settings.hadoop}")
+        runner.end_strays(missing)
         namenode, history = daemons[0], daemons[-1]
         # The JVMs start side by side. Only HDFS has to be formatted before its NameNode starts,
         # and the history server makes directories in HDFS, which have to be allowed first.
@@ -235,7 +236,8 @@ class Minicluster:
             if daemon not in (namenode, history):
                 runner.start(daemon)
         if namenode in missing:
-            if not (self.layout.data("namenode") / "current" / "VERSION").exists():
+            # Its image is the last thing that formatting writes.
+            if not list(self.layout.data("namenode").glob("current/fsimage_*.md5")):
                 runner.format_namenode(namenode)
                 progress("formatted a new HDFS")
             runner.start(namenode)

@@ -161,6 +161,19 @@ class Runner:
             raise self.failure(daemon, "ended at once")
         identity.write(self._layout.pidfile(daemon.name))
 
+    def end_strays(self, missing: Sequence[Daemon]) -> None:
+        """End JVMs of daemons which are thought not to run.
+
+        A `start` that was killed may have launched one and not come to write its pidfile.
+        """
+        logs = {f"-Dsubmarine.log={self._layout.log(daemon.name)}" for daemon in missing}
+        strays = [
+            process
+            for process in processes.marked(MARK, str(self._layout.root))
+            if logs.intersection(process.command_line)
+        ]
+        processes.end(strays, grace=2)
+
     def identity(self, daemon: Daemon) -> processes.Identity | None:
         """The daemon's process, if it runs."""
         return processes.Identity.read(self._layout.pidfile(daemon.name))

@@ -74,6 +74,14 @@ class Identity:
         """Whether this very process still runs; a zombie does not."""
         return Identity.of(self.pid) == self
 
+    @property
+    def command_line(self) -> list[str]:
+        """Its words; empty where it has ended."""
+        try:
+            return Path(f"/proc/{self.pid}/cmdline").read_text(errors="replace").split("\0")
+        except OSError:
+            return []
+
     def signal(self, number: int) -> bool:
         """Send a signal if the process is still itself; whether it was sent."""
         if not self.alive:

@@ -204,6 +204,17 @@ def test_a_daemon_that_hangs_is_replaced(minicluster, monkeypatch):
     assert {name for name in before if before[name] != after[name]} == {"nodemanager-0"}
 
 
+def test_a_daemon_without_its_pidfile_is_found_and_replaced(minicluster):
+    """As a `start` leaves it that was killed between the two."""
+    before = pids(minicluster)["historyserver"]
+    minicluster.layout.pidfile("historyserver").unlink()
+    assert minicluster.status().state == "half dead"
+    minicluster.start()
+    assert pids(minicluster)["historyserver"] != before
+    assert not Path(f"/proc/{before}").exists()
+    assert minicluster.status().state == "running"
+
+
 def test_an_occupied_port_is_told_in_the_daemons_own_words(minicluster):
     minicluster.kill("historyserver")
     port = minicluster.saved.ports["history-http"]
