@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.config_file import (
-    KNOWN_SETTINGS,
-    ConfigFile,
-    project_file,
-    read_file,
-    user_file,
-)
+from submarine_jobs.config_file import ConfigFile, project_file, read_file, user_file
+from submarine_jobs.config_values import CONVERTERS, check_setting, one_line, python_of
 from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
-from submarine_jobs.options.quantities import parse_duration
 from submarine_jobs.profile import Profile
 
 #: Environment variable -> key of a profile. The first group is ours, the second is Hadoop's.
@@ -42,11 +36,9 @@ SHARED_VARIABLES = {
     "HADOOP_USER_NAME": "user",
     "JAVA_HOME": "java_home",
 }
-BACKENDS = ("yarn", "local")
 #: The profile of the cluster that ``submarine minicluster start`` starts; needs no file.
 MINICLUSTER = "minicluster"
 DEFAULT = "default"
-_MAX_TIMEOUT = 3600.0
 
 
 @dataclass(frozen=True)
@@ -139,37 +131,6 @@ def _here() -> Path:
         ) from exc
 
 
-def python_of(python_env: str, host_python: str) -> str:
-    """The interpreter that ``--python-env`` stands for, on the nodes.
-
-    Parameters
-    ----------
-    python_env
-        ``host`` or ``path:DIR`` (an environment with ``bin/python``).
-    host_python
-        Interpreter of ``host``.
-
-    Raises
-    ------
-    UsageError
-        For any other form; container images and archives belong to later releases.
-    """
-    if python_env == "host":
-        return host_python
-    kind, colon, directory = python_env.partition(":")
-    if colon and kind == "path":
-        if not directory.startswith("/") or "\0" in directory:
-            raise UsageError(
-                f"--python-env path:{directory[:80]} is not an absolute path.",
-                "Name the environment's directory on the nodes, for example path:/opt/env.",
-            )
-        return f"{directory.rstrip('/') or '/'}/bin/python"
-    raise UsageError(
-        f"--python-env {python_env[:80]} is not known.",
-        "Use host (this kernel's own interpreter) or path:DIR (an environment on every node).",
-    )
-
-
 def _choose(
     given: dict[str, Any], environ: Mapping[str, str], tables: list[ConfigFile]
 ) -> tuple[str, str, bool]:
@@ -236,58 +197,13 @@ def _minicluster() -> dict[str, tuple[Any, str]]:
     return {key: (value, "the running minicluster") for key, value in minicluster_values().items()}
 
 
-def _text(value: Any) -> str:
-    text = str(value)
-    if "\0" in text or "\n" in text or not text.strip():
-        raise ValueError("must be one line of text")
-    return text
-
-
-def _directory(value: Any) -> Path:
-    path = Path(_text(value)).expanduser()
-    if not path.is_absolute():
-        raise ValueError("must be an absolute path")
-    return path
-
-
-def _backend(value: Any) -> str:
-    if value not in BACKENDS:
-        raise ValueError("must be yarn or local")
-    return str(value)
-
-
-def _timeout(value: Any) -> float:
-    seconds = parse_duration(str(value))
-    if not 0 < seconds <= _MAX_TIMEOUT:
-        raise ValueError("must lie between 1s and 1h")
-    return seconds
-
-
-def _python_env(value: Any) -> str:
-    python_of(_text(value), "")
-    return _text(value)
-
-
-CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
-    "backend": _backend,
-    "hadoop_conf_dir": _directory,
-    "java_home": _directory,
-    "job_root": _text,
-    "python_env": _python_env,
-    "queue": _text,
-    "state_dir": _directory,
-    "timeout": _timeout,
-    "user": _text,
-}
-
-
 def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
     built: dict[str, Any] = {"name": name, "settings": {}}
     for key, (value, where) in values.items():
         try:
             if key.startswith("settings."):
-                _known_setting(key.removeprefix("settings."), where)
-                built["settings"][key.removeprefix("settings.")] = _text(value)
+                check_setting(key.removeprefix("settings."), where)
+                built["settings"][key.removeprefix("settings.")] = one_line(value)
             else:
                 built[key] = CONVERTERS[key](value)
         except ConfigError:
@@ -298,13 +214,6 @@ def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
     profile = Profile(**built)
     built["python"] = python_of(profile.python_env, profile.python)
     return Profile(**built)
-
-
-def _known_setting(name: str, where: str) -> None:
-    if name not in KNOWN_SETTINGS:
-        close = difflib.get_close_matches(name, KNOWN_SETTINGS, 1)
-        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(KNOWN_SETTINGS)}."
-        raise ConfigError(f"There is no setting {name[:60]!r} ({where});", hint)
 
 
 def _settings(profile: Profile, values: Mapping[str, tuple[Any, str]]) -> list[Setting]:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.config import Config, load_config, python_of
+from submarine_jobs.config import Config, load_config
 from submarine_jobs.config_file import KNOWN_SETTINGS
+from submarine_jobs.config_values import python_of
 from submarine_jobs.errors import ConfigError, NoClusterError, UsageError
 
 

@@ -16,7 +16,8 @@ from click.shell_completion import CompletionItem
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.verb import Callback, Parsed, option
-from submarine_jobs.config import BACKENDS, Config
+from submarine_jobs.config import Config
+from submarine_jobs.config_values import BACKENDS
 
 QUEUES_FILE = "queues.json"
 QUEUES_SECONDS = 3600.0

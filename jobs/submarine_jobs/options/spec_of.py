@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 from typing import Protocol
 
-from submarine_jobs.config import python_of
+from submarine_jobs.config_values import python_of
 from submarine_jobs.errors import NoClusterError, UsageError
 from submarine_jobs.options.run_options import RunOptions, check_name
 from submarine_jobs.placeholders import fill_spec

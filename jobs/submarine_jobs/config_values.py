@@ -1,0 +1,103 @@
+"""What the value of each key of a profile must look like; pure functions.
+
+Does not know where a value comes from (``config``); raises ValueError or UsageError with the rule.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.config_file import KNOWN_SETTINGS
+from submarine_jobs.errors import ConfigError, UsageError
+from submarine_jobs.options.quantities import parse_duration
+
+BACKENDS = ("yarn", "local")
+_MAX_TIMEOUT = 3600.0
+
+
+def python_of(python_env: str, host_python: str) -> str:
+    """The interpreter that ``--python-env`` stands for, on the nodes.
+
+    Parameters
+    ----------
+    python_env
+        ``host`` or ``path:DIR`` (an environment with ``bin/python``).
+    host_python
+        Interpreter of ``host``.
+
+    Raises
+    ------
+    UsageError
+        For any other form; container images and archives belong to later releases.
+    """
+    if python_env == "host":
+        return host_python
+    kind, colon, directory = python_env.partition(":")
+    if colon and kind == "path":
+        if not directory.startswith("/") or "\0" in directory:
+            raise UsageError(
+                f"--python-env path:{directory[:80]} is not an absolute path.",
+                "Name the environment's directory on the nodes, for example path:/opt/env.",
+            )
+        return f"{directory.rstrip('/') or '/'}/bin/python"
+    raise UsageError(
+        f"--python-env {python_env[:80]} is not known.",
+        "Use host (this kernel's own interpreter) or path:DIR (an environment on every node).",
+    )
+
+
+def one_line(value: Any) -> str:
+    """The value as text; ValueError where it is none, or of several lines."""
+    text = str(value)
+    if "\0" in text or "\n" in text or not text.strip():
+        raise ValueError("must be one line of text")
+    return text
+
+
+def _directory(value: Any) -> Path:
+    path = Path(one_line(value)).expanduser()
+    if not path.is_absolute():
+        raise ValueError("must be an absolute path")
+    return path
+
+
+def _backend(value: Any) -> str:
+    if value not in BACKENDS:
+        raise ValueError("must be yarn or local")
+    return str(value)
+
+
+def _timeout(value: Any) -> float:
+    seconds = parse_duration(str(value))
+    if not 0 < seconds <= _MAX_TIMEOUT:
+        raise ValueError("must lie between 1s and 1h")
+    return seconds
+
+
+def _python_env(value: Any) -> str:
+    python_of(one_line(value), "")
+    return one_line(value)
+
+
+CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
+    "backend": _backend,
+    "hadoop_conf_dir": _directory,
+    "java_home": _directory,
+    "job_root": one_line,
+    "python_env": _python_env,
+    "queue": one_line,
+    "state_dir": _directory,
+    "timeout": _timeout,
+    "user": one_line,
+}
+
+
+def check_setting(name: str, where: str) -> None:
+    """Refuse a setting that no backend reads; ``where`` is its source."""
+    if name not in KNOWN_SETTINGS:
+        close = difflib.get_close_matches(name, KNOWN_SETTINGS, 1)
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(KNOWN_SETTINGS)}."
+        raise ConfigError(f"There is no setting {name[:60]!r} ({where});", hint)
