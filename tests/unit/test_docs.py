@@ -1,4 +1,4 @@
-"""What the pages say is true: tables, verbs, links, commands; and nothing of one machine is in it.
+"""What the pages say is true: tables, names, verbs and commands.
 
 Run as a program it writes the tables of ``docs/end-reasons.md`` anew.
 """
@@ -7,36 +7,24 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote
 
 import click
 import pytest
-from markdown.extensions.toc import slugify
+from pages import PAGES, ROOT, blocks, page_name
 
+from submarine_jobs import errors
 from submarine_jobs.commands.grammar import VERBS, build, plugins
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.verb import HelpRequested
+from submarine_jobs.job import Job
+from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import MEANINGS
 from submarine_runtime.protocol.states import TRANSITIONS, State
 
-ROOT = Path(__file__).resolve().parents[2]
 REASONS_PAGE = ROOT / "docs" / "end-reasons.md"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")])
-_FENCE = re.compile(r"^( *)```([\w-]*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
-_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$", re.MULTILINE)
 _COMMENT = re.compile(r"\s{2,}#\s.*$|\s{2,}\(.*\)$")
-
-
-def page_name(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix()
-
-
-def without_code(text: str) -> str:
-    return re.sub(r"`[^`\n]*`", "``", _FENCE.sub("", text))
 
 
 # The tables of end-reasons.md
@@ -89,6 +77,37 @@ def test_every_state_is_explained() -> None:
     assert {str(state) for state in State} <= explained
 
 
+# Names that stand in the code
+
+
+def test_job_directory_page_has_every_name_of_the_layout() -> None:
+    text = (ROOT / "docs" / "job-directory.md").read_text(encoding="utf-8")
+    names = [value for name, value in vars(layout).items() if name.isupper() and name[0] != "_"]
+    words = [word for word in names if isinstance(word, str)]
+    assert len(words) > 10
+    assert [word for word in words if word not in text] == []
+
+
+def test_python_page_has_every_error_and_what_a_job_can_do() -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    classes = [name for name, value in vars(errors).items() if isinstance(value, type)]
+    # For other packages of ours, not for a caller.
+    methods = {name for name in vars(Job) if name[0] != "_"} - {"agent", "known"}
+    assert [name for name in classes if name not in text] == []
+    assert [name for name in sorted(methods) if f"`{name}" not in text] == []
+
+
+def test_make_targets_of_the_pages_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    named: set[str] = set()
+    for page in PAGES:
+        named |= set(re.findall(r"`make ([a-z-]+)", page.read_text(encoding="utf-8")))
+        for body in blocks(page, "sh", "console"):
+            named |= set(re.findall(r"^(?:\$ )?make ([a-z-]+)", body, re.MULTILINE))
+    assert {"demo", "test"} <= named <= targets
+
+
 # Verbs
 
 
@@ -107,48 +126,7 @@ def test_commands_page_speaks_of_each_verb(verb: str) -> None:
     assert re.search(rf"`(?:%?submarine )?{verb}\b|^#+ .*\b{verb}\b", text, re.MULTILINE)
 
 
-# Links
-
-
-def anchors(page: Path) -> set[str]:
-    found: set[str] = set()
-    for heading in _HEADING.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
-        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading)
-        found.add(slugify(plain, "-"))
-    return found
-
-
-def links(page: Path) -> list[str]:
-    return _LINK.findall(without_code(page.read_text(encoding="utf-8")))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=page_name)
-def test_links_lead_somewhere(page: Path) -> None:
-    broken = []
-    for link in links(page):
-        if link.startswith(("https://", "http://", "mailto:")):
-            continue
-        path, _, anchor = unquote(link).partition("#")
-        target = (page.parent / path).resolve() if path else page
-        known = target.is_file() and target.is_relative_to(ROOT)
-        if not known or (anchor and anchor not in anchors(target)):
-            broken.append(link)
-    assert not broken, f"{page_name(page)} links to what is not there: {broken}"
-
-
-def test_each_page_stands_once_in_the_navigation() -> None:
-    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    named = re.findall(r"([\w-]+\.md)$", text.partition("\nnav:")[2], re.MULTILINE)
-    assert sorted(named) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
-
-
 # Commands in code blocks
-
-
-def blocks(page: Path, *languages: str) -> Iterator[str]:
-    for _, language, body in _FENCE.findall(page.read_text(encoding="utf-8")):
-        if language in languages:
-            yield body.replace("\\\n", " ")
 
 
 def commands(page: Path) -> Iterator[str]:
@@ -195,39 +173,6 @@ def test_commands_of_the_pages_parse(page: str, line: str) -> None:
         pass
     except Exception as error:
         pytest.fail(f"{page} shows `{line}`: {error}")
-
-
-# Nothing of one machine
-
-
-#: Put together, so that this file is not found itself.
-_OF_ONE_MACHINE = re.compile(
-    r"(?<![\w.}~*>/-])/(?:" + "wo" + r"rk|ro" + r"ot)(?:/|\b)"
-    r"|--(?:extra-)?index" + r"-url|trusted" + r"-host"
-    r"|https?://[^\s\"'>]*(?:/sim" + r"ple\b|/mav" + r"en2|pypi\.|registry\.|repo1\.)",
-    re.IGNORECASE,
-)
-
-
-def tracked_files() -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False, timeout=30
-    )
-    if listed.returncode:
-        pytest.skip("this is no git checkout")
-    return [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-
-
-def test_no_file_knows_the_machine_on_which_it_was_written() -> None:
-    found = []
-    for path in tracked_files():
-        if not path.is_file():
-            continue
-        text = path.read_bytes().decode("utf-8", "replace")
-        for number, line in enumerate(text.splitlines(), 1):
-            if match := _OF_ONE_MACHINE.search(line):
-                found.append(f"{path.relative_to(ROOT)}:{number}: {match[0]}")
-    assert not found, "\n".join(found)
 
 
 def write_tables() -> None:
