@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -400,3 +401,27 @@ def test_a_submit_uploads_next_to_nothing(backend: YarnBackend, make: Make) -> N
     assert files
     assert sum(size for _, size in files) < 16_000, files
     backend.stop(handle)
+
+
+@pytest.mark.full
+def test_the_class_archive_is_used_by_the_master(
+    profile: Profile, make: Make, tmp_path: Path
+) -> None:
+    """Built after one submit, used by the next; the master's own log of classes says so."""
+    os.chmod(tmp_path, 0o777)
+    log = tmp_path / "classes"
+    options = " ".join((*application.MASTER_JVM, f"-Xlog:class+load=info:file={log}"))
+    settings = {"am_cds": "on", "am_java_options": options}
+    mine = YarnBackend(replace(profile, settings=settings))
+    archive = mine.master_archive
+    assert archive is not None
+    until(mine, mine.submit(make("pass")), Stage.ENDED)
+    archive.wait()
+    assert archive.path() is not None
+    log.unlink()
+    ended = until(mine, mine.submit(make("pass")), Stage.ENDED)
+    assert ended.reason is EndReason.SUCCEEDED
+    lines = log.read_text().splitlines()
+    shared = sum("shared objects file" in line for line in lines)
+    assert shared > 0.7 * len(lines)
+    assert any("org.apache.hadoop" in line and "shared objects" in line for line in lines)

@@ -28,6 +28,7 @@ from submarine_jobs.backends.yarn.plan import (
     Steps,
     make_plan,
 )
+from submarine_jobs.backends.yarn.queues import queues, smallest_memory
 from submarine_jobs.backends.yarn.rm import ResourceManager
 from submarine_jobs.backends.yarn.shipped import Shipped
 from submarine_jobs.backends.yarn.skein_calls import (
@@ -112,18 +113,17 @@ class YarnBackend(Backend):
 
     def plan(self, spec: JobSpec) -> Plan:
         """See ``Backend.plan``: two questions to the ResourceManager."""
+        scheduler = self.rm.get("/scheduler")
         view = ClusterView(
-            scheduler=self.rm.get("/scheduler"),
+            scheduler=scheduler,
             nodes=self.rm.get("/nodes"),
-            steps=self._steps,
+            steps=self._steps(smallest_memory(scheduler)),
             knows_gpus=self.conf.knows_gpus,
         )
         return make_plan(spec, view, self._queue)
 
     def queue_names(self) -> list[str]:
         """Queues that take jobs, for completion and `doctor`."""
-        from submarine_jobs.backends.yarn.queues import queues
-
         return [q.name for q in queues(self.rm.get("/scheduler")) if q.leaf and q.running]
 
     def prepare(self) -> None:
@@ -181,21 +181,18 @@ class YarnBackend(Backend):
     def _queue(self) -> str:
         return self._profile.queue or "default"
 
-    @property
-    def _steps(self) -> Steps:
+    def _steps(self, said: int | None) -> Steps:
+        """How sizes are rounded, as the ResourceManager said, else as the client believes."""
         get, key = self.conf.get, "yarn.scheduler.minimum-allocation-mb"
-        minimum = int(get(key, "1024") or 1024)
+        minimum = said or int(get(key, "1024") or 1024)
         increment = int(get("yarn.scheduler.increment-allocation-mb") or 0)
         return Steps(max(minimum, 1), max(increment or minimum, 1))
 
     @property
     def _heartbeat(self) -> int:
         chosen = self._profile.settings.get("am_heartbeat_ms")
-        return (
-            int(chosen)
-            if chosen
-            else (HEARTBEAT_LOOPBACK if self.conf.on_loopback else HEARTBEAT_SHARED)
-        )
+        usual = HEARTBEAT_LOOPBACK if self.conf.on_loopback else HEARTBEAT_SHARED
+        return int(chosen) if chosen else usual
 
     def _handle(self, application_id: str, submitted: float, *, beside: bool) -> Handle:
         return {
@@ -254,6 +251,8 @@ class YarnBackend(Backend):
             if "does not exist" not in str(exc) or "/cache/" not in str(exc):
                 raise
             self._cache(submission).forget()  # somebody emptied the cache
+            if self.master_archive is not None:
+                self.master_archive.forget()
         found = self._look_for(job_id)
         return found or self.driver.call(work(self._spec(submission)))
 

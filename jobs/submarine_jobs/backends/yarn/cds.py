@@ -68,6 +68,10 @@ class MasterArchive:
                 return None
         return self._path if self._there else None
 
+    def forget(self) -> None:
+        """Look again: somebody may have emptied the cache."""
+        self._there = False
+
     def build_later(self, scratch: Path) -> None:
         """Build and upload in the background, unless that is done or under way."""
         if self._there or (self._building is not None and self._building.is_alive()):

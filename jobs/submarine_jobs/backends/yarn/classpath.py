@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 from submarine_jobs.errors import ClusterError
@@ -110,7 +111,9 @@ def client_classpath(command: Path, java: Path, conf_dir: Path, cache: Path) -> 
             f"`{command} classpath --glob` names no jars.",
             "Run it by hand: it must print Hadoop's class path, such as /etc/hadoop:/opt/....jar.",
         )
-    cache.write_text(wanted + ":".join(entries), encoding="utf-8")
+    temporary = cache.with_name(f".tmp-{cache.name}.{os.getpid()}.{threading.get_ident()}")
+    temporary.write_text(wanted + ":".join(entries), encoding="utf-8")
+    temporary.replace(cache)
     return entries
 
 

@@ -82,6 +82,18 @@ def find(all_queues: list[Queue], name: str) -> Queue | None:
     return next((q for q in matches if q.leaf), matches[0] if matches else None)
 
 
+def smallest_memory(scheduler: Any) -> int | None:
+    """The scheduler's smallest container in MiB, where the ResourceManager says it."""
+    info = ((scheduler or {}).get("scheduler") or {}).get("schedulerInfo") or {}
+    for raw in _children(info.get("queues"), "queue"):
+        partitions = (raw.get("capacities") or {}).get("queueCapacitiesByPartition") or [{}]
+        least = partitions[0].get("configuredMinResource") or {}
+        for entry in (least.get("resourceInformations") or {}).get("resourceInformation") or []:
+            if entry.get("name") == "memory-mb" and int(entry.get("minimumAllocation") or 0) > 0:
+                return int(entry["minimumAllocation"])
+    return None
+
+
 def largest_node(nodes: Any) -> tuple[Size, int]:
     """The most that a usable node has of each resource, and how many usable nodes there are."""
     usable = [
