@@ -18,6 +18,7 @@ from submarine_jobs import errors
 from submarine_jobs.commands.grammar import VERBS, build, plugins
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.verb import HelpRequested
+from submarine_jobs.config_file import read_file
 from submarine_jobs.job import Job
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import MEANINGS
@@ -126,7 +127,17 @@ def test_commands_page_speaks_of_each_verb(verb: str) -> None:
     assert re.search(rf"`(?:%?submarine )?{verb}\b|^#+ .*\b{verb}\b", text, re.MULTILINE)
 
 
-# Commands in code blocks
+# Configuration and commands in code blocks
+
+
+CONFIGURATIONS = [(page_name(page), body) for page in PAGES for body in blocks(page, "toml")]
+
+
+@pytest.mark.parametrize(("page", "text"), CONFIGURATIONS, ids=[page for page, _ in CONFIGURATIONS])
+def test_configurations_of_the_pages_are_read(page: str, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "submarine.toml"
+    file.write_text(text, encoding="utf-8")
+    assert read_file(file, tmp_path).top or read_file(file, tmp_path).profiles
 
 
 def commands(page: Path) -> Iterator[str]:
