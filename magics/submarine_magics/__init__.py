@@ -25,9 +25,9 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     if Executions.of(shell) is not None:
         return
     Executions.attach(shell)
-    shell.magics_manager.register_lazy(
-        "submarine", "submarine_magics.magics:SubmarineMagics", "line_cell"
-    )
+    # A small function instead of IPython's `register_lazy`, which before 9.17 takes modules only.
+    register: Any = shell.register_magic_function
+    register(_magic(shell), "line_cell", "submarine")
     shell.input_transformers_cleanup.append(run_body_here)
     _matchers(shell).append(_matcher(shell))
 
@@ -41,6 +41,16 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     shell.input_transformers_cleanup.remove(run_body_here)
     matchers = _matchers(shell)
     matchers[:] = [m for m in matchers if getattr(m, "matcher_identifier", "") != _MATCHER]
+
+
+def _magic(shell: InteractiveShell) -> Any:
+    def submarine(line: str, cell: str | None = None) -> Any:
+        """Run a command of Submarine, or collect this cell; ``%submarine help`` lists them."""
+        from submarine_magics.magics import SubmarineMagics
+
+        return SubmarineMagics.of(shell).submarine(line, cell)
+
+    return submarine
 
 
 def _matchers(shell: InteractiveShell) -> list[Any]:

@@ -10,7 +10,6 @@ from types import FrameType
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from submarine_jobs.cells import Cell
 from submarine_jobs.collect_line import parse_cell, parse_options
@@ -25,18 +24,16 @@ from submarine_magics.executions import Execution, Executions
 from submarine_magics.first_line import COLLECT
 from submarine_magics.mouth import NotebookMouth
 from submarine_magics.notebook_cells import NotebookCells
-from submarine_magics.outcomes import OutputLimitReached, show_outcome
+from submarine_magics.outcomes import OutputLimitReached, WaitInterrupted, show_outcome
 from submarine_magics.refusal import as_refusal
 
 
-@magics_class
-class SubmarineMagics(Magics):
+class SubmarineMagics:
     """``%submarine`` and ``%%submarine`` of one shell."""
 
     _all: weakref.WeakKeyDictionary[InteractiveShell, SubmarineMagics] = weakref.WeakKeyDictionary()
 
     def __init__(self, shell: InteractiveShell) -> None:
-        super().__init__(shell)
         self._all[shell] = self
         self.cells = NotebookCells(lambda: document_path(shell.user_ns))
         self.mouth = NotebookMouth(shell, self.cells)
@@ -49,14 +46,21 @@ class SubmarineMagics(Magics):
 
     @classmethod
     def of(cls, shell: InteractiveShell) -> SubmarineMagics:
-        """The magics of ``shell``, loaded now if they were not yet."""
+        """The magics of ``shell``, made at first use."""
         if shell not in cls._all:
-            shell.magics_manager.load_lazy("submarine", "line")
+            cls(shell)
         return cls._all[shell]
 
-    @line_cell_magic
     def submarine(self, line: str, cell: str | None = None) -> Any:
-        """Run a command of Submarine, or collect this cell; ``%submarine help`` lists them."""
+        """One use of a magic; ``cell`` None for ``%submarine``.
+
+        Raises
+        ------
+        SubmarineError
+            For what a person can get wrong; it shows itself as one sentence.
+        WaitInterrupted
+            When interrupted.
+        """
         try:
             if cell is not None:
                 return self._cell(line)
@@ -66,6 +70,12 @@ class SubmarineMagics(Magics):
             return self._command(line, None)
         except SubmarineError as error:
             raise as_refusal(error) from None
+        except WaitInterrupted:
+            raise
+        except KeyboardInterrupt:
+            raise WaitInterrupted(
+                "the command did not end; `%submarine list` shows whether it submitted a job."
+            ) from None
 
     def _execution(self) -> Execution:
         executions = Executions.of(self.mouth.shell)
