@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Mapping
 
 from submarine_runtime.agent.claim import (
     CLAIM_GRACE,
-    application_id,
     asked_to_cancel,
     claim,
-    container_id,
 )
-from submarine_runtime.agent.ending import Ending, Facts, judge
+from submarine_runtime.agent.container import new_record, reachable_host
+from submarine_runtime.agent.ending import Ending, judge
 from submarine_runtime.agent.environment import (
     place_launcher,
     program_command,
@@ -39,7 +38,6 @@ from submarine_runtime.agent.watching import Watch, cancel_sentence
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
-from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord, known
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
@@ -51,7 +49,6 @@ LAST_WORDS = 1.0
 #: Seconds that a cancel leaves for saving.
 CANCELLED_GRACE = 10.0
 FOLLOWERS_GRACE = 3.0
-DISK_FULL = 1 << 16
 
 
 class Supervisor:
@@ -64,7 +61,7 @@ class Supervisor:
         self._wakeup = Wakeup()
         self._scratch = Scratch.of(directory, config, os.environ)
         self._task = f"{config.role}:{config.index}"
-        self._status = Status(_new_record(config, self._task))
+        self._status = Status(new_record(config, self._task))
         self._cancel: dict[str, str] | None = None
         self._deadline = float("inf")
         self._program: Program | None = None
@@ -200,7 +197,7 @@ class Supervisor:
             self._status.event("warning", f"There is no live view: {exc}")
             return
         self._server.start()
-        self._publisher.announce(_reachable_host(self._config.listen), self._server.port)
+        self._publisher.announce(reachable_host(self._config.listen), self._server.port)
 
     def _show_on_yarn(self) -> None:
         if not os.environ.get("SKEIN_APPMASTER_ADDRESS"):
@@ -230,38 +227,16 @@ class Supervisor:
         self._status.use(
             memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1)
         )
-        return self._judge(watch, code, kernel_memory_kills() - kills)
+        from submarine_runtime.agent.evidence import gather
 
-    def _judge(self, watch: Watch, code: int, kernel_kills: int) -> Ending:
-        from submarine_runtime.agent.failure import (
-            last_line,
-            load_failure,
-            name_cells,
-            parse_stderr,
-        )
-
-        scratch, shell = self._scratch, self._config.command is not None
-        facts = Facts(
+        facts = gather(
+            self._scratch,
+            self._log_paths["stderr"],
             code,
-            shell,
-            watch.stopped,
-            watch.stopped_detail,
-            peak=watch.tree.peak,
-            limit=watch.limit,
-            kernel_kills=kernel_kills,
+            shell=self._config.command is not None,
+            watch=watch,
         )
-        if not shell:
-            facts.started = os.path.exists(os.path.join(scratch.launch, "started"))
-            loaded = load_failure(scratch.path("failure.json"))
-            if loaded is not None:
-                facts.failure, facts.kind = loaded
-        if code != 0:
-            facts.last_line = last_line(self._log_paths["stderr"])
-            facts.disk_full = _disk_full(scratch.root, scratch.logs)
-            if facts.failure is None:
-                facts.failure = parse_stderr(self._log_paths["stderr"])
-        if facts.failure is not None:
-            facts.failure = name_cells(facts.failure, scratch.program)
+        facts.kernel_kills = kernel_memory_kills() - kills
         return judge(facts)
 
     def _close(self, ending: Ending) -> int:
@@ -366,64 +341,6 @@ class Supervisor:
         except StoreError as exc:
             _say(f"the record of {self._config.job_id} could not be published: {exc}")
         return 1
-
-
-def _new_record(config: AgentConfig, task: str) -> JobRecord:
-    environ = os.environ
-    requested = config.resources.get("requested", config.resources)
-    return JobRecord(
-        job_id=config.job_id,
-        name=config.name,
-        state=State.PENDING,
-        user=config.user,
-        backend=config.backend,
-        job_dir=config.job_dir,
-        queue=config.queue,
-        application_id=application_id(environ),
-        created=config.created,
-        phases=[Phase(**known(Phase, phase)) for phase in config.phases],
-        tasks=[
-            TaskRecord(
-                task,
-                config.role,
-                config.index,
-                config.epoch,
-                config.attempt,
-                container_id=container_id(environ),
-                host=environ.get("NM_HOST") or socket.gethostname(),
-                pid=os.getpid(),
-                log_url=_log_url(environ, config.user),
-            )
-        ],
-        resources={"requested": requested, "used": {}},
-        links=dict(config.links),
-        written_by="agent",
-    )
-
-
-def _log_url(environ: Mapping[str, str], user: str) -> str | None:
-    host, port = environ.get("NM_HOST"), environ.get("NM_HTTP_PORT")
-    container = container_id(environ)
-    if not (host and port and container):
-        return None
-    return f"http://{host}:{port}/node/containerlogs/{container}/{user}"
-
-
-def _reachable_host(listen: str) -> str:
-    if listen not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
-        return listen
-    return os.environ.get("NM_HOST") or socket.getfqdn()
-
-
-def _disk_full(*paths: str) -> bool:
-    for path in paths:
-        try:
-            info = os.statvfs(path)
-        except OSError:
-            continue
-        if info.f_bavail * info.f_frsize < DISK_FULL or (info.f_files and not info.f_favail):
-            return True
-    return False
 
 
 def _say(sentence: str) -> None:

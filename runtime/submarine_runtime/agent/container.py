@@ -1,0 +1,61 @@
+"""What the agent knows of its container before anything has happened; the empty record."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Mapping
+
+from submarine_runtime.agent.claim import application_id, container_id
+from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord, known
+from submarine_runtime.protocol.states import State
+
+
+def new_record(config: AgentConfig, task: str) -> JobRecord:
+    """The record before anything has happened."""
+    environ = os.environ
+    requested = config.resources.get("requested", config.resources)
+    return JobRecord(
+        job_id=config.job_id,
+        name=config.name,
+        state=State.PENDING,
+        user=config.user,
+        backend=config.backend,
+        job_dir=config.job_dir,
+        queue=config.queue,
+        application_id=application_id(environ),
+        created=config.created,
+        phases=[Phase(**known(Phase, phase)) for phase in config.phases],
+        tasks=[
+            TaskRecord(
+                task,
+                config.role,
+                config.index,
+                config.epoch,
+                config.attempt,
+                container_id=container_id(environ),
+                host=environ.get("NM_HOST") or socket.gethostname(),
+                pid=os.getpid(),
+                log_url=_log_url(environ, config.user),
+            )
+        ],
+        resources={"requested": requested, "used": {}},
+        links=dict(config.links),
+        written_by="agent",
+    )
+
+
+def _log_url(environ: Mapping[str, str], user: str) -> str | None:
+    host, port = environ.get("NM_HOST"), environ.get("NM_HTTP_PORT")
+    container = container_id(environ)
+    if not (host and port and container):
+        return None
+    return f"http://{host}:{port}/node/containerlogs/{container}/{user}"
+
+
+def reachable_host(listen: str) -> str:
+    """The name under which others reach what listens on ``listen``."""
+    if listen not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        return listen
+    return os.environ.get("NM_HOST") or socket.getfqdn()

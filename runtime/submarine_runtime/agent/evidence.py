@@ -1,0 +1,49 @@
+"""Gathers what is known of a program that has ended, for ``ending`` to judge; decides nothing."""
+
+from __future__ import annotations
+
+import os
+
+from submarine_runtime.agent.ending import Facts
+from submarine_runtime.agent.failure import last_line, load_failure, name_cells, parse_stderr
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.agent.watching import Watch
+
+#: A disk with less room than this, in bytes, is full.
+DISK_FULL = 1 << 16
+
+
+def gather(scratch: Scratch, stderr: str, code: int, *, shell: bool, watch: Watch) -> Facts:
+    """The facts of a program that ended with the status ``code``."""
+    facts = Facts(
+        code,
+        shell,
+        watch.stopped,
+        watch.stopped_detail,
+        peak=watch.tree.peak,
+        limit=watch.limit,
+    )
+    if not shell:
+        facts.started = os.path.exists(os.path.join(scratch.launch, "started"))
+        loaded = load_failure(scratch.path("failure.json"))
+        if loaded is not None:
+            facts.failure, facts.kind = loaded
+    if code != 0:
+        facts.last_line = last_line(stderr)
+        facts.disk_full = _disk_full(scratch.root, scratch.logs)
+        if facts.failure is None:
+            facts.failure = parse_stderr(stderr)
+    if facts.failure is not None:
+        facts.failure = name_cells(facts.failure, scratch.program)
+    return facts
+
+
+def _disk_full(*paths: str) -> bool:
+    for path in paths:
+        try:
+            info = os.statvfs(path)
+        except OSError:
+            continue
+        if info.f_bavail * info.f_frsize < DISK_FULL or (info.f_files and not info.f_favail):
+            return True
+    return False
