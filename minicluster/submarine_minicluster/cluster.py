@@ -1,17 +1,15 @@
 """`Minicluster`: one named cluster, from nothing to running and back.
 
-Decides the order of things and what to repair. How a daemon is started is in `daemons`, how it is
-configured in `config`, how one sees that it works in `readiness`.
+What other packages, tests and the commands use. Settings and ports are settled in `planning`, the
+order of a start and what to repair in `bringup`, single processes in `daemons`.
 """
 
 from __future__ import annotations
 
-import getpass
 import os
-import pwd
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,13 +17,14 @@ from submarine_minicluster import (
     applications,
     config,
     drivers,
+    planning,
     ports,
     processes,
-    readiness,
     rest,
     shims,
 )
 from submarine_minicluster.artifacts import check_disk, ensure_jars, lib_dir
+from submarine_minicluster.bringup import Bringup
 from submarine_minicluster.daemons import Daemon, Runner, all_daemons
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.java import Java, find_java
@@ -38,19 +37,10 @@ Progress = Callable[[str], None]
 
 _NEEDED_BYTES = 1 << 30
 _START_TIMEOUT = 900.0
-_HANGS_AFTER = 20.0
 
 
 def _silent(_: str) -> None:
     """Report progress to nobody."""
-
-
-def _login() -> str:
-    """The name by which Hadoop's clients know this user: that of the operating system."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return getpass.getuser()
 
 
 class Minicluster:
@@ -168,150 +158,19 @@ class Minicluster:
         with self._locked(progress):
             java = find_java()
             ports.check_host_name()
-            saved = self._plan(settings, java, progress)
-            lib = ensure_jars(saved.settings.hadoop, java, progress)
-            runner = Runner(self.layout, saved, java, lib)
-            self._write_files(saved, java, lib)
-            self._bring_up(runner, saved, progress)
+            old = Saved.read(self.layout.saved)
+            running = bool(old and self._alive(old))
+            wanted = planning.settle(self.name, old, settings, running)
+            self.layout.make()
+            check_disk(self.layout.root, _NEEDED_BYTES)
+            kept = old.ports if old else {}
+            saved = Saved(wanted, str(java.home), kept)
+            planning.remember(self.layout, saved, running, progress)
+            lib = ensure_jars(wanted.hadoop, java, progress)
+            config.write(self.layout, saved, lib)
+            shims.write(self.layout, java, lib)
+            Bringup(self.layout, Runner(self.layout, saved, java, lib), saved, progress).run()
             return self.status()
-
-    def _plan(self, settings: Settings | None, java: Java, progress: Progress) -> Saved:
-        """Settle settings and ports, and remember them."""
-        old = Saved.read(self.layout.saved)
-        alive = self._alive(old) if old else []
-        wanted = settings or (old.settings if old else Settings())
-        if old and alive and wanted != old.settings:
-            raise MiniclusterError(
-                f"Minicluster {self.name!r} is running with other settings "
-                f"({old.settings.describe()}): stop it first, or use another --name."
-            )
-        if old and wanted.hadoop != old.settings.hadoop:
-            raise MiniclusterError(
-                f"The data of minicluster {self.name!r} was written by Hadoop "
-                f"{old.settings.hadoop}: use another --name, or remove the data with "
-                f"`submarine minicluster stop --name {self.name} --delete-data`."
-            )
-        self.layout.make()
-        check_disk(self.layout.root, _NEEDED_BYTES)
-        with file_lock(self._parent / ".ports.lock", timeout=60):
-            saved = Saved(wanted, str(java.home), self._ports(old, wanted, bool(alive), progress))
-            saved.write(self.layout.saved)
-        return saved
-
-    def _ports(
-        self, old: Saved | None, wanted: Settings, alive: bool, progress: Progress
-    ) -> dict[str, int]:
-        """The cluster's ports: the old ones as far as they are still to be had."""
-        kept = dict(old.ports) if old else {}
-        names = config.port_names(wanted.nodes)
-        if not alive:
-            lost = [name for name in names if name in kept and not ports.is_free(kept[name])]
-            if lost:
-                progress(f"another program took {len(lost)} of this cluster's ports: choosing anew")
-            kept = {name: port for name, port in kept.items() if name not in lost}
-        others = [Saved.read(path) for path in self._parent.glob("*/cluster.json")]
-        taken = {port for other in others if other for port in other.ports.values()}
-        missing = [name for name in names if name not in kept]
-        return kept | ports.choose(missing, taken | set(kept.values()))
-
-    def _write_files(self, saved: Saved, java: Java, lib: Path) -> None:
-        config.write(self.layout, saved, lib)
-        shims.write(self.layout, java, lib)
-
-    def _bring_up(self, runner: Runner, saved: Saved, progress: Progress) -> None:
-        """Start every daemon that does not run, then wait for all of them."""
-        daemons = all_daemons(saved.settings.nodes)
-        missing = [one for one in daemons if not self._works(runner, one, progress)]
-        if not missing:
-            progress(f"minicluster {self.name!r} is running already")
-        elif len(missing) < len(daemons):
-            progress("found it half dead: starting " + ", ".join(one.name for one in missing))
-        else:
-            progress(f"starting {len(missing)} daemons of Hadoop {saved.settings.hadoop}")
-        runner.end_strays(missing)
-        namenode, history = daemons[0], daemons[-1]
-        # The JVMs start side by side. Only HDFS has to be formatted before its NameNode starts,
-        # and the history server makes directories in HDFS, which have to be allowed first.
-        for daemon in missing:
-            if daemon not in (namenode, history):
-                runner.start(daemon)
-        if namenode in missing:
-            # Its image is the last thing that formatting writes.
-            if not list(self.layout.data("namenode").glob("current/fsimage_*.md5")):
-                runner.format_namenode(namenode)
-                progress("formatted a new HDFS")
-            runner.start(namenode)
-        self._await_hdfs(runner, daemons, progress)
-        if history in missing:
-            runner.start(history)
-        self._await_yarn(runner, daemons, progress)
-
-    def _works(self, runner: Runner, daemon: Daemon, progress: Progress) -> bool:
-        """Whether a daemon runs and answers; one that hangs is killed, to be started anew."""
-        identity = runner.identity(daemon)
-        if identity is None:
-            return False
-        if readiness.answers(runner.url(daemon), _HANGS_AFTER):
-            return True
-        progress(f"{daemon.name} runs but does not answer: killing it")
-        processes.end([identity], grace=0)
-        return False
-
-    def _await_hdfs(self, runner: Runner, daemons: Sequence[Daemon], progress: Progress) -> None:
-        """Wait until HDFS takes files, and lay it out."""
-        namenode, datanode, *_ = daemons
-        hdfs = runner.url(namenode)
-        readiness.wait_until(
-            "HDFS is not writable",
-            lambda: readiness.hdfs_writable(hdfs),
-            runner,
-            [namenode, datanode],
-            progress,
-        )
-        self._make_directories(rest.WebHdfs(hdfs, config.SUPERUSER))
-        progress(f"HDFS takes files at {self.default_fs}")
-
-    def _await_yarn(self, runner: Runner, daemons: Sequence[Daemon], progress: Progress) -> None:
-        """Wait until a job can be submitted and its logs be read."""
-        _, _, rm, *nodes, history = daemons
-        for node in nodes:
-            url = runner.url(node)
-            readiness.wait_until(
-                "it does not answer",
-                lambda url=url: readiness.node_up(url),  # type: ignore[misc]
-                runner,
-                [node, rm],
-                progress,
-            )
-        rm_url = runner.url(rm)
-        readiness.wait_until(
-            "nodes are missing",
-            lambda: readiness.running_nodes(rm_url) >= len(nodes),
-            runner,
-            [rm, *nodes],
-            progress,
-        )
-        progress(f"YARN has {len(nodes)} node{'s'[: len(nodes) > 1]} at {rm_url}")
-        history_url = runner.url(history)
-        readiness.wait_until(
-            "it does not answer",
-            lambda: readiness.history_up(history_url),
-            runner,
-            [history],
-            progress,
-        )
-        progress(f"the history server serves logs at {history_url}")
-
-    def _make_directories(self, hdfs: rest.WebHdfs) -> None:
-        """Lay out HDFS as an administrator would."""
-        superuser = config.SUPERUSER
-        hdfs.mkdir(config.HDFS_TMP, owner=superuser, group="supergroup", mode="1777")
-        hdfs.mkdir(config.HDFS_LOGS, owner="yarn", group="hadoop", mode="1777")
-        hdfs.mkdir("/mr-history", owner="mapred", group="hadoop", mode="755")
-        hdfs.mkdir("/user", owner=superuser, group="supergroup", mode="755")
-        named = os.environ.get("HADOOP_USER_NAME")
-        for user in {_login(), *([named] if named else [])}:
-            hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")
 
     def add_user(self, user: str) -> None:
         """Give an HDFS user a home directory. Anybody may act as it by HADOOP_USER_NAME."""

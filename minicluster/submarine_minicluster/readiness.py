@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from submarine_minicluster import rest
-from submarine_minicluster.config import HDFS_TMP, SUPERUSER
+from submarine_minicluster.config import SUPERUSER
 from submarine_minicluster.daemons import Daemon, Runner
 
 TIMEOUT = 180.0
@@ -75,8 +75,7 @@ def answers(url: str, timeout: float) -> bool:
 def hdfs_writable(base: str) -> bool:
     """Whether HDFS is out of safe mode and a file can be written and removed."""
     hdfs = rest.WebHdfs(base, SUPERUSER)
-    hdfs.call("PUT", HDFS_TMP, "MKDIRS")
-    probe = f"{HDFS_TMP}/.minicluster-ready"
+    probe = "/.minicluster-ready"
     hdfs.write(probe, b"ready")
     hdfs.delete(probe)
     return True

@@ -79,7 +79,12 @@ class WebHdfs:
         return json.loads(body) if body else None
 
     def mkdir(self, path: str, *, owner: str, group: str, mode: str) -> None:
-        """Make a directory, if absent, and set its owner and mode."""
+        """Make a directory with this owner and mode; one that is there stays as it is."""
+        try:
+            self.call("GET", path, "GETFILESTATUS")
+            return
+        except RestError:
+            pass
         self.call("PUT", path, "MKDIRS")
         self.call("PUT", path, "SETOWNER", owner=owner, group=group)
         self.call("PUT", path, "SETPERMISSION", permission=mode)

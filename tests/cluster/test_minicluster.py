@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import skein
 
-from submarine_minicluster import Minicluster, MiniclusterError, Settings
+from submarine_minicluster import Minicluster, MiniclusterError, Settings, bringup
 from submarine_minicluster import processes as proc
 from submarine_minicluster.config import MARK, QUEUES
 from submarine_minicluster.drivers import end_drivers
@@ -192,9 +192,7 @@ def test_a_running_job_survives_the_resourcemanager(minicluster, driver):
 
 
 def test_a_daemon_that_hangs_is_replaced(minicluster, monkeypatch):
-    from submarine_minicluster import cluster
-
-    monkeypatch.setattr(cluster, "_HANGS_AFTER", 3.0)
+    monkeypatch.setattr(bringup, "HANGS_AFTER", 3.0)
     before = pids(minicluster)
     minicluster.kill("nodemanager", signal.SIGSTOP)
     lines: list[str] = []
