@@ -94,6 +94,9 @@ def code_name_of(frame: TracebackFrame, cells: NotebookCells) -> str | None:
     run = cells.runs.get(frame.cell)
     if run is None or run.filename not in linecache.cache:
         return None
+    if frame.cell_id and run.cell_id and frame.cell_id != run.cell_id:
+        # The same number in another session of the kernel.
+        return None
     lines = run.source.replace("\r\n", "\n").split("\n")
     there = lines[frame.cell_line - 1] if frame.cell_line <= len(lines) else ""
     if parse_cell(run.source) is None or there.strip() != frame.code.strip():

@@ -32,6 +32,8 @@ class CollectedModules(MetaPathFinder):
         target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
         """The module's spec if collected cells make it."""
+        if not self._could_be_ours(fullname):
+            return None
         cells = self._collection().cells()
         names = {cell.filename for cell in cells} - {PROGRAM}
         stem = fullname.replace(".", "/")
@@ -46,6 +48,13 @@ class CollectedModules(MetaPathFinder):
                 spec.has_location = False
                 return spec
         return None
+
+    def _could_be_ours(self, fullname: str) -> bool:
+        """Cheap: this is asked for every import of the kernel, and libraries import thousands."""
+        root, dot, _ = fullname.partition(".")
+        if root in sys.stdlib_module_names or not len(self._collection()):
+            return False
+        return not dot or isinstance(getattr(sys.modules.get(root), "__loader__", None), _Loader)
 
     def forget(self, cell: Cell) -> None:
         """Drop the modules that ``cell`` is part of, so that they are made anew when imported."""

@@ -25,6 +25,7 @@ class CellRun:
 
     filename: str
     source: str
+    cell_id: str | None = None
 
 
 class NotebookCells:
@@ -86,7 +87,7 @@ class NotebookCells:
     def remember_run(self, execution: Execution, code_name: str | None) -> None:
         """Keep the code name of this run, so that a traceback can lead back to it."""
         if code_name is not None and execution.count is not None:
-            self.runs[execution.label] = CellRun(code_name, execution.source)
+            self.runs[execution.label] = CellRun(code_name, execution.source, execution.cell_id)
             while len(self.runs) > _MAX_RUNS:
                 self.runs.popitem(last=False)
 

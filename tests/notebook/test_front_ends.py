@@ -171,3 +171,14 @@ def test_the_example_has_four_collected_cells_and_no_outputs() -> None:
     raw = nbformat.read(path, as_version=4)
     assert all(not cell.get("outputs") for cell in raw.cells)
     assert all(cell.get("execution_count") is None for cell in raw.cells)
+
+
+@pytest.mark.full
+def test_the_example_trains_as_it_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tensorflow")
+    example = nbformat.read(ROOT / "examples" / "digits.ipynb", as_version=4)
+    sources = [cell.source for cell in example.cells if cell.cell_type == "code"]
+    executed = execute(tmp_path, monkeypatch, *sources)
+    assert executed.cells[-1].outputs, "the last cell did not run"
+    text = "".join(o.get("text", "") for cell in executed.cells for o in cell.outputs)
+    assert "test accuracy of the loaded model: 0.9" in text

@@ -197,6 +197,8 @@ def test_frames_lead_into_unchanged_cells_only() -> None:
     assert seen[1] == ("<job /lib/x.py>", 400, "call")
     assert seen[2] == (first, 3, "f")
     assert build_traceback(Failure("E", "m", frames[:2]), cells) is None
+    other = TracebackFrame("main.py", 3, "f", "1 / 0", cell="[1]", cell_id="else", cell_line=3)
+    assert build_traceback(Failure("E", "m", [other]), cells) is None
 
 
 @given(st.text(max_size=60), st.integers(-5, 10**9), st.text(max_size=60))
