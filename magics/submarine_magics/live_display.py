@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     from submarine_jobs.job import Job
 
-#: Cards that are kept up to date at the same time; the oldest stands still beyond that.
-MAX_CARDS = 64
+#: Cards that are kept up to date at the same time; the oldest stands still beyond that. At three
+#: updates a second of some 12 kB each they stay below the 1 MB/s that Jupyter servers let through.
+MAX_CARDS = 24
 #: Longest list of numbers that a card shows whole.
 _FEW = 6
 

@@ -27,7 +27,7 @@ from submarine_magics.completion import words_of
 from submarine_magics.document_path import document_path
 from submarine_magics.executions import Execution, Executions
 from submarine_magics.first_line import run_body_here
-from submarine_magics.live_display import LiveCard
+from submarine_magics.live_display import MAX_CARDS, LiveCard, LiveDisplays
 from submarine_magics.mouth import MAX_LOG_BYTES, NotebookMouth
 from submarine_magics.notebook_cells import NotebookCells
 from submarine_magics.outcomes import OutputLimitReached
@@ -260,6 +260,17 @@ def test_a_final_card_fetches_the_result_without_holding_the_watcher() -> None:
             thread.join(10)
     assert "Returned acc: 0.25" in sent[-1]["text/plain"]
     assert "&lt;b&gt;" in sent[-1]["text/html"]
+
+
+def test_the_oldest_card_stands_still_when_there_are_too_many(shell: InteractiveShell) -> None:
+    displays = LiveDisplays(shell)
+    stopped: list[str] = []
+    for number in range(MAX_CARDS + 2):
+        card = LiveCard(SimpleNamespace(id=f"job{number}"), lambda bundle: None)  # type: ignore[arg-type]
+        card.unsubscribe = lambda name=f"job{number}": stopped.append(name)  # type: ignore[misc]
+        card.final = number == 5
+        displays._keep(card)
+    assert stopped == ["job5", "job0"]
 
 
 def test_a_log_stops_at_what_an_output_may_hold(
