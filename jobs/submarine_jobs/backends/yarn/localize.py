@@ -17,6 +17,7 @@ from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn.skein_calls import skein_module
 from submarine_jobs.errors import UsageError
 from submarine_jobs.spec import Localization
+from submarine_runtime.protocol import layout
 
 DIRECTORY = "localization"
 _TARGET = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}$")
@@ -27,8 +28,8 @@ _HTTP_TIMEOUT = 30.0
 _MAX_DOWNLOAD = 8 << 30
 
 
-def check(item: Localization) -> str | None:
-    """One sentence on what is wrong with an entry, or None."""
+def check(item: Localization, rerun: bool = False) -> str | None:
+    """One sentence on what is wrong with an entry, or None; a rerun has its own copies."""
     scheme = urlsplit(item.source).scheme
     if scheme not in ("", "file", "hdfs", "http", "https"):
         return (
@@ -40,7 +41,7 @@ def check(item: Localization) -> str | None:
             f"--localization {item.source}: the name {item.target!r} in the container must be a "
             "plain file name other than Submarine's own."
         )
-    if scheme in ("", "file") and not _local(item).exists():
+    if scheme in ("", "file") and not rerun and not _local(item).exists():
         return f"--localization {item.source}: there is no such file on this machine."
     return None
 
@@ -58,13 +59,30 @@ def _file(submission: Submission, item: Localization) -> Any:
         return skein.File(source=item.source, type="file", visibility="application")
     storage = submission.storage
     with tempfile.TemporaryDirectory(prefix="submarine-localize-") as scratch:
-        local, kind = _gather(item, Path(scratch), scheme)
+        earlier = _from_earlier(submission, item, Path(scratch))
+        local, kind = earlier or _gather(item, Path(scratch), scheme)
         path = f"{submission.job_dir}/{DIRECTORY}/{item.target}"
         path += ".zip" if kind == "archive" else ""
         found = storage.stat(path)
         if found is None or found.size != local.stat().st_size:
             storage.upload(local, path)
     return skein.File(source=storage.url(path), type=kind, visibility="application")
+
+
+def _from_earlier(
+    submission: Submission, item: Localization, scratch: Path
+) -> tuple[Path, str] | None:
+    """The copy that the job which is run again made; None if this is no rerun or it has none."""
+    of = submission.spec.rerun_of
+    if not of or not layout.is_job_id(of):
+        return None
+    root = submission.job_dir.rsplit("/", 2)[0]
+    kept = f"{layout.job_directory(root, of)}/{DIRECTORY}/{item.target}"
+    for path, kind in ((kept, "file"), (f"{kept}.zip", "archive")):
+        if submission.storage.stat(path) is not None:
+            submission.storage.download(path, scratch / "kept")
+            return scratch / "kept", kind
+    return None
 
 
 def _gather(item: Localization, scratch: Path, scheme: str) -> tuple[Path, str]:

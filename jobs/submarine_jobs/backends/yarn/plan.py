@@ -61,7 +61,9 @@ def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
     all_queues = queues(view.scheduler)
     name = spec.queue or default_queue
     queue = find(all_queues, name)
-    errors = [text for item in spec.localization if (text := localize.check(item))]
+    errors = [
+        text for item in spec.localization if (text := localize.check(item, bool(spec.rerun_of)))
+    ]
     errors += _queue_errors(all_queues, queue, name)
     placement, containers, overhead = _place(wanted, queue, view.steps)
     if not errors and queue is not None:

@@ -1,0 +1,85 @@
+"""--localization: what is copied into the job directory, and in which form."""
+
+from __future__ import annotations
+
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submarine_jobs.backends.base import Plan, Submission
+from submarine_jobs.backends.yarn.localize import check, localized_files
+from submarine_jobs.errors import UsageError
+from submarine_jobs.spec import JobSpec, Localization
+from submarine_jobs.storage.local import LocalStorage
+from submarine_runtime.protocol.launch import AgentConfig, JobStore
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        return
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[str]:
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "labels.csv").write_text("a,b")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def submission(job_dir: Path, *items: Localization, rerun_of: str | None = None) -> Submission:
+    spec = JobSpec(name="x", backend="yarn", localization=items, rerun_of=rerun_of)
+    agent = AgentConfig("x", "x", "me", "yarn", "i", 0.0, JobStore("local", "/x"), str(job_dir))
+    return Submission(spec, Plan("", []), LocalStorage(), str(job_dir), agent, "/x/cache/r.zip")
+
+
+def test_a_file_from_the_web_is_copied_to_the_job_directory(tmp_path: Path, site: str) -> None:
+    item = Localization(f"{site}/labels.csv", "labels.csv")
+    assert check(item) is None
+    files = localized_files(submission(tmp_path / "job", item))
+    assert (tmp_path / "job" / "localization" / "labels.csv").read_text() == "a,b"
+    assert str(files["labels.csv"].type) == "FILE"
+
+
+def test_a_page_that_is_not_there_is_one_sentence(tmp_path: Path, site: str) -> None:
+    item = Localization(f"{site}/nothing", "n")
+    with pytest.raises(UsageError, match="cannot be downloaded"):
+        localized_files(submission(tmp_path / "job", item))
+
+
+def test_a_directory_travels_as_an_archive(tmp_path: Path) -> None:
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    (tmp_path / "data" / "deep" / "one").write_text("1")
+    files = localized_files(submission(tmp_path / "job", Localization(f"{tmp_path}/data", "d")))
+    assert str(files["d"].type) == "ARCHIVE"
+    with zipfile.ZipFile(tmp_path / "job" / "localization" / "d.zip") as archive:
+        assert "deep/one" in archive.namelist()
+
+
+def test_a_file_on_hdfs_stays_where_it_is(tmp_path: Path) -> None:
+    item = Localization("hdfs://nn:8020/data/x", "x")
+    files = localized_files(submission(tmp_path / "job", item))
+    assert files["x"].source == "hdfs://nn:8020/data/x"
+    assert not (tmp_path / "job").exists()
+
+
+def test_a_rerun_takes_the_copy_of_the_job_that_it_repeats(tmp_path: Path) -> None:
+    first, second = "x-20261121-aaaa", "x-20261121-bbbb"
+    (tmp_path / "one").write_text("1")
+    item = Localization(f"{tmp_path}/one", "one")
+    localized_files(submission(tmp_path / "202611" / first, item))
+    (tmp_path / "one").unlink()
+    assert check(item) is not None
+    assert check(item, rerun=True) is None
+    localized_files(submission(tmp_path / "202611" / second, item, rerun_of=first))
+    assert (tmp_path / "202611" / second / "localization" / "one").read_text() == "1"
