@@ -15,6 +15,7 @@ from submarine_jobs.cells import Cell
 from submarine_jobs.collect_line import parse_cell, parse_options
 from submarine_jobs.commands import execute
 from submarine_jobs.commands.run import parse_run
+from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.job import Job
 from submarine_jobs.program_files import PROGRAM
@@ -24,7 +25,7 @@ from submarine_magics.executions import Execution, Executions
 from submarine_magics.first_line import COLLECT
 from submarine_magics.mouth import NotebookMouth
 from submarine_magics.notebook_cells import NotebookCells
-from submarine_magics.outcomes import OutputLimitReached, WaitInterrupted, show_outcome
+from submarine_magics.outcomes import MAX_TEXT, OutputLimitReached, WaitInterrupted, show_outcome
 from submarine_magics.refusal import as_refusal
 
 
@@ -130,7 +131,15 @@ class SubmarineMagics:
             except OutputLimitReached as reached:
                 self.mouth.say(str(reached))
                 return None
+        if words[:1] == ["script"] and not (self.mouth.displays.rich or outcome.as_json):
+            print(self._coloured(printable(outcome.text, MAX_TEXT)))
+            return None
         return show_outcome(outcome, self.mouth, self.cells)
+
+    def _coloured(self, program: str) -> str:
+        """A program with the colours of the terminal's own theme."""
+        colour: Any = getattr(self.mouth.shell, "pycolorize", str)
+        return str(colour(program))
 
 
 def _words(line: str) -> list[str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from submarine_magics.mouth import NotebookMouth
     from submarine_magics.notebook_cells import NotebookCells
 
-_MAX_TEXT = 1 << 20
+MAX_TEXT = 1 << 20
 
 
 class OutputLimitReached(Exception):  # noqa: N818 - no error: a way out of a long output
@@ -60,7 +60,7 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
     job = outcome.job
     if mouth.watched:
         if not mouth.displays.rich:
-            print(printable(outcome.text, _MAX_TEXT))
+            print(printable(outcome.text, MAX_TEXT))
     elif job is None:
         _show_text(outcome, mouth)
     elif not mouth.displays.has_shown(job):
@@ -85,7 +85,7 @@ def _json(value: Any) -> Any:
 
 
 def _show_text(outcome: Outcome, mouth: NotebookMouth) -> None:
-    text = printable(outcome.text, _MAX_TEXT)
+    text = printable(outcome.text, MAX_TEXT)
     if outcome.html is not None and mouth.displays.rich:
         show({"text/html": outcome.html, "text/plain": text})
     elif text:

@@ -12,6 +12,7 @@ from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.usage import printable
 from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.display.card import BOX
 from submarine_jobs.display.untrusted import printable as harmless
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program_files import PROGRAM
@@ -53,6 +54,9 @@ def _html(name: str, text: str) -> str:
     from pygments.lexers import PythonLexer
 
     # Styles stand in the elements: a notebook's viewers drop style sheets.
-    formatter = HtmlFormatter(noclasses=True, linenos=False, nobackground=True)
+    # The box is dark in every theme, so that one set of colours can be read in all of them.
+    formatter = HtmlFormatter(
+        noclasses=True, linenos=False, nobackground=True, style="github-dark", prestyles=BOX
+    )
     code = highlight(text, PythonLexer(), formatter)
     return f"<p><b>{html.escape(name)}</b></p>{code}"

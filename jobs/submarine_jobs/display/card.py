@@ -49,7 +49,8 @@ _BADGE = (
     "background-color:{colour};color:#ffffff;border-radius:10px;padding:1px 9px;font-size:11px;"
     "letter-spacing:.03em"
 )
-_BOX = (
+#: Text as in a terminal: a dark box in light and dark themes alike.
+BOX = (
     "background-color:#1b1f24;color:#d4d4d4;color-scheme:dark;border-radius:4px;"
     "padding:8px 10px;margin:4px 0 0 0;"
     "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px;"
@@ -192,7 +193,7 @@ def _failure(record: JobRecord) -> str:
         return ""
     return (
         '<div style="margin-top:6px">Traceback (most recent call last)</div>'
-        f'<pre style="{_BOX};border-left:3px solid #c62828">{failure_html(record.failure)}</pre>'
+        f'<pre style="{BOX};border-left:3px solid #c62828">{failure_html(record.failure)}</pre>'
     )
 
 
@@ -202,5 +203,5 @@ def _log(view: JobView) -> str:
         return ""
     return (
         f'<details open><summary style="margin-top:6px;{_QUIET}">Log, last lines</summary>\n'
-        f'<pre style="{_BOX}">{shown}</pre></details>'
+        f'<pre style="{BOX}">{shown}</pre></details>'
     )
