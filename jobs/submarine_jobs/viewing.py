@@ -41,7 +41,7 @@ def view_job(job: Job) -> JobView:
     """Ask agent, directory and cluster, in this order of preference, and show what they say."""
     known = known_of(job)
     if known.final and known.record is not None:
-        return JobView(_whole(job, known.record), shipped_tail(job), source="final")
+        return JobView(_whole(job, known.record), shipped_tail(job, known.record), source="final")
     if known.state not in _NO_AGENT:
         live = _live_view(job, known)
         if live is not None:
@@ -54,7 +54,7 @@ def view_job(job: Job) -> JobView:
         return shipped_view(job, unreachable(known, error))
     pending = observation.pending if observation else ""
     if record.state.ended:
-        return JobView(record, shipped_tail(job), source="final")
+        return JobView(record, shipped_tail(job, record), source="final")
     if record.state in _STARTED:
         return shipped_view(job, record, pending)
     return JobView(record, "", pending, "backend")
@@ -99,24 +99,29 @@ def merge_live(before: JobRecord, live: JobRecord) -> JobRecord:
     return live
 
 
-def shipped_tail(job: Job) -> str:
-    """The end of both streams as far as they were shipped; empty where nothing can be read."""
-    return _shipped(job)[0]
+def shipped_tail(job: Job, record: JobRecord) -> str:
+    """The end of both streams as far as they were shipped; empty where nothing can be read.
+
+    Their order of arrival is not known here: what matters stands last, the error of a job that
+    failed, the output of one that did not.
+    """
+    failed = record.state is State.FAILED
+    return _shipped(job, ("stdout", "stderr") if failed else ("stderr", "stdout"))[0]
 
 
 def shipped_view(job: Job, record: JobRecord, pending: str = "") -> JobView:
     """A running job whose agent cannot be reached: the shipped log, and how far it is behind."""
-    tail, shipped_at = _shipped(job)
+    tail, shipped_at = _shipped(job, ("stderr", "stdout"))
     behind = None if shipped_at is None else max(0.0, time.time() - shipped_at)
     return JobView(replace(record, behind=behind), tail, pending, "shipped")
 
 
-def _shipped(job: Job) -> tuple[str, float | None]:
+def _shipped(job: Job, streams: tuple[str, ...]) -> tuple[str, float | None]:
     tail = Tail()
     log = ShippedLog(job.directory)
     try:
         log.refresh()
-        for stream in ("stdout", "stderr"):
+        for stream in streams:
             if log.length(stream):
                 tail.add(log.read(stream, -TAIL_BYTES, TAIL_BYTES))
     except (ClusterError, FileNotFoundError):

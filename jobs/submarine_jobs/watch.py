@@ -20,7 +20,7 @@ from submarine_jobs.live_stream import StreamBrokenError, open_stream
 from submarine_jobs.observing import Target, observe_all, remember, settle
 from submarine_jobs.tail import TAIL_BYTES, Tail
 from submarine_jobs.view import JobView
-from submarine_jobs.viewing import known_of, merge_live, shipped_tail, shipped_view
+from submarine_jobs.viewing import known_of, merge_live, shipped_view
 from submarine_jobs.watched import Callback, Watched
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -155,7 +155,7 @@ class Watcher:
                 continue
             pending = observation.pending if observation else ""
             if record.state.ended:
-                views[item.job.id] = JobView(record, shipped_tail(item.job), "", "final")
+                views[item.job.id] = JobView(record, item.last_tail(record), "", "final")
             elif item.unheard >= UNHEARD and record.state is State.RUNNING:
                 views[item.job.id] = shipped_view(item.job, record, pending)
             else:

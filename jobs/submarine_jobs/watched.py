@@ -10,6 +10,7 @@ from submarine_jobs.observing import bare_record
 from submarine_jobs.store import Known
 from submarine_jobs.tail import Tail
 from submarine_jobs.view import JobView
+from submarine_jobs.viewing import shipped_tail
 from submarine_runtime.protocol.record import JobRecord
 
 if TYPE_CHECKING:
@@ -39,3 +40,9 @@ class Watched:
     def view(self) -> JobView:
         """What subscribers see now."""
         return JobView(self.record, self.tail.text(), self.pending, self.source)
+
+    def last_tail(self, record: JobRecord) -> str:
+        """The end of an ended job's log: as it was heard, where it was heard to the end."""
+        ends = {key.rpartition("/")[2]: length for key, length in record.logs.items()}
+        heard = all(self.position.get(stream) == length for stream, length in ends.items())
+        return self.tail.text() if ends and heard else shipped_tail(self.job, record)
