@@ -94,3 +94,11 @@ def test_a_job_from_words_to_log(shell: Shell) -> None:
     assert record["application_id"].startswith("application_")
     logs = execute(["logs", record["job_id"], "--stream", "stdout", "--json"], shell)
     assert logs.value["stdout"]["text"] == "hello\n"
+
+
+def test_the_driver_can_be_ended_and_comes_back(shell: Shell) -> None:
+    words = shlex.split("run train.py --memory 256M --wait --json")
+    assert execute(words, shell).exit_code == 0
+    assert execute(["doctor", "--stop-driver"], shell).value["stopped"] == 1
+    assert execute(["doctor", "--stop-driver"], shell).value["stopped"] == 0
+    assert execute(words, shell).exit_code == 0

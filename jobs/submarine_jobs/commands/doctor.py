@@ -20,10 +20,18 @@ if TYPE_CHECKING:
 
 @click.command("doctor", cls=Verb, example=("doctor", "doctor --profile prod", "doctor --node"))
 @option("--node", is_flag=True, heading="Where", help="This machine is a node of the cluster.")
+@option(
+    "--stop-driver",
+    is_flag=True,
+    heading="Instead",
+    help="End the background JVM that talks to YARN; the next job starts a new one.",
+)
 @profile_option
 @backend_option
 @click.pass_obj
-def doctor(mouth: Mouth, /, node: bool, profile: str | None, backend: str | None) -> Outcome:
+def doctor(
+    mouth: Mouth, /, node: bool, stop_driver: bool, profile: str | None, backend: str | None
+) -> Outcome:
     """Check this machine and the cluster; each finding says what would be right.
 
     It changes nothing but a small file in the job root, which it removes. Exit code 1 when a check
@@ -34,6 +42,8 @@ def doctor(mouth: Mouth, /, node: bool, profile: str | None, backend: str | None
     from submarine_jobs.doctor.patient import Patient
 
     config = mouth.config({"profile": profile, "backend": backend})
+    if stop_driver:
+        return _stop_driver(config)
     patient = Patient(config.profile)
     results = examine(patient, CHECKS, node=node)
     if patient.on_yarn and not node:
@@ -55,6 +65,15 @@ def doctor(mouth: Mouth, /, node: bool, profile: str | None, backend: str | None
         value={"profile": config.profile.name, "checks": [r.to_json() for r in results]},
         exit_code=JOB_FAILED if count[Status.ERROR] else SUCCESS,
     )
+
+
+def _stop_driver(config: Config) -> Outcome:
+    from submarine_jobs.backends.yarn.driver import stop_driver
+
+    ended = stop_driver(config.profile)
+    drivers = "driver was" if ended == 1 else "drivers were"
+    text = f"{ended} {drivers} ended; jobs go on." if ended else "No driver is running."
+    return Outcome(text=text, value={"stopped": ended})
 
 
 def _remember(patient: Patient, config: Config) -> None:
