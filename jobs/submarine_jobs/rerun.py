@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from submarine_jobs.submit import resubmit_spec, submit
+from submarine_jobs.submit import submit
 from submarine_runtime.protocol import layout
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def rerun(job: Job) -> Job:
 
     It runs code that its owner wrote: a mouth asks first when that is somebody else.
     """
-    spec = resubmit_spec(job.directory.spec(), job.id)
+    spec = replace(job.directory.spec(), rerun_of=job.id)
     return submit(job.session, spec, _read(job, layout.BUNDLE), _read(job, layout.VALUES))
 
 

@@ -12,7 +12,6 @@ import os
 import socket
 import time
 import uuid
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.agent_orders import agent_orders, requested
@@ -23,6 +22,7 @@ from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import ClusterError, RefusedError, StorageError, UsageError
 from submarine_jobs.ids import new_job_id
 from submarine_jobs.job import Job
+from submarine_jobs.localization import bring
 from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.store import Known
 from submarine_jobs.uploading import upload
@@ -97,7 +97,7 @@ class _Submit:
             layout.BUNDLE: bundle,
             layout.VALUES: values,
         }
-        runtime_path = upload(self.directory, self.root, files)
+        runtime_path = self._upload(files)
         uploaded = time.time()
         intent = self._publish_intent()
         self._remember(State.SUBMITTING, None)
@@ -128,6 +128,16 @@ class _Submit:
             if self.storage.stat(layout.job_directory(self.root, job_id)) is None:
                 return job_id
         raise StorageError(f"No free job id for the name {self.spec.name!r} under {self.root}.")
+
+    def _upload(self, files: dict[str, bytes | None]) -> str:
+        """Fill the directory; where that fails, nothing of the job stays."""
+        try:
+            runtime_path = upload(self.directory, self.root, files)
+            bring(self.directory, self.spec)
+        except UsageError:
+            self.storage.delete(self.directory.path, recursive=True)
+            raise
+        return runtime_path
 
     def _publish_intent(self) -> str:
         intent = uuid.uuid4().hex
@@ -238,8 +248,3 @@ class _Submit:
 
     def _user(self) -> str:
         return self.session.profile.user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-
-
-def resubmit_spec(spec: JobSpec, of: str) -> JobSpec:
-    """The spec of a rerun: the same, with a note of where it came from."""
-    return replace(spec, rerun_of=of)

@@ -1,7 +1,8 @@
-"""--localization: what is copied into the job directory, and in which form."""
+"""--localization: what is copied into the job directory, in which form, and how YARN takes it."""
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -13,8 +14,11 @@ from typing import Any
 import pytest
 
 from submarine_jobs.backends.base import Plan, Submission
-from submarine_jobs.backends.yarn.localize import check, localized_files
+from submarine_jobs.backends.yarn.application import agent_script
+from submarine_jobs.backends.yarn.localize import localized_files
+from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import UsageError
+from submarine_jobs.localization import bring, check
 from submarine_jobs.spec import JobSpec, Localization
 from submarine_jobs.storage.local import LocalStorage
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
@@ -43,33 +47,43 @@ def submission(job_dir: Path, *items: Localization, rerun_of: str | None = None)
     return Submission(spec, Plan("", []), LocalStorage(), str(job_dir), agent, "/x/cache/r.zip")
 
 
+def brought(job_dir: Path, *items: Localization, rerun_of: str | None = None) -> dict[str, Any]:
+    job = submission(job_dir, *items, rerun_of=rerun_of)
+    bring(JobDirectory(job.storage, job.job_dir), job.spec)
+    return localized_files(job)
+
+
 def test_a_file_from_the_web_is_copied_to_the_job_directory(tmp_path: Path, site: str) -> None:
     item = Localization(f"{site}/labels.csv", "labels.csv")
     assert check(item) is None
-    files = localized_files(submission(tmp_path / "job", item))
+    files = brought(tmp_path / "job", item)
     assert (tmp_path / "job" / "localization" / "labels.csv").read_text() == "a,b"
-    assert str(files["labels.csv"].type) == "FILE"
+    assert str(files["localized-0"].type) == "FILE"
 
 
 def test_a_page_that_is_not_there_is_one_sentence(tmp_path: Path, site: str) -> None:
     item = Localization(f"{site}/nothing", "n")
     with pytest.raises(UsageError, match="cannot be downloaded"):
-        localized_files(submission(tmp_path / "job", item))
+        brought(tmp_path / "job", item)
 
 
 def test_a_directory_travels_as_an_archive(tmp_path: Path) -> None:
     (tmp_path / "data" / "deep").mkdir(parents=True)
     (tmp_path / "data" / "deep" / "one").write_text("1")
-    files = localized_files(submission(tmp_path / "job", Localization(f"{tmp_path}/data", "d")))
-    assert str(files["d"].type) == "ARCHIVE"
-    with zipfile.ZipFile(tmp_path / "job" / "localization" / "d.zip") as archive:
+    (tmp_path / "other").write_text("2")
+    items = (Localization(f"{tmp_path}/data", "d"), Localization(f"{tmp_path}/other", "d.zip"))
+    files = brought(tmp_path / "job", *items)
+    assert [str(file.type) for file in files.values()] == ["ARCHIVE", "FILE"]
+    kept = Path(files["localized-0"].source.removeprefix("file://"))
+    with zipfile.ZipFile(kept) as archive:
         assert "deep/one" in archive.namelist()
+    assert (tmp_path / "job" / "localization" / "d.zip").read_text() == "2"
 
 
 def test_a_file_on_hdfs_stays_where_it_is(tmp_path: Path) -> None:
     item = Localization("hdfs://nn:8020/data/x", "x")
-    files = localized_files(submission(tmp_path / "job", item))
-    assert files["x"].source == "hdfs://nn:8020/data/x"
+    files = brought(tmp_path / "job", item)
+    assert files["localized-0"].source == "hdfs://nn:8020/data/x"
     assert not (tmp_path / "job").exists()
 
 
@@ -77,9 +91,25 @@ def test_a_rerun_takes_the_copy_of_the_job_that_it_repeats(tmp_path: Path) -> No
     first, second = "x-20261121-aaaa", "x-20261121-bbbb"
     (tmp_path / "one").write_text("1")
     item = Localization(f"{tmp_path}/one", "one")
-    localized_files(submission(tmp_path / "202611" / first, item))
+    brought(tmp_path / "202611" / first, item)
     (tmp_path / "one").unlink()
     assert check(item) is not None
     assert check(item, rerun=True) is None
-    localized_files(submission(tmp_path / "202611" / second, item, rerun_of=first))
+    brought(tmp_path / "202611" / second, item, rerun_of=first)
     assert (tmp_path / "202611" / second / "localization" / "one").read_text() == "1"
+
+
+def test_a_foreign_spec_cannot_name_a_place_outside(tmp_path: Path) -> None:
+    for target in ("../x", "/x", "a/../../x", "a//x", "", "x\n"):
+        sentence = check(Localization(f"{tmp_path}", target), rerun=True)
+        assert "working directory" in str(sentence), target
+
+
+def test_entries_come_to_their_places_below_the_programs_directory(tmp_path: Path) -> None:
+    items = (Localization("hdfs://n/a", "it's/deep er/a"), Localization("hdfs://n/b", "program"))
+    script = agent_script(submission(tmp_path / "job", *items), "/bin/true")
+    for number in (0, 1):
+        (tmp_path / f"localized-{number}").write_text(str(number))
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, check=False, capture_output=True)
+    assert (tmp_path / "program" / "it's" / "deep er" / "a").read_text() == "0"
+    assert (tmp_path / "program" / "program").read_text() == "1"

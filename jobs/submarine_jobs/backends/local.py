@@ -1,7 +1,8 @@
 """The ``local`` backend: the same agent as in a container, as a detached process of this machine.
 
 What it knows of a job lies in ``<state dir>/local/<job id>/``, so that every process of this user
-on this host sees the same. Does not limit what a program uses beyond what the agent does.
+on this host sees the same. Does not limit what a program uses beyond what the agent does; how a
+process is started and ended is ``localprocess``.
 """
 
 from __future__ import annotations
@@ -10,11 +11,7 @@ import fcntl
 import json
 import os
 import shutil
-import signal
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -23,22 +20,18 @@ from typing import Any
 
 import psutil
 
+from submarine_jobs.backends import localprocess
 from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Stage, Submission
 from submarine_jobs.errors import ClusterError, RefusedError
+from submarine_jobs.localization import check, copy_of, on_hdfs
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
 from submarine_jobs.storage.local import LocalStorage
-from submarine_runtime.agent.processes import read_process
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 
-#: Detaches for good: the agent becomes a child of init, so nobody has to wait for it.
-_DETACH = '"$@" </dev/null >>agent.log 2>&1 & echo $!'
-_START_SECONDS = 10.0
-_STOP_SECONDS = 3.0
 _HANDLE = "handle.json"
-_LOG = "agent.log"
 
 
 class LocalBackend(Backend):
@@ -69,6 +62,7 @@ class LocalBackend(Backend):
             warnings.append(f"The job asks for {size.memory} MiB; this machine has {total}.")
         if spec.python and not os.access(spec.python, os.X_OK):
             errors.append(f"{spec.python} is not a program; choose another with --python-env.")
+        errors += _localization_errors(spec)
         container = {
             "role": worker.name,
             "memory": size.memory,
@@ -93,8 +87,8 @@ class LocalBackend(Backend):
             if found is not None:
                 return found
             self._localise(submission, scratch)
-            pid = _start(scratch)
-            handle = self._handle(scratch, pid, submission.job_dir)
+            pid = localprocess.start(scratch)
+            handle = localprocess.handle_of(pid, scratch, submission.job_dir)
             _write_json(scratch / _HANDLE, handle)
             return handle
 
@@ -107,7 +101,7 @@ class LocalBackend(Backend):
         for process in psutil.process_iter(["cmdline", "pid"]):
             arguments = process.info["cmdline"] or []
             if arguments[-2:] == ["--directory", str(scratch)]:
-                return self._handle(scratch, process.info["pid"], "")
+                return localprocess.handle_of(process.info["pid"], scratch, "")
         return None
 
     def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
@@ -122,22 +116,7 @@ class LocalBackend(Backend):
                 f"machine ({socket.gethostname()}).",
                 "Stop it there.",
             )
-        if not _alive(handle):
-            return
-        pid = int(handle["pid"])
-        family = _descendants(pid)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + _STOP_SECONDS
-        while _alive(handle) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        if _alive(handle):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        for process in family:
-            # psutil compares start times: a pid that was given anew is left alone.
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        localprocess.stop(handle)
 
     def _scratch(self, job_id: str) -> Path:
         layout.month_of(job_id)  # refuses what is not a job id and might be a path
@@ -154,17 +133,14 @@ class LocalBackend(Backend):
                 storage.download(f"{job_dir}/{name}", scratch / name)
                 (scratch / name).chmod(0o600)
         storage.download(submission.runtime_zip, scratch / "runtime.zip")
-
-    def _handle(self, scratch: Path, pid: int, job_dir: str) -> Handle:
-        process = read_process(pid)
-        return {
-            "pid": pid,
-            "start_time": process.start if process else 0,
-            "boot": _boot_id(),
-            "host": socket.gethostname(),
-            "scratch": str(scratch),
-            "job_dir": job_dir,
-        }
+        for item in submission.spec.localization:
+            path, archived = copy_of(storage, job_dir, item)
+            target = scratch / "program" / item.target
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if archived:
+                shutil.unpack_archive(path, target, "zip")
+            else:
+                storage.download(path, target)
 
     def _observe(self, handle: Handle) -> Observation:
         host = str(handle.get("host"))
@@ -175,10 +151,10 @@ class LocalBackend(Backend):
                 handle=handle,
                 host=host,
             )
-        if _alive(handle):
+        if localprocess.alive(handle):
             return Observation(Stage.RUNNING, handle=handle, host=host)
         scratch = Path(str(handle.get("scratch", "")))
-        said = _last_words(scratch / _LOG)
+        said = localprocess.last_words(scratch)
         self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
         detail = f"The agent's process has ended. {said}".strip()
         return Observation(Stage.ENDED, EndReason.AGENT_LOST, detail, handle=handle, host=host)
@@ -189,7 +165,7 @@ class LocalBackend(Backend):
             for scratch in list((self._profile.state_dir / "local").iterdir()):
                 with suppress(OSError, ValueError):
                     handle = json.loads((scratch / _HANDLE).read_text())
-                    if not _alive(handle):
+                    if not localprocess.alive(handle):
                         self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
 
     def _remove_if_recorded(self, scratch: Path, job_dir: str) -> None:
@@ -202,59 +178,14 @@ def _store(submission: Submission) -> Any:
     return submission.storage.job_store(submission.job_dir)
 
 
-def _start(scratch: Path) -> int:
-    """Start the agent; its pid."""
-    agent = [sys.executable, "-I", "runtime.zip", "agent", "--directory", str(scratch)]
-    try:
-        done = subprocess.run(
-            ["/bin/sh", "-c", _DETACH, "sh", *agent],
-            cwd=scratch,
-            env=_environment(os.environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            start_new_session=True,
-            timeout=_START_SECONDS,
-            check=True,
-        )
-        return int(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as exc:
-        raise ClusterError(f"The agent could not be started on this machine: {exc}.") from exc
-
-
-def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Without what a kernel sets for itself only."""
-    variables = {k: v for k, v in inherited.items() if not k.startswith(("JPY_", "KERNEL_"))}
-    if "inline" in variables.get("MPLBACKEND", ""):
-        del variables["MPLBACKEND"]
-    return variables
-
-
-def _alive(handle: Handle) -> bool:
-    process = read_process(int(handle["pid"]))
-    if process is None or process.zombie or handle.get("boot") != _boot_id():
-        return False
-    return process.start == int(handle["start_time"])
-
-
-def _descendants(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-
-
-def _boot_id() -> str:
-    with suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return ""
-
-
-def _last_words(log: Path) -> str:
-    try:
-        lines = log.read_bytes()[-4096:].decode("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    return lines[-1][:300] if lines else ""
+def _localization_errors(spec: JobSpec) -> list[str]:
+    errors = [text for item in spec.localization if (text := check(item, bool(spec.rerun_of)))]
+    return errors + [
+        f"--localization {item.source}: the local backend has no HDFS; copy it to this machine "
+        "first and name the copy."
+        for item in spec.localization
+        if on_hdfs(item)
+    ]
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

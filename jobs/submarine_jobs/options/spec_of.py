@@ -6,6 +6,7 @@ The last place where a request can be refused before anything is checked against
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from typing import Protocol
 
 from submarine_jobs.config_values import python_of
@@ -22,6 +23,10 @@ class Program(Protocol):
     @property
     def program(self) -> str:
         """The file that is run."""
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        """Name below the working directory -> content."""
 
     @property
     def digest(self) -> str:
@@ -88,6 +93,8 @@ def spec_from_options(
         raise no_cluster()
     if options.command is None and bundle is None:
         raise UsageError("There is no program to run.", "Name one: submarine run train.py.")
+    if bundle is not None:
+        _check_overlap(options, bundle)
     role = Role(instances=1, resources=options.resources, command=options.command)
     spec = JobSpec(
         name=check_name(options.name or ""),
@@ -125,3 +132,14 @@ def _check_targets(options: RunOptions) -> None:
             if (other + "/").startswith(target + "/"):
                 raise UsageError(f"--localization puts {other[:80]} into {target[:80]}.")
         taken.append(target)
+
+
+def _check_overlap(options: RunOptions, bundle: Program) -> None:
+    """A localised file cannot take the place of one of the program's own."""
+    for item in options.localization:
+        for name in bundle.files:
+            if name == item.target or name.startswith(item.target + "/"):
+                raise UsageError(
+                    f"--localization {item.source}: {name} is a file of the program itself.",
+                    "Choose another TARGET.",
+                )

@@ -7,6 +7,7 @@ orders travel as JSON in a quoted here-document. Submits nothing (``backend``).
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn import cds
 from submarine_jobs.backends.yarn.localize import localized_files
 from submarine_jobs.backends.yarn.skein_calls import skein_module
+from submarine_jobs.localization import container_names
 from submarine_runtime.protocol import layout
 
 TAG = "submarine"
@@ -102,8 +104,8 @@ def agent_script(submission: Submission, python: str) -> str:
     """The shell script that puts ``agent.json`` in place and becomes the agent."""
     agent = json.dumps(submission.agent.to_json(), sort_keys=True)  # one line, ASCII
     links = "".join(
-        f"mkdir -p program && ln -s ../{target} program/{target}\n"
-        for target in sorted(_targets(submission))
+        _link(name, item.target)
+        for name, item in container_names(submission.spec.localization).items()
     )
     return _SCRIPT.format(end=_END, agent=agent, links=links, python=quote(python))
 
@@ -113,8 +115,10 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
-def _targets(submission: Submission) -> list[str]:
-    return [item.target for item in submission.spec.localization]
+def _link(name: str, target: str) -> str:
+    """The lines that put ``name`` of the container at ``target`` of the program's directory."""
+    parent, up = posixpath.dirname(f"program/{target}"), "../" * (target.count("/") + 1)
+    return f"mkdir -p {quote(parent)}\nln -s {up}{name} {quote(f'program/{target}')}\n"
 
 
 def _job_files(submission: Submission) -> dict[str, Any]:

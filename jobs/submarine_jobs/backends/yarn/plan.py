@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.backends.base import Plan
-from submarine_jobs.backends.yarn import localize
 from submarine_jobs.backends.yarn.queues import (
     Queue,
     Size,
@@ -18,6 +17,7 @@ from submarine_jobs.backends.yarn.queues import (
     queues,
     some_node_holds,
 )
+from submarine_jobs.localization import check
 from submarine_jobs.spec import JobSpec
 
 #: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
@@ -61,9 +61,7 @@ def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
     all_queues = queues(view.scheduler)
     name = spec.queue or default_queue
     queue = find(all_queues, name)
-    errors = [
-        text for item in spec.localization if (text := localize.check(item, bool(spec.rerun_of)))
-    ]
+    errors = [text for item in spec.localization if (text := check(item, bool(spec.rerun_of)))]
     errors += _queue_errors(all_queues, queue, name)
     placement, containers, overhead = _place(wanted, queue, view.steps)
     if not errors and queue is not None:

@@ -1,0 +1,163 @@
+"""``--localization``: what a job brings along, kept in its job directory.
+
+Local and http(s) sources are copied into the job directory before its intent, so that a rerun needs
+nothing else; directories travel as archives. HDFS sources stay where they are. How the copies come
+to the program is the backends'.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from submarine_jobs.directory import JobDirectory
+from submarine_jobs.errors import StorageError, UsageError
+from submarine_jobs.spec import JobSpec, Localization
+from submarine_jobs.storage.base import Storage
+from submarine_runtime.protocol import layout
+
+DIRECTORY = "localization"
+#: Ends the name of a directory's archive in the job directory.
+ARCHIVE = ".directory.zip"
+_HTTP_TIMEOUT = 30.0
+_MAX_DOWNLOAD = 8 << 30
+
+
+def check(item: Localization, rerun: bool = False) -> str | None:
+    """One sentence on what is wrong with an entry, or None; a rerun has its own copies."""
+    scheme = urlsplit(item.source).scheme
+    if scheme not in ("", "file", "hdfs", "http", "https"):
+        return (
+            f"--localization {item.source}: only local paths, hdfs://, http:// and https:// "
+            "can be brought to a container."
+        )
+    if not _is_inside(item.target):
+        return (
+            f"--localization {item.source}: the target {item.target!r} is not a name below the "
+            "working directory."
+        )
+    if scheme in ("", "file") and not rerun and not _local(item).exists():
+        return f"--localization {item.source}: there is no such file on this machine."
+    return None
+
+
+def on_hdfs(item: Localization) -> bool:
+    """Whether the source is taken from where it is."""
+    return urlsplit(item.source).scheme == "hdfs"
+
+
+def bring(directory: JobDirectory, spec: JobSpec) -> None:
+    """Copy every entry that does not lie on HDFS into the job directory.
+
+    Raises
+    ------
+    UsageError
+        If a source cannot be read or downloaded.
+    StorageError
+        If the job directory's file system fails.
+    """
+    earlier = _directory_of(directory.path, spec.rerun_of)
+    for item in spec.localization:
+        if on_hdfs(item):
+            continue
+        with tempfile.TemporaryDirectory(prefix="submarine-localize-") as scratch:
+            local, suffix = _from_earlier(
+                directory.storage, earlier, item, Path(scratch)
+            ) or _gather(item, Path(scratch))
+            directory.storage.upload(local, _kept(directory.path, item) + suffix)
+
+
+def copy_of(storage: Storage, job_dir: str, item: Localization) -> tuple[str, bool]:
+    """Path of an entry's copy in the job directory, and whether it is a directory's archive.
+
+    Raises
+    ------
+    StorageError
+        If it is not there.
+    """
+    path = _kept(job_dir, item)
+    for suffix in ("", ARCHIVE):
+        if storage.stat(path + suffix) is not None:
+            return path + suffix, bool(suffix)
+    raise StorageError(
+        f"The copy of {item.source} is missing in {storage.url(job_dir)}.", "Submit the job anew."
+    )
+
+
+def container_names(items: Iterable[Localization]) -> dict[str, Localization]:
+    """A plain name beside the program's directory for each entry, whatever its target is."""
+    return {f"localized-{number}": item for number, item in enumerate(items)}
+
+
+def _is_inside(target: str) -> bool:
+    """Whether a target, which may come from somebody else's spec, stays where it belongs."""
+    parts = target.split("/")
+    return target.isprintable() and not any(part in ("", ".", "..") for part in parts)
+
+
+def _kept(job_dir: str, item: Localization) -> str:
+    return f"{job_dir}/{DIRECTORY}/{item.target}"
+
+
+def _directory_of(job_dir: str, of: str | None) -> str | None:
+    if not of or not layout.is_job_id(of):
+        return None
+    return layout.job_directory(job_dir.rsplit("/", 2)[0], of)
+
+
+def _from_earlier(
+    storage: Storage, earlier: str | None, item: Localization, scratch: Path
+) -> tuple[Path, str] | None:
+    """The copy that the job which is run again made; None if this is no rerun or it has none."""
+    if earlier is None:
+        return None
+    try:
+        path, archived = copy_of(storage, earlier, item)
+    except StorageError:
+        return None
+    storage.download(path, scratch / "kept")
+    return scratch / "kept", ARCHIVE if archived else ""
+
+
+def _gather(item: Localization, scratch: Path) -> tuple[Path, str]:
+    if urlsplit(item.source).scheme in ("http", "https"):
+        return _download(item.source, scratch / "file"), ""
+    source = _local(item)
+    try:
+        if source.is_dir():
+            return Path(shutil.make_archive(str(scratch / "directory"), "zip", source)), ARCHIVE
+        with source.open("rb"):
+            return source, ""
+    except (OSError, ValueError) as exc:
+        raise UsageError(
+            f"--localization {item.source}: it cannot be read: {exc}.", "Make it readable for you."
+        ) from exc
+
+
+def _local(item: Localization) -> Path:
+    return Path(urlsplit(item.source).path if item.source.startswith("file:") else item.source)
+
+
+def _download(url: str, target: Path) -> Path:
+    import urllib.error
+    import urllib.request
+
+    try:
+        with (
+            urllib.request.urlopen(url, timeout=_HTTP_TIMEOUT) as reply,  # noqa: S310 - checked
+            target.open("wb") as stream,
+        ):
+            left = _MAX_DOWNLOAD
+            while piece := reply.read(1 << 20):
+                left -= len(piece)
+                if left < 0:
+                    raise UsageError(f"{url} is larger than {_MAX_DOWNLOAD >> 30} GB.")
+                stream.write(piece)
+    except (OSError, urllib.error.URLError) as exc:
+        raise UsageError(
+            f"--localization {url}: it cannot be downloaded: {exc}.", "Check the address."
+        ) from exc
+    return target
