@@ -54,7 +54,7 @@ def driver(minicluster: Minicluster) -> Iterator[skein.Client]:
     with pytest.MonkeyPatch.context() as patch:
         for key, value in minicluster.environ().items():
             patch.setenv(key, value)
-        with skein.Client(log_level="ERROR") as client:
+        with skein.Client(security=skein.Security.new_credentials(), log_level="ERROR") as client:
             yield client
 
 
@@ -268,7 +268,9 @@ def test_from_the_command_line_side_by_side_to_nothing(minicluster, own_dirs, tm
         with pytest.MonkeyPatch.context() as patch:
             for key, value in env.items():
                 patch.setenv(key, value)
-            with skein.Client(log_level="ERROR") as client:
+            with skein.Client(
+                security=skein.Security.new_credentials(), log_level="ERROR"
+            ) as client:
                 # One child moves to a session of its own; one wipes its environment.
                 app = submit(client, "setsid sleep 987 & env -i sleep 988")
                 wait_for(lambda: client.application_report(app).state == "running", "running")
@@ -309,7 +311,9 @@ def test_an_older_hadoop_runs_a_job(tmp_path):
         with pytest.MonkeyPatch.context() as patch:
             for key, value in cluster.environ().items():
                 patch.setenv(key, value)
-            with skein.Client(log_level="ERROR") as client:
+            with skein.Client(
+                security=skein.Security.new_credentials(), log_level="ERROR"
+            ) as client:
                 app = submit(client, "echo hello", gpus=1)
                 assert finished(client, app).final_status == "succeeded"
     finally:
