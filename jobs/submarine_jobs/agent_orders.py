@@ -1,15 +1,16 @@
-"""What the agent of a job is told, made from the spec; holds no secret."""
+"""What the agent of a job is told, and its record so far, made from the spec; no secret in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from submarine_jobs.backends.base import Plan
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.spec import JobSpec
 from submarine_runtime.protocol.launch import AgentConfig
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.record import JobRecord, Phase
+from submarine_runtime.protocol.states import State
 
 
 def agent_orders(
@@ -56,7 +57,34 @@ def agent_orders(
     )
 
 
-def requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
+def first_record(
+    spec: JobSpec,
+    plan: Plan,
+    directory: JobDirectory,
+    *,
+    job_id: str,
+    user: str,
+    state: State,
+    created: float,
+    phases: Sequence[Phase],
+) -> JobRecord:
+    """What is known of a job on this side, before its agent speaks."""
+    return JobRecord(
+        job_id,
+        spec.name,
+        state,
+        user=user,
+        backend=spec.backend,
+        job_dir=directory.url,
+        queue=spec.queue,
+        created=created,
+        phases=list(phases),
+        links=dict(spec.quicklinks),
+        resources={"requested": _requested(spec, plan)},
+    )
+
+
+def _requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
     """Role -> size of its tasks, with what agent and master need on top (MiB)."""
     return {
         role.name: {**vars(role.resources), "overhead": plan.overhead, "instances": role.instances}

@@ -45,6 +45,10 @@ class ClusterError(SubmarineError):
     exit_code = 3
 
 
+class NotSubmittedError(ClusterError):
+    """What a submit needs is not there, and the cluster was never asked: nothing was submitted."""
+
+
 class NoClusterError(ClusterError):
     """No cluster is configured; the message names the two ways on."""
 

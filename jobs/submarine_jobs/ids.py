@@ -6,6 +6,10 @@ import re
 import secrets
 import time
 
+from submarine_jobs.errors import StorageError
+from submarine_jobs.storage.base import Storage
+from submarine_runtime.protocol import layout
+
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 MAX_SLUG = 40
 
@@ -19,3 +23,12 @@ def new_job_id(name: str, now: float | None = None) -> str:
     """A fresh id such as ``digits-20261120-7f3a``; the date is UTC, the end is random."""
     day = time.strftime("%Y%m%d", time.gmtime(now))
     return f"{slug(name)}-{day}-{secrets.token_hex(2)}"
+
+
+def free_job_id(storage: Storage, root: str, name: str, now: float) -> str:
+    """A new id that has no job directory below ``root`` yet."""
+    for _ in range(20):
+        job_id = new_job_id(name, now)
+        if storage.stat(layout.job_directory(root, job_id)) is None:
+            return job_id
+    raise StorageError(f"No free job id for the name {name!r} under {root}.")

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.closing import shipped_record
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.errors import ClusterError, JobNotFoundError, NoClusterError, UsageError
+from submarine_jobs.errors import (
+    ClusterError,
+    JobNotFoundError,
+    NoClusterError,
+    StorageError,
+    UsageError,
+)
 from submarine_jobs.job import Job
 from submarine_jobs.observing import Target, bare_record, observe_all, settle, unreachable
 from submarine_jobs.store import Known
@@ -51,6 +57,8 @@ def list_jobs(session: Session, limit: int = 100) -> list[JobRecord]:
                 records[row.job_id] = settle(target, observations.get(row.job_id), session.store)
         except (ClusterError, JobNotFoundError, FileNotFoundError) as error:
             wrapped = error if isinstance(error, ClusterError) else ClusterError(str(error))
+            if isinstance(error, ClusterError) and not isinstance(error, StorageError):
+                trouble = error  # the next one would wait as long
             records[row.job_id] = unreachable(row, wrapped)
     return [records.get(row.job_id) or row.record or bare_record(row) for row in known]
 

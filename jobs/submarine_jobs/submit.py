@@ -12,15 +12,24 @@ import os
 import socket
 import time
 import uuid
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.agent_orders import agent_orders, requested
+from submarine_jobs.agent_orders import agent_orders, first_record
 from submarine_jobs.backends.base import Backend, Handle, Plan, Submission
 from submarine_jobs.closing import close
 from submarine_jobs.credentials import new_secret
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.errors import ClusterError, RefusedError, StorageError, UsageError
-from submarine_jobs.ids import new_job_id
+from submarine_jobs.errors import (
+    ClusterError,
+    NotSubmittedError,
+    RefusedError,
+    StorageError,
+    SubmarineError,
+    UsageError,
+)
+from submarine_jobs.ids import free_job_id
 from submarine_jobs.job import Job
 from submarine_jobs.localization import bring
 from submarine_jobs.placeholders import fill_spec
@@ -84,7 +93,7 @@ class _Submit:
         self.plan = plan
         self.storage, self.root = backend.job_root()
         self.started = time.time()
-        self.job_id = self._free_id()
+        self.job_id = free_job_id(self.storage, self.root, spec.name, self.started)
         self.directory = JobDirectory(self.storage, layout.job_directory(self.root, self.job_id))
         self.events: list[Event] = []
         self.phases: list[Phase] = []
@@ -119,15 +128,10 @@ class _Submit:
         handle = self._hand_over(submission)
         self._event(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
         self._publish_acceptance(handle)
-        self._remember(State.PENDING, handle, self._pending_record(handle))
+        application = str(handle.get("application_id") or "") or None
+        record = replace(self._record(State.PENDING), application_id=application)
+        self._remember(State.PENDING, handle, record)
         return Job(self.session, self.job_id, self.spec.name, self.backend, self.directory, handle)
-
-    def _free_id(self) -> str:
-        for _ in range(20):
-            job_id = new_job_id(self.spec.name, self.started)
-            if self.storage.stat(layout.job_directory(self.root, job_id)) is None:
-                return job_id
-        raise StorageError(f"No free job id for the name {self.spec.name!r} under {self.root}.")
 
     def _upload(self, files: dict[str, bytes | None]) -> str:
         """Fill the directory; where that fails, nothing of the job stays."""
@@ -160,7 +164,7 @@ class _Submit:
     def _hand_over(self, submission: Submission) -> Handle:
         try:
             return self.backend.submit(submission)
-        except RefusedError as refused:
+        except (RefusedError, NotSubmittedError) as refused:
             self._record_refusal(getattr(refused, "reason", EndReason.SUBMIT_FAILED), refused)
             raise
         except ClusterError:
@@ -168,34 +172,31 @@ class _Submit:
             self._event(None, "The cluster did not answer the submit.", kind="warning")
             raise
 
-    def _record_refusal(self, reason: EndReason, refused: RefusedError) -> None:
+    def _record_refusal(self, reason: EndReason, refused: SubmarineError) -> None:
         self._event(State.FAILED, str(refused), reason=reason)
-        record = self._record(State.FAILED)
-        record.finished, record.reason, record.detail = time.time(), reason, str(refused)
-        record.events, record.written_by = self.events, "client"
-        close(self.directory, record)
+        record = replace(
+            self._record(State.FAILED),
+            finished=time.time(),
+            reason=reason,
+            detail=str(refused),
+            events=self.events,
+            written_by="client",
+        )
         self._remember(State.FAILED, None, record)
-
-    def _pending_record(self, handle: Handle) -> JobRecord:
-        record = self._record(State.PENDING)
-        application = handle.get("application_id")
-        record.application_id = str(application) if application else None
-        return record
+        with suppress(StorageError):  # that would hide why it was refused
+            close(self.directory, record)
 
     def _record(self, state: State) -> JobRecord:
         """What is known of the job on this side, before its agent speaks."""
-        return JobRecord(
-            self.job_id,
-            self.spec.name,
-            state,
+        return first_record(
+            self.spec,
+            self.plan,
+            self.directory,
+            job_id=self.job_id,
             user=self._user(),
-            backend=self.backend.name,
-            job_dir=self.directory.url,
-            queue=self.spec.queue,
+            state=state,
             created=self.started,
-            phases=list(self.phases),
-            links=dict(self.spec.quicklinks),
-            resources={"requested": requested(self.spec, self.plan)},
+            phases=self.phases,
         )
 
     def _publish_acceptance(self, handle: Handle) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +24,7 @@ PROFILE = Profile(backend="yarn", queue="ml", python="/opt/py/bin/python")
 class Program:
     program = "main.py"
     digest = "d" * 64
+    files: Mapping[str, bytes] = MappingProxyType({"main.py": b""})
 
 
 def spec_of(*words: str) -> object:

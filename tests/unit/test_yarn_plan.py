@@ -176,8 +176,8 @@ def test_queues_are_found_by_name_and_by_path() -> None:
     [
         ("ftp://x/y", "y", "only local paths"),
         ("/no/such/file", "f", "no such file"),
-        ("hdfs://a/b", "../b", "plain file name"),
-        ("hdfs://a/b", "runtime.zip", "plain file name"),
+        ("hdfs://a/b", "../b", "not a name below the working directory"),
+        ("hdfs://a/b", "/b", "not a name below the working directory"),
     ],
 )
 def test_localization_is_checked(source: str, target: str, sentence: str) -> None:

@@ -44,9 +44,15 @@ class LocalBackend(Backend):
         self._storage = LocalStorage()
 
     def job_root(self) -> tuple[Storage, str]:
-        """See ``Backend.job_root``; ``<state dir>/jobs`` unless the profile says otherwise."""
-        root = self._profile.job_root or str(self._profile.state_dir / "jobs")
-        return self._storage, os.path.abspath(root.removeprefix("file://"))
+        """See ``Backend.job_root``; ``<state dir>/jobs`` unless the profile says otherwise.
+
+        A plain path in a profile with a cluster is a path of that cluster's.
+        """
+        root = self._profile.job_root or ""
+        if not root.startswith("file://") and (self._profile.hadoop_conf_dir or "://" in root):
+            root = ""
+        root = root.removeprefix("file://") or str(self._profile.state_dir / "jobs")
+        return self._storage, os.path.abspath(root)
 
     def plan(self, spec: JobSpec) -> Plan:
         """See ``Backend.plan``."""

@@ -126,9 +126,9 @@ MEANINGS: dict[EndReason, Meaning] = {
     ),
     EndReason.SUBMIT_FAILED: Meaning(
         State.FAILED,
-        "The cluster refused the job.",
+        "The job could not be submitted.",
         False,
-        "The detail holds the cluster's own words; `submarine doctor` checks the set-up.",
+        "The detail says why; `submarine doctor` checks the set-up.",
     ),
     EndReason.PREEMPTED: Meaning(
         State.FAILED,

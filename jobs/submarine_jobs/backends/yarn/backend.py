@@ -14,13 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Submission
 from submarine_jobs.backends.yarn import application, observe
 from submarine_jobs.backends.yarn.cds import MasterArchive
 from submarine_jobs.backends.yarn.driver import Driver
-from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
+from submarine_jobs.backends.yarn.hadoopconf import HadoopConf, path_on
 from submarine_jobs.backends.yarn.plan import (
     SLACK_BESIDE,
     SLACK_TOGETHER,
@@ -36,7 +35,13 @@ from submarine_jobs.backends.yarn.skein_calls import (
     DriverTimeoutError,
     DriverUnreachableError,
 )
-from submarine_jobs.errors import NoClusterError, RefusedError, SubmarineError
+from submarine_jobs.errors import (
+    ClusterError,
+    NoClusterError,
+    NotSubmittedError,
+    RefusedError,
+    SubmarineError,
+)
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
@@ -109,7 +114,7 @@ class YarnBackend(Backend):
     def job_root(self) -> tuple[Storage, str]:
         """See ``Backend.job_root``: the profile's, else ``/user/<user>/submarine``."""
         root = self._profile.job_root or f"/user/{self.user}/submarine"
-        return self.storage, urlsplit(root).path.rstrip("/") if "://" in root else root.rstrip("/")
+        return self.storage, path_on(self.conf.default_fs, root)
 
     def plan(self, spec: JobSpec) -> Plan:
         """See ``Backend.plan``: two questions to the ResourceManager."""
@@ -244,7 +249,12 @@ class YarnBackend(Backend):
             return lambda channel: channel.submit(spec, timeout)
 
         try:
-            return self.driver.call(work(self._spec(submission)))
+            self.driver.channel()
+            spec = self._spec(submission)
+        except ClusterError as exc:
+            raise NotSubmittedError(exc.message, f"{exc.fix} Nothing was submitted.") from exc
+        try:
+            return self.driver.call(work(spec))
         except (DriverUnreachableError, DriverTimeoutError):
             pass
         except RefusedError as exc:

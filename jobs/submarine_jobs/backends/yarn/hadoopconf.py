@@ -6,6 +6,7 @@ Knows the keys that this backend needs and Hadoop's defaults for them. Talks to 
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -148,6 +149,32 @@ def read_properties(path: Path) -> dict[str, str]:
         if name:
             found[name.strip()] = value or ""
     return found
+
+
+def path_on(default_fs: str, root: str) -> str:
+    """The path of a job root on the cluster's file system, without a slash at its end.
+
+    Raises
+    ------
+    ConfigError
+        If ``root`` is not absolute, or the URL of another file system.
+    """
+    path = root
+    if "://" in root:
+        scheme, _, rest = root.partition("://")
+        authority, slash, path = rest.partition("/")
+        path = slash + path
+        if f"{scheme}://{authority}" not in (default_fs, "hdfs://"):
+            raise ConfigError(
+                f"job_root = {root[:120]!r} does not lie on this cluster's {default_fs}.",
+                "Give a path of its own, for example /user/me/submarine.",
+            )
+    if not path.startswith("/"):
+        raise ConfigError(
+            f"job_root = {root[:120]!r} is not an absolute path.",
+            "Write for example /user/me/submarine.",
+        )
+    return posixpath.normpath(path).rstrip("/")
 
 
 def write_properties(values: Mapping[str, str]) -> bytes:
