@@ -5,6 +5,7 @@ Does not know other cells (``cells``) and does not merge them (``bundle``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from submarine_jobs.document_order import Content, normal_body
@@ -95,3 +96,13 @@ def _notice(cell: Cell, item: Removed) -> Notice:
         else f"Cell {cell.label}, line {line}: {item.what} was left out: {shown}"
     )
     return Notice(message, cell.label, line)
+
+
+def named_labels(labels: Sequence[str], most: int = 6) -> str:
+    """Labels of several cells in a sentence: ``[1], [2] and [5]``, at most ``most`` of them."""
+    shown = list(labels)
+    if len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"

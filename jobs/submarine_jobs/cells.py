@@ -13,7 +13,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from submarine_jobs.cell import Cell, Notice, notices_of
-from submarine_jobs.document_order import Known, content_of, find_places, settle
+from submarine_jobs.document_order import (
+    Known,
+    content_of,
+    find_places,
+    ids_were_replaced,
+    settle,
+)
 from submarine_jobs.notebook import DocumentCell, NotebookDocument
 
 __all__ = [
@@ -85,6 +91,8 @@ class CellCollection:
 
     _entries: list[_Entry] = field(default_factory=list)
     _document: NotebookDocument | None = None
+    #: Ids that were taken out by the user; the saved document may hold them for a while.
+    _removed: set[str] = field(default_factory=set)
 
     def add(self, cell: Cell, *, ran_at: float | None = None) -> Collected:
         """Collect ``cell``, replacing the one that it is a newer version of.
@@ -100,6 +108,7 @@ class CellCollection:
             If the cell holds IPython syntax that a program cannot; nothing is collected then.
         """
         notices = notices_of(cell)
+        self._removed.discard(cell.cell_id or "")
         moment = time.time() if ran_at is None else ran_at
         entry = self._entry_of(cell)
         if entry is None:
@@ -117,12 +126,15 @@ class CellCollection:
     def remove(self, cell_ids: Iterable[str]) -> list[Cell]:
         """Forget the cells with these ids (deleted, or run again without ``%%submarine``)."""
         ids = set(cell_ids)
+        if self._document is not None:
+            self._removed |= ids & {cell.cell_id or "" for cell in self._document.cells}
         return self._drop([entry.cell.cell_id in ids for entry in self._entries])
 
     def clear(self) -> int:
         """Forget all cells; returns how many there were."""
         count = len(self._entries)
         self._entries.clear()
+        self._removed.clear()
         return count
 
     def follow(self, document: NotebookDocument | None) -> list[Cell]:
@@ -141,8 +153,11 @@ class CellCollection:
             # Another file says nothing about what was deleted from the one followed so far.
             for entry in self._entries:
                 entry.place = None
+        self._removed &= {cell.cell_id or "" for cell in document.cells}
         known = [entry.known for entry in self._entries]
         places = find_places(known, document.cells)
+        if before is not None and ids_were_replaced(before.cells, document.cells):
+            self._take_ids(places)
         gone = settle(known, places, before.cells if before else (), document.cells)
         for entry, place in zip(self._entries, places, strict=True):
             entry.place = place
@@ -176,7 +191,9 @@ class CellCollection:
         return [
             cell
             for number, cell in enumerate(self._document.cells)
-            if number not in taken and content_of(cell) is not None
+            if number not in taken
+            and cell.cell_id not in self._removed
+            and content_of(cell) is not None
         ]
 
     @property
@@ -208,6 +225,13 @@ class CellCollection:
                 saved = content_of(self._document.cells[place])
                 return entry if entry.cell.content != saved else None
         return None
+
+    def _take_ids(self, places: list[int | None]) -> None:
+        """Call the cells that were found by their text as the document calls them now."""
+        document = self._document
+        for entry, place in zip(self._entries, places, strict=True):
+            if document is not None and place is not None and entry.cell.cell_id is not None:
+                entry.cell = replace(entry.cell, cell_id=document.cells[place].cell_id)
 
     def _place(self) -> None:
         """Find the cells that have no place yet; the document has not changed."""

@@ -26,7 +26,11 @@ class Known(NamedTuple):
 
 
 def content_of(cell: DocumentCell) -> Content | None:
-    """What the cell would be collected as; None where it is not marked or its line is wrong."""
+    """What the cell would be collected as; None where running it collects nothing.
+
+    So it is for a cell without the mark, with a wrong line, with nothing below the line, and for
+    ``%%submarine run``.
+    """
     marked = parse_cell(cell.source)
     if marked is None:
         return None
@@ -34,7 +38,8 @@ def content_of(cell: DocumentCell) -> Content | None:
         options = parse_options(marked.line)
     except UsageError:
         return None
-    return options.filename, normal_body(marked.body)
+    body = normal_body(marked.body)
+    return (options.filename, body) if options.verb is None and body.strip() else None
 
 
 def normal_body(text: str) -> str:
@@ -55,6 +60,16 @@ def find_places(known: Sequence[Known], document: Sequence[DocumentCell]) -> lis
         if places[number] is None and free.get(cell.content):
             places[number] = free[cell.content].pop()
     return places
+
+
+def ids_were_replaced(old: Sequence[DocumentCell], new: Sequence[DocumentCell]) -> bool:
+    """Whether another tool wrote the document with new ids for all of its cells.
+
+    Checking out another version, or writing the notebook from a text file, can do that.
+    """
+    before = {cell.cell_id for cell in old if cell.cell_id}
+    after = {cell.cell_id for cell in new if cell.cell_id}
+    return bool(before and after) and not before & after
 
 
 def settle(

@@ -47,8 +47,14 @@ def read_result(job: Job) -> Result:
     try:
         packed = job.directory.storage.read(job.directory.file(layout.RESULT))
     except FileNotFoundError:
+        state = job.record().state
+        if not state.ended:
+            raise SubmarineError(
+                f"Job {job.id} is {state.value}; its values come with its end.",
+                "Wait for it: job.wait().",
+            ) from None
         raise SubmarineError(
-            f"Job {job.id} has left no values.",
-            "Name them with --return when you run it, and wait until it has succeeded.",
+            f"Job {job.id} ({state.value}) has left no values.",
+            "Name them with --return when you run it; a job that fails leaves none.",
         ) from None
     return Result(*unpack_values(packed))

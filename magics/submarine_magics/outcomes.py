@@ -73,7 +73,7 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
         raise job_failed(job, mouth.shell, cells)
     if mouth.watched:
         raise JobFailedError("A job did not succeed.", "Its card says why.")
-    raise SubmarineError("The command did not succeed.")
+    raise SubmarineError("This command did not succeed.", "Its output above says why.")
 
 
 def _json(value: Any) -> Any:

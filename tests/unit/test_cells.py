@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submarine_jobs.bundle import build_bundle
+from submarine_jobs.cell import named_labels
 from submarine_jobs.cells import Cell, CellCollection, CellState, Change
 from submarine_jobs.collect_line import CollectOptions, parse_cell, parse_options
 from submarine_jobs.errors import UsageError
@@ -322,3 +323,39 @@ def test_options_of_the_magic_line() -> None:
 def test_a_wrong_magic_line_is_refused(line: str) -> None:
     with pytest.raises(UsageError):
         parse_options(line)
+
+
+def test_a_document_written_anew_with_other_ids_holds_the_same_cells() -> None:
+    """Checking out another version, or a tool that writes notebooks from text, does that."""
+    collection = CellCollection()
+    collection.follow(document(("a1", "x = 1"), ("a2", "y = 2")))
+    collection.add(cell("x = 1", "a1"))
+    collection.add(cell("y = 2", "a2"))
+    collection.follow(document(("b1", "x = 1"), ("b2", "y = 2")))
+    assert collection.add(cell("x = 10", "b1")).change is Change.REPLACED
+    assert texts(collection) == ["x = 10", "y = 2"]
+
+
+def test_a_deleted_cell_is_not_asked_for_while_the_document_is_not_saved() -> None:
+    collection = CellCollection()
+    collection.follow(document(("a1", "x = 1"), ("a2", "y = 2")))
+    collection.add(cell("x = 1", "a1"))
+    collection.remove(["a1"])
+    assert [c.cell_id for c in collection.not_run()] == ["a2"]
+    collection.add(cell("x = 1", "a1"))
+    assert [c.cell_id for c in collection.not_run()] == ["a2"]
+
+
+def test_what_runs_a_job_or_is_empty_is_no_cell_that_was_not_run() -> None:
+    collection = CellCollection()
+    collection.follow(
+        document(("a", "%%submarine run x --wait\nx = 1"), ("b", "%%submarine\n"), marked=False)
+    )
+    assert collection.not_run() == []
+
+
+def test_labels_in_a_sentence() -> None:
+    assert named_labels([]) == ""
+    assert named_labels(["[1]"]) == "[1]"
+    assert named_labels(["[1]", "[2]", "#3"]) == "[1], [2] and #3"
+    assert named_labels([f"[{n}]" for n in range(9)], most=3) == "[0], [1] and 7 more"

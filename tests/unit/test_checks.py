@@ -178,7 +178,7 @@ def test_cells_that_differ_from_the_saved_document() -> None:
     assert names(findings) == ["cell-edited", "cell-unsaved", "cell-not-run"]
     assert all(finding.level is Level.WARNING for finding in findings)
     assert [finding.cell for finding in findings] == ["[1]", "[2]", "#4"]
-    assert "[2], [3] differ" in findings[1].message
+    assert "[2] and [3] differ" in findings[1].message
 
 
 def test_errors_come_before_warnings() -> None:

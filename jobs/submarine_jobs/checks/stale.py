@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from submarine_jobs.cell import named_labels
 from submarine_jobs.cells import CellCollection, CellState
 from submarine_jobs.checks.findings import Finding, Level
 
@@ -29,27 +30,32 @@ def check_document(collection: CellCollection) -> list[Finding]:
         elif row.state is CellState.UNSAVED:
             unsaved.append(label)
     if unsaved:
-        many = len(unsaved) > 1
+        differ = "Cell {} differs" if len(unsaved) == 1 else "Cells {} differ"
         findings.append(
             Finding(
                 Level.WARNING,
                 "cell-unsaved",
-                f"Cell{'s' if many else ''} {', '.join(unsaved)} {'differ' if many else 'differs'} "
+                f"{differ.format(named_labels(unsaved))} "
                 "from the saved notebook, so the order of cells and the snapshot may be old.",
                 cell=unsaved[0],
                 cell_line=1,
                 fix="Save the notebook.",
             )
         )
-    findings += [
-        Finding(
-            Level.WARNING,
-            "cell-not-run",
-            f"Cell {cell.label} carries %%submarine but was not run, so the job does not have it.",
-            cell=cell.label,
-            cell_line=1,
-            fix="Run the cell, or remove %%submarine from it.",
-        )
-        for cell in collection.not_run()
-    ]
+    if not_run := [cell.label for cell in collection.not_run()]:
+        findings.append(_not_run(not_run))
     return findings
+
+
+def _not_run(labels: list[str]) -> Finding:
+    """One finding for all: after a restart of the kernel they are many."""
+    if len(labels) == 1:
+        message = f"Cell {labels[0]} carries %%submarine but was not run, so the job lacks it."
+        fix = "Run the cell, or remove %%submarine from it."
+    else:
+        message = (
+            f"Cells {named_labels(labels)} carry %%submarine but were not run, "
+            "so the job lacks them."
+        )
+        fix = "Run the cells, or remove %%submarine from them."
+    return Finding(Level.WARNING, "cell-not-run", message, cell=labels[0], cell_line=1, fix=fix)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from submarine_jobs.cell import named_labels
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.verb import Verb
@@ -43,19 +44,29 @@ def cells(mouth: Mouth, /) -> Outcome:
     """Show which cells are collected, in what order, and what changed since they ran."""
     collection = collection_of(mouth, "cells")
     listing = collection.listing()
-    missing = [
-        f"Cell {cell.label} has %%submarine and has not run yet, so it is not part of the program."
-        for cell in collection.not_run()
-    ]
+    not_run = [cell.label for cell in collection.not_run()]
+    missing = _missing(not_run)
     if not listing:
         text = "No cell is collected. Put %%submarine on the first line of a cell and run it."
-        return Outcome("\n".join([text, *missing]), value={"cells": [], "not_run": len(missing)})
+        return Outcome("\n".join([text, *missing]), value={"cells": [], "not_run": len(not_run)})
     rows = [_row(item) for item in listing]
     return Outcome(
         text="\n".join([_table(rows), *missing]),
         html=_html(rows) + "".join(f"<p>{html.escape(text)}</p>" for text in missing),
-        value={"cells": [_plain(item) for item in listing], "not_run": len(missing)},
+        value={"cells": [_plain(item) for item in listing], "not_run": len(not_run)},
     )
+
+
+def _missing(labels: list[str]) -> list[str]:
+    """At most one line about marked cells that did not run."""
+    if not labels:
+        return []
+    one = len(labels) == 1
+    cell, has, it_is = ("Cell", "has", "it is") if one else ("Cells", "have", "they are")
+    return [
+        f"{cell} {named_labels(labels)} {has} %%submarine and {has} not run yet, "
+        f"so {it_is} not part of the program."
+    ]
 
 
 def _row(item: ListedCell) -> tuple[str, ...]:

@@ -98,11 +98,11 @@ def _stop_or_warn(judged: Judged, mouth: Mouth, *, force: bool) -> None:
     if errors and not force:
         lines = [finding_line(item) for item in errors[:10]]
         more = f"\n… and {len(errors) - 10} more" if len(errors) > 10 else ""
-        head = "" if len(errors) == 1 else f"The program has {len(errors)} errors.\n"
-        raise UsageError(
-            head + "\n".join(lines) + more,
-            "Nothing was submitted; --force submits it nevertheless.",
-        )
+        last = "Nothing was submitted; --force submits it nevertheless."
+        if len(errors) == 1:
+            raise UsageError(lines[0], last)
+        head = f"The program has {len(errors)} errors."
+        raise UsageError("\n".join([head, *lines]) + f"{more}\n{last}")
     for item in judged.findings:
         mouth.say(f"{item.level}: {finding_line(item)}")
     for text in judged.plan.warnings:

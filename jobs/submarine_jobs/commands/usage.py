@@ -29,7 +29,8 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     if isinstance(error, click.BadOptionUsage):
         return _bad_option(error, command)
     if isinstance(error, click.MissingParameter):
-        what = error.param.human_readable_name if error.param else "something"
+        # click writes JOB... for one or more.
+        what = error.param.human_readable_name.rstrip(".") if error.param else "something"
         return UsageError(f"{command} needs {what}.", f"See `submarine {command} --help`.")
     if isinstance(error, click.BadParameter):
         return _bad_value(error, command)

@@ -102,7 +102,9 @@ def sentence(view: JobView) -> str:
 
 
 def _ending_detail(record: JobRecord) -> str:
-    words = record.detail
+    words = record.detail.strip()
+    if words and words[-1] not in ".!?:":
+        words += "."
     if record.failure is None and record.exit_code and "exit code" not in words:
         words = f"{words} Exit code {record.exit_code}.".strip()
     return words
