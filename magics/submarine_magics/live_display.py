@@ -18,6 +18,7 @@ from submarine_jobs import display
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.view import JobView
+from submarine_magics.card_rota import CardRota
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from submarine_jobs.job import Job
 
-#: Cards that are kept up to date at the same time; the oldest stands still beyond that. At three
-#: updates a second of some 12 kB each they stay below the 1 MB/s that Jupyter servers let through.
-MAX_CARDS = 24
 #: Longest list of numbers that a card shows whole.
 _FEW = 6
 
@@ -81,7 +79,7 @@ class LiveDisplays:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
-        self._cards: list[LiveCard] = []
+        self._rota = CardRota()
         self._shown: tuple[str, int] | None = None
 
     @property
@@ -115,9 +113,7 @@ class LiveDisplays:
         if view.record.state.ended:
             self.finish(job)
         else:
-            card = LiveCard(job, self._sender(display_id))
-            self._keep(card)
-            card.unsubscribe = job.session.watcher.subscribe(job, card.update)
+            self._rota.add(LiveCard(job, self._sender(display_id)))
         return view
 
     def finish(self, job: Job) -> None:
@@ -126,22 +122,14 @@ class LiveDisplays:
         A headless executor takes updates from the cell that runs only, so that earlier cells'
         cards would else stay behind.
         """
-        cards = [card for card in self._cards if card.job.id == job.id]
+        cards = self._rota.of_job(job.id)
         if not cards:
             return
         view = job.view()
         result = result_words(job) if has_result(view) else {}
         for card in cards:
             card.finish(view, result)
-            self._cards.remove(card)
-
-    def _keep(self, card: LiveCard) -> None:
-        # Ended ones stay for ``finish``, but go first when there are too many.
-        self._cards.append(card)
-        while len(self._cards) > MAX_CARDS:
-            oldest = next((old for old in self._cards if old.final), self._cards[0])
-            self._cards.remove(oldest)
-            oldest.unsubscribe()
+            self._rota.remove(card)
 
     def _sender(self, display_id: str) -> Callable[[dict[str, Any]], None]:
         """Sends updates with the header of the cell that runs now as their parent."""

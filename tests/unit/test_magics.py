@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import linecache
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,12 +22,13 @@ from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import UsageError
 from submarine_jobs.view import JobView
 from submarine_magics import load_ipython_extension, unload_ipython_extension
+from submarine_magics.card_rota import MAX_CARDS, MAX_KEPT, CardRota
 from submarine_magics.cell_traceback import build_traceback
 from submarine_magics.completion import words_of
 from submarine_magics.document_path import document_path
 from submarine_magics.executions import Execution, Executions
 from submarine_magics.first_line import run_body_here
-from submarine_magics.live_display import MAX_CARDS, LiveCard, LiveDisplays
+from submarine_magics.live_display import LiveCard
 from submarine_magics.mouth import MAX_LOG_BYTES, NotebookMouth
 from submarine_magics.notebook_cells import NotebookCells
 from submarine_magics.outcomes import OutputLimitReached
@@ -262,15 +263,45 @@ def test_a_final_card_fetches_the_result_without_holding_the_watcher() -> None:
     assert "&lt;b&gt;" in sent[-1]["text/html"]
 
 
-def test_the_oldest_card_stands_still_when_there_are_too_many(shell: InteractiveShell) -> None:
-    displays = LiveDisplays(shell)
-    stopped: list[str] = []
+class _Watcher:
+    """Keeps who listens, as the real one does."""
+
+    def __init__(self) -> None:
+        self.heard: dict[str, Callable[[JobView], None]] = {}
+
+    def subscribe(self, job: Any, hear: Callable[[JobView], None]) -> Callable[[], None]:
+        self.heard[job.id] = hear
+        return lambda: self.heard.pop(job.id, None) and None
+
+
+def test_the_oldest_card_waits_when_there_are_too_many_and_goes_on_when_one_ends() -> None:
+    watcher, rota = _Watcher(), CardRota()
+    last: dict[str, str] = {}
     for number in range(MAX_CARDS + 2):
-        card = LiveCard(SimpleNamespace(id=f"job{number}"), lambda bundle: None)  # type: ignore[arg-type]
-        card.unsubscribe = lambda name=f"job{number}": stopped.append(name)  # type: ignore[misc]
-        card.final = number == 5
-        displays._keep(card)
-    assert stopped == ["job5", "job0"]
+        job = SimpleNamespace(id=f"job{number}", session=SimpleNamespace(watcher=watcher))
+
+        def send(bundle: dict[str, Any], name: str = job.id) -> None:
+            last[name] = bundle[MIME_TYPE]["state"]
+
+        rota.add(LiveCard(job, send))  # type: ignore[arg-type]
+    assert sorted(watcher.heard) == sorted(f"job{n}" for n in range(2, MAX_CARDS + 2))
+    watcher.heard["job7"](_view(State.SUCCEEDED))
+    assert "job0" in watcher.heard
+    assert "job1" not in watcher.heard
+    for _ in range(2):
+        for hear in list(watcher.heard.values()):
+            hear(_view(State.SUCCEEDED))
+    assert set(last.values()) == {"SUCCEEDED"}
+    assert len(last) == MAX_CARDS + 2
+
+
+def test_a_kernel_remembers_a_bounded_number_of_cards() -> None:
+    watcher, rota = _Watcher(), CardRota()
+    for number in range(MAX_KEPT + 1):
+        job = SimpleNamespace(id=f"job{number}", session=SimpleNamespace(watcher=watcher))
+        rota.add(LiveCard(job, lambda bundle: None))  # type: ignore[arg-type]
+    assert rota.of_job("job0") == []
+    assert len(rota.of_job("job1")) == 1
 
 
 def test_a_log_stops_at_what_an_output_may_hold(
