@@ -24,7 +24,7 @@ def python_of(python_env: str, host_python: str) -> str:
     Parameters
     ----------
     python_env
-        ``host`` or ``path:DIR`` (an environment with ``bin/python``).
+        ``host`` or ``path:DIR`` (an environment with ``bin/python3``).
     host_python
         Interpreter of ``host``.
 
@@ -42,7 +42,8 @@ def python_of(python_env: str, host_python: str) -> str:
                 f"--python-env path:{directory[:80]} is not an absolute path.",
                 "Name the environment's directory on the nodes, for example path:/opt/env.",
             )
-        return f"{directory.rstrip('/') or '/'}/bin/python"
+        # Debian's own Python has no bin/python; every environment has a bin/python3.
+        return f"{directory.rstrip('/')}/bin/python3"
     raise UsageError(
         f"--python-env {python_env[:80]} is not known.",
         "Use host (this kernel's own interpreter) or path:DIR (an environment on every node).",

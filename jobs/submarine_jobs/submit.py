@@ -108,7 +108,7 @@ class _Submit:
         }
         runtime_path = self._upload(files)
         uploaded = time.time()
-        intent = self._publish_intent()
+        intent, python = self._publish_intent(), self.session.profile.python
         self._remember(State.SUBMITTING, None)
         self.phases = [Phase("upload", self.started, uploaded), Phase("queue", uploaded)]
         submission = Submission(
@@ -117,11 +117,7 @@ class _Submit:
             storage=self.storage,
             job_dir=self.directory.path,
             agent=agent_orders(
-                self.spec,
-                self.directory,
-                self._record(State.PENDING),
-                intent,
-                self.session.profile.python,
+                self.spec, self.directory, self._record(State.PENDING), intent, python
             ),
             runtime_zip=runtime_path,
         )
@@ -135,8 +131,8 @@ class _Submit:
 
     def _upload(self, files: dict[str, bytes | None]) -> str:
         """Fill the directory; where that fails, nothing of the job stays."""
+        runtime_path = upload(self.directory, self.root, files)
         try:
-            runtime_path = upload(self.directory, self.root, files)
             bring(self.directory, self.spec)
         except UsageError:
             self.storage.delete(self.directory.path, recursive=True)

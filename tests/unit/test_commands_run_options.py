@@ -212,4 +212,4 @@ def test_any_words_are_understood_or_refused(words: list[str]) -> None:
 def test_path_environment_is_resolved() -> None:
     options = parse_run(["job"])
     profile = Profile(backend="yarn", python_env="path:/opt/env", state_dir=Path("/tmp"))
-    assert spec_from_options(options, profile, Program()).python == "/opt/env/bin/python"
+    assert spec_from_options(options, profile, Program()).python == "/opt/env/bin/python3"

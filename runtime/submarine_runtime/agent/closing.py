@@ -10,12 +10,15 @@ import os
 import time
 from typing import Callable
 
+from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.outputs import find_outputs, save_outputs
 from submarine_runtime.agent.publisher import LogShipper, Publisher
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.status import Status
 from submarine_runtime.agent.store import Store, StoreError, patiently
 from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.states import State
 
 #: What publishing the record itself adds, so that it can be counted in the record.
 PUBLISH_FILES = 1
@@ -41,7 +44,7 @@ class Closing:
         self._wait = wait
 
     def save(self, scratch: Scratch, publisher: Publisher) -> str | None:
-        """Outputs, then logs; the first failure's sentence, or None when all is saved."""
+        """Outputs, then logs; one failure's sentence, or None when all is saved."""
         failure = save_outputs(
             find_outputs(scratch.outputs),
             self._upload,
@@ -50,7 +53,8 @@ class Closing:
         )
         failure = self._save_result(scratch) or failure
         publisher.stop(max(1.0, self._deadline() - time.monotonic()))
-        return self._save_logs() or failure
+        failure = self._save_logs() or failure
+        return self._unreturned(scratch) or failure
 
     def _upload(self, path: str, source: str) -> int:
         return patiently(lambda: self._store.upload(path, source), self._deadline, wait=self._wait)
@@ -65,6 +69,17 @@ class Closing:
             self._status.miss(f"{layout.RESULT} was not saved: {exc}.")
             return str(exc)
         return None
+
+    def _unreturned(self, scratch: Scratch) -> str | None:
+        """Why values of ``--return`` did not come back, if so."""
+        try:
+            with open(scratch.path("returns.txt"), encoding="utf-8") as file:
+                sentences = [line.strip() for line in file.read(1 << 16).splitlines()]
+        except OSError:
+            return None
+        for sentence in sentences:
+            self._status.miss(sentence)
+        return " ".join(sentences)[:2000] or None
 
     def _save_logs(self) -> str | None:
         failure = None
@@ -88,6 +103,15 @@ class Closing:
                     "were saved."
                 )
         self._status.set_record(logs=lengths)
+
+    def settle(self, ending: Ending) -> None:
+        """Put the judgement into the record, with its event."""
+        status = self._status
+        status.end(ending.reason, ending.detail, ending.exit_code, ending.signal, ending.failure)
+        if ending.reason is EndReason.SUCCEEDED and status.state is not State.FINISHING:
+            raise AssertionError("a program that never ran cannot have succeeded")
+        state = meaning_of(ending.reason).state
+        status.event("state", ending.detail, state=state, reason=ending.reason)
 
     def publish_record(self) -> bool:
         """Publish the record; False when somebody else has closed the job already.

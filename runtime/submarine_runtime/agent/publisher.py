@@ -11,11 +11,12 @@ import os
 import random
 import threading
 import time
-from typing import Callable
+from typing import Callable, Mapping
 
 from submarine_runtime.agent.claim import asked_to_cancel
 from submarine_runtime.agent.store import Store, StoreError
 from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.launch import AgentConfig
 
 TICK = 1.0
 LARGEST_SEGMENT = 16 << 20
@@ -91,6 +92,16 @@ class LogShipper:
             lines = "".join(f"{offset} {moment:.3f}\n" for offset, moment in self._index)
             self._store.publish(f"{self._directory}/{self._stream}.index", lines.encode())
             self._indexed = True
+
+
+def log_shippers(
+    store: Store, directory: str, logs: Mapping[str, str], config: AgentConfig
+) -> dict[str, LogShipper]:
+    """Stream -> its shipper; ``logs`` is stream -> file."""
+    return {
+        stream: LogShipper(store, directory, stream, path, config.ship_interval, config.ship_bytes)
+        for stream, path in logs.items()
+    }
 
 
 class Publisher:

@@ -1,0 +1,83 @@
+"""What others see of a running task: the live view on a port, the page on YARN.
+
+A job without either is still a job, so that trouble here is an event, never the job's end.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Callable, Mapping
+
+from submarine_runtime.agent.container import reachable_host
+from submarine_runtime.agent.status import Status
+from submarine_runtime.protocol.launch import AgentConfig
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.server import LiveServer
+    from submarine_runtime.agent.yarn_page import YarnPage
+
+#: Seconds that followers have to read to the end.
+FOLLOWERS_GRACE = 3.0
+
+
+class Views:
+    """The views of one task; ``open`` is called once its program runs."""
+
+    def __init__(
+        self, config: AgentConfig, secret: Mapping[str, str], status: Status, task: str
+    ) -> None:
+        self._config = config
+        self._secret = secret
+        self._status = status
+        self._task = task
+        self._server: LiveServer | None = None
+        self._page: YarnPage | None = None
+
+    def open(
+        self,
+        logs: Mapping[str, str],
+        on_cancel: Callable[[dict[str, str]], None],
+        announce: Callable[[str, int], None],
+    ) -> None:
+        """Open the port, tell the job directory of it by ``announce``, show the job on YARN."""
+        self._serve(logs, on_cancel, announce)
+        self._show_on_yarn()
+
+    def finish_page(self) -> None:
+        """Show the end on YARN's page."""
+        if self._page is not None:
+            self._page.finish()
+
+    def finish_followers(self) -> None:
+        """Let those who follow read to the end."""
+        if self._server is not None:
+            self._server.finish(FOLLOWERS_GRACE)
+
+    def _serve(
+        self,
+        logs: Mapping[str, str],
+        on_cancel: Callable[[dict[str, str]], None],
+        announce: Callable[[str, int], None],
+    ) -> None:
+        from submarine_runtime.agent.server import LiveServer
+
+        listen = self._config.listen
+        try:
+            self._server = LiveServer(
+                listen, self._secret, self._status, self._task, logs, on_cancel
+            )
+        except (OSError, ValueError) as exc:
+            self._status.event("warning", f"There is no live view: {exc}")
+            return
+        self._server.start()
+        announce(reachable_host(listen), self._server.port)
+
+    def _show_on_yarn(self) -> None:
+        if not os.environ.get("SKEIN_APPMASTER_ADDRESS"):
+            return
+        from submarine_runtime.agent.yarn_page import page_of
+
+        job = {"job_id": self._config.job_id, "name": self._config.name}
+        self._page = page_of(self._status, {**job, "links": dict(self._config.links)})
+        if self._page is not None:
+            self._page.start()
