@@ -163,6 +163,10 @@ class CellCollection:
             entry.place = place
         return self._drop(gone)
 
+    def lose_document(self) -> None:
+        """Nobody knows where the document is any more; the order known so far holds."""
+        self._document = None
+
     def cells(self) -> list[Cell]:
         """The collected cells in program order."""
         return [entry.cell for entry in self._ordered()]

@@ -6,6 +6,7 @@ import linecache
 import shlex
 import sys
 import weakref
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -20,13 +21,14 @@ from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.job import Job
 from submarine_jobs.program_files import PROGRAM
 from submarine_magics.collected_modules import CollectedModules
-from submarine_magics.document_path import document_path
+from submarine_magics.document_path import document_path, told_paths
 from submarine_magics.executions import Execution, Executions
 from submarine_magics.first_line import COLLECT
 from submarine_magics.mouth import NotebookMouth
 from submarine_magics.notebook_cells import NotebookCells
 from submarine_magics.outcomes import MAX_TEXT, OutputLimitReached, WaitInterrupted, show_outcome
 from submarine_magics.refusal import as_refusal
+from submarine_magics.renamed_document import RenamedDocument
 
 
 class SubmarineMagics:
@@ -36,7 +38,8 @@ class SubmarineMagics:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._all[shell] = self
-        self.cells = NotebookCells(lambda: document_path(shell.user_ns))
+        self._renamed = RenamedDocument()
+        self.cells = NotebookCells(self._document_path)
         self.mouth = NotebookMouth(shell, self.cells)
         if shell.display_formatter is not None:
             own_display = shell.display_formatter.ipython_display_formatter
@@ -77,6 +80,14 @@ class SubmarineMagics:
             raise WaitInterrupted(
                 "the command did not end; `%submarine list` shows whether it submitted a job."
             ) from None
+
+    def _document_path(self) -> Path | None:
+        namespace = self.mouth.shell.user_ns
+        found = document_path(namespace)
+        if found is not None:
+            return found
+        ids = {cell.cell_id for cell in self.cells.collection.cells() if cell.cell_id}
+        return self._renamed.find(next(iter(told_paths(namespace)), None), ids)
 
     def _execution(self) -> Execution:
         executions = Executions.of(self.mouth.shell)

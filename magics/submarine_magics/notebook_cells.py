@@ -103,6 +103,8 @@ class NotebookCells:
         """Read the saved document again if it has changed."""
         path = self._find_document()
         if path is None:
+            self.collection.lose_document()
+            self._document_seen = None
             return
         try:
             status = path.stat()

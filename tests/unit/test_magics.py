@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import linecache
 import threading
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ from submarine_magics.mouth import MAX_LOG_BYTES, NotebookMouth
 from submarine_magics.notebook_cells import NotebookCells
 from submarine_magics.outcomes import OutputLimitReached
 from submarine_magics.refusal import as_refusal
+from submarine_magics.renamed_document import RenamedDocument
 from submarine_runtime.protocol.record import Failure, JobRecord, Output, TracebackFrame
 from submarine_runtime.protocol.states import State
 
@@ -125,6 +127,33 @@ def test_executions_know_what_the_front_end_says(shell: InteractiveShell) -> Non
     assert heard[2].label == "[ ]"
     assert executions.current == heard[2]
     executions.detach()
+
+
+def write_notebook(path: Path, *ids: str) -> Path:
+    cells = [
+        {"id": name, "cell_type": "code", "metadata": {}, "source": "", "outputs": [],
+         "execution_count": None}
+        for name in ids
+    ]  # fmt: skip
+    path.write_text(
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
+    )
+    return path
+
+
+def test_a_renamed_notebook_is_found_by_the_ids_of_its_cells(tmp_path: Path) -> None:
+    renamed, told = RenamedDocument(), tmp_path / "Untitled.ipynb"
+    write_notebook(tmp_path / "other.ipynb", "x", "y")
+    (tmp_path / "broken.ipynb").write_text("{")
+    assert renamed.find(told, {"a"}) is None
+    mine = write_notebook(tmp_path / "digits.ipynb", "b", "a")
+    assert renamed.find(told, set()) is None
+    assert renamed.find(None, {"a"}) is None
+    assert renamed.find(told, {"a"}) == mine
+    again = mine.rename(tmp_path / "digits2.ipynb")
+    assert renamed.find(told, {"a"}) == again
+    again.unlink()
+    assert renamed.find(told, {"a"}) is None
 
 
 def test_document_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

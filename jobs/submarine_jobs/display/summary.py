@@ -191,7 +191,9 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
     waited = next((p for p in phases(view, now) if p.name == "queue"), None)
     if record.created is not None:
         queue = f", {duration(waited.seconds)} in the queue" if waited else ""
-        rows.append(("Submitted", f"{moment(record.created)}{queue}"))
+        # A card outlives the kernel that kept it up to date: it says how old it is.
+        seen = "" if record.state.ended else f"; as of {moment(now_of(view, now)).split()[1]}"
+        rows.append(("Submitted", f"{moment(record.created)}{queue}{seen}"))
     place = [word for word in (record.backend, record.queue and f"queue {record.queue}") if word]
     if record.application_id:
         place.append(record.application_id)
