@@ -23,6 +23,26 @@ NEEDED = (
     "submarine_kernel/__init__.py",
     "submarine_minicluster/pom.xml",
 )
+#: Speaks to the installed kernel as a front end does: one collected cell, then its job.
+CELLS = """
+from jupyter_client.manager import start_new_kernel
+
+manager, client = start_new_kernel(kernel_name="submarine", startup_timeout=60)
+try:
+    for cell in (
+        "%%submarine --only\\nanswer = 6 * 7",
+        "job = %submarine run cells --backend local --return answer --wait",
+        "print(job.state.value, job.result['answer'])",
+    ):
+        def show(message):
+            content = message["content"]
+            print(content.get("text", ""), *content.get("traceback", ()))
+
+        client.execute_interactive(cell, timeout=90, output_hook=show)
+finally:
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+"""
 PROGRAM = "import sys\nprint('hello from the wheel', sys.version_info[:2])\n"
 
 
@@ -63,6 +83,7 @@ def main() -> None:
         env["PATH"] = f"{binaries}{os.pathsep}{env['PATH']}"
         run(binaries / "python", "-m", "pip", "install", "--quiet", wheel, cwd=work, env=env)
         check_commands(binaries, work, env)
+        check_notebook(binaries, work, env)
     print(f"  {wheel.name} works on its own")
 
 
@@ -80,6 +101,15 @@ def check_commands(binaries: Path, work: Path, env: dict[str, str]) -> None:
     log = run(submarine, "logs", "last", cwd=work, env=env)
     if "hello from the wheel" not in log:
         sys.exit(f"the job's log is not what it printed: {log!r}")
+
+
+def check_notebook(binaries: Path, work: Path, env: dict[str, str]) -> None:
+    """The kernel "Python + Submarine", installed by its command, collects and runs a cell."""
+    run(binaries / "submarine", "kernel", "install", cwd=work, env=env)
+    (work / "cells.py").write_text(CELLS, encoding="utf-8")
+    said = run(binaries / "python", "cells.py", cwd=work, env=env)
+    if "SUCCEEDED 42" not in said:
+        sys.exit(f"the notebook's job did not come back: {said[-4000:]}")
 
 
 if __name__ == "__main__":

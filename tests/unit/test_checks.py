@@ -262,7 +262,7 @@ def test_an_interpreter_that_cannot_be_asked(
     finding = only(missing_imports(bundle_of(cell("import x_y_z")), str(python), timeout=0.3))
     assert (finding.level, finding.code) == (Level.WARNING, "imports-unchecked")
     assert words in finding.message
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 15
 
 
 def test_nothing_is_asked_where_nothing_is_imported() -> None:

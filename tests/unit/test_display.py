@@ -199,7 +199,7 @@ FAILURE = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.fixed_dictionaries(
         {

@@ -135,7 +135,7 @@ def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
     ]
     started = time.monotonic()
     results = examine(Patient(Profile()), checks)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
     assert [result.name for result in results] == ["hangs", "broken", "refused", "good"]
     assert [str(result.status) for result in results] == ["error", "error", "error", "ok"]
     assert "0.3 s" in results[0].sentence

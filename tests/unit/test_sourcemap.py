@@ -174,6 +174,6 @@ def test_text_without_frames_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     MAP.map_traceback(text)
-    assert time.perf_counter() - start < 2
+    assert time.thread_time() - start < 2
