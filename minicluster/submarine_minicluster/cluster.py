@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from submarine_minicluster import (
-    applications,
     config,
-    drivers,
+    config_files,
     planning,
     ports,
     processes,
     rest,
     shims,
+    shutdown,
 )
 from submarine_minicluster.artifacts import check_disk, ensure_jars, lib_dir
 from submarine_minicluster.bringup import Bringup
@@ -31,7 +31,7 @@ from submarine_minicluster.java import Java, find_java
 from submarine_minicluster.layout import Layout, clusters_dir
 from submarine_minicluster.locking import file_lock
 from submarine_minicluster.settings import Saved, Settings, check_name
-from submarine_minicluster.status import ClusterStatus, DaemonStatus
+from submarine_minicluster.status import ClusterStatus
 
 Progress = Callable[[str], None]
 
@@ -102,19 +102,7 @@ class Minicluster:
         """
         saved = self.saved
         runner = self._runner(saved)
-        found: list[DaemonStatus] = []
-        for daemon in all_daemons(saved.settings.nodes):
-            identity = runner.identity(daemon)
-            found.append(
-                DaemonStatus(
-                    name=daemon.name,
-                    running=identity is not None,
-                    pid=identity.pid if identity else None,
-                    port=saved.ports[daemon.port],
-                    url=runner.url(daemon),
-                    log=str(self.layout.log(daemon.name)),
-                )
-            )
+        found = [runner.status(daemon) for daemon in self._daemons(saved)]
         return ClusterStatus(self.name, saved.settings, self.default_fs, found)
 
     def env(self) -> dict[str, str]:
@@ -167,7 +155,7 @@ class Minicluster:
             saved = Saved(wanted, str(java.home), kept)
             planning.remember(self.layout, saved, running, progress)
             lib = ensure_jars(wanted.hadoop, java, progress)
-            config.write(self.layout, saved, lib)
+            config_files.write(self.layout, saved, lib)
             shims.write(self.layout, java, lib)
             Bringup(self.layout, Runner(self.layout, saved, java, lib), saved, progress).run()
             return self.status()
@@ -198,37 +186,12 @@ class Minicluster:
             return False
         with self._locked(progress):
             saved = Saved.read(self.layout.saved)
-            if saved and self._alive(saved):
-                self._kill_applications(saved, progress)
-            drivers.end_drivers(self.layout.client_conf)
-            # Containers outlive their NodeManager on purpose; by their mark all are found.
-            running = processes.marked(config.MARK, str(self.layout.root))
-            processes.end(running, grace=10)
-            left = processes.marked(config.MARK, str(self.layout.root))
-            processes.end(left, grace=0)
-            if running:
-                progress(f"ended {len(running)} processes")
-            for daemon in all_daemons(saved.settings.nodes) if saved else []:
-                self.layout.pidfile(daemon.name).unlink(missing_ok=True)
-            shutil.rmtree(self.layout.tmp, ignore_errors=True)
+            runner = self._runner(saved) if saved else None
+            ended = shutdown.end_all(self.layout, runner, self._daemons(saved), progress)
             if delete_data:
                 shutil.rmtree(self.layout.root)
                 progress(f"removed {self.layout.root}")
-        return bool(running)
-
-    def _kill_applications(self, saved: Saved, progress: Progress) -> None:
-        """End YARN's applications in good order where it still answers."""
-        runner = self._runner(saved)
-        rm = self._daemon("resourcemanager")
-        nodes = [one for one in all_daemons(saved.settings.nodes) if one.title == "NodeManager"]
-        if runner.identity(rm) is None:
-            return
-        killed = applications.kill_all(runner.url(rm))
-        if killed:
-            progress(f"killed {killed} running application{'s'[: killed > 1]}")
-            applications.wait_for_containers(
-                [runner.url(node) for node in nodes if runner.identity(node)]
-            )
+        return ended > 0
 
     # -- single daemons ------------------------------------------------------------------------
 
@@ -266,7 +229,11 @@ class Minicluster:
 
     def _alive(self, saved: Saved) -> list[Daemon]:
         runner = self._runner(saved)
-        return [one for one in all_daemons(saved.settings.nodes) if runner.identity(one)]
+        return [one for one in self._daemons(saved) if runner.identity(one)]
+
+    @staticmethod
+    def _daemons(saved: Saved | None) -> list[Daemon]:
+        return all_daemons(saved.settings.nodes) if saved else []
 
     @contextmanager
     def _locked(self, progress: Progress) -> Iterator[None]:

@@ -18,6 +18,7 @@ from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.java import Java
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.settings import Saved
+from submarine_minicluster.status import DaemonStatus
 
 # Short-lived on a small machine: quick to start and small, rather than fast in the long run.
 _JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"]
@@ -181,6 +182,18 @@ class Runner:
     def url(self, daemon: Daemon) -> str:
         """Address of the daemon's web pages and REST interface."""
         return f"http://{HOST}:{self._saved.ports[daemon.http]}"
+
+    def status(self, daemon: Daemon) -> DaemonStatus:
+        """Whether it runs, and where. Asks the operating system only."""
+        identity = self.identity(daemon)
+        return DaemonStatus(
+            name=daemon.name,
+            running=identity is not None,
+            pid=identity.pid if identity else None,
+            port=self._saved.ports[daemon.port],
+            url=self.url(daemon),
+            log=str(self._layout.log(daemon.name)),
+        )
 
     def failure(self, daemon: Daemon, what: str) -> MiniclusterError:
         """An error that quotes the daemon's own last words."""

@@ -22,6 +22,7 @@ from submarine_minicluster import (
     Settings,
     artifacts,
     config,
+    config_files,
     java,
     ports,
     processes,
@@ -99,7 +100,7 @@ def test_configuration_agrees_with_itself(tmp_path):
     layout = Layout(tmp_path / "it's & <odd>")
     layout.make()
     saved = Saved(Settings(nodes=2, gpus=3), "/java", ports.choose(config.port_names(2), set()))
-    config.write(layout, saved, tmp_path / "lib")
+    config_files.write(layout, saved, tmp_path / "lib")
 
     def read(path: Path) -> dict[str, str]:
         root = ElementTree.parse(path).getroot()
