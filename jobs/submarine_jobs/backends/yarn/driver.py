@@ -142,6 +142,10 @@ class Driver:
             self._stop_others(directory)
             launch(self._profile, self._conf, directory, deadline)
             found = self._find()
+            # A fresh JVM on a busy machine may take longer over its first answer than a ping.
+            while found is None and self.running() and time.monotonic() < deadline:
+                time.sleep(0.2)
+                found = self._find()
         if found is None:
             raise failed(directory, "it does not answer")
         return found
