@@ -39,6 +39,10 @@ def parse_names(text: str, option: str) -> tuple[str, ...]:
     return names
 
 
+#: Names that IPython itself puts among the notebook's variables.
+_SHELLS = frozenset(("In", "Out", "exit", "quit", "open", "get_ipython"))
+
+
 def send_values(
     names: Iterable[str], namespace: Mapping[str, object], *, limit: int = DEFAULT_LIMIT
 ) -> bytes:
@@ -59,7 +63,8 @@ def send_values(
     chosen: dict[str, object] = {}
     for name in names:
         if name not in namespace:
-            close = difflib.get_close_matches(name, list(namespace), 1)
+            own = [known for known in namespace if known not in _SHELLS and known[:1] != "_"]
+            close = difflib.get_close_matches(name, own, 1)
             hint = f"Did you mean {close[0]}?" if close else "Run the cell that defines it first."
             raise UsageError(f"--with names {name}, which this notebook does not define.", hint)
         chosen[name] = namespace[name]

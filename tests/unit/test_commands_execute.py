@@ -189,6 +189,17 @@ def test_dry_run_shows_the_request_and_submits_nothing(mouth: Notebook) -> None:
     assert execute(["list"], mouth).value == []
 
 
+def test_a_dry_run_refuses_values_that_cannot_travel(mouth: Notebook) -> None:
+    mouth.collection.add(Cell("a", "print(f)"))
+    mouth.namespace = {"f": lambda: 0, "open": open}
+    outcome = execute(["run", "digits", "--with", "f", "--dry-run", "--force"], mouth)
+    assert outcome.exit_code == 2
+    assert "f holds a function" in outcome.text
+    unknown = execute(["run", "digits", "--with", "f,nope", "--dry-run"], mouth)
+    assert "--with names nope" in unknown.text
+    assert "open" not in unknown.text
+
+
 def test_cells_script_and_clear(mouth: Notebook) -> None:
     mouth.collection.add(Cell("a", "print('<b>')", label="[1]"))
     mouth.collection.add(Cell("b", "N = 1", filename="model.py", label="[2]"))

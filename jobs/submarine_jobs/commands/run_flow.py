@@ -76,7 +76,8 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     # The plan knows the cluster's queues now: Tab will too.
     remember_queues(config, [str(name) for name in judged.plan.extra.get("queues") or []])
     if options.dry_run:
-        return dry_run_outcome(judged.spec, judged.plan, program, findings, force=options.force)
+        plan = _with_values(judged, mouth)
+        return dry_run_outcome(judged.spec, plan, program, findings, force=options.force)
     _stop_or_warn(judged, mouth, force=options.force)
     values = _values(spec, mouth)
     if options.verbose:
@@ -120,6 +121,15 @@ def _values(spec: JobSpec, mouth: Mouth) -> bytes | None:
     from submarine_jobs.values import send_values
 
     return send_values(spec.with_names, mouth.namespace)
+
+
+def _with_values(judged: Judged, mouth: Mouth) -> Plan:
+    """The plan, which also refuses values that cannot travel; --force does not help there."""
+    try:
+        _values(judged.spec, mouth)
+    except UsageError as error:
+        return replace(judged.plan, errors=[*judged.plan.errors, str(error)])
+    return judged.plan
 
 
 def _submitted(job: Job, mouth: Mouth) -> str:

@@ -102,9 +102,10 @@ MEANINGS: dict[EndReason, Meaning] = {
     ),
     EndReason.OUTPUT_NOT_SAVED: Meaning(
         State.FAILED,
-        "The program ended well, but its output could not be saved to the job directory.",
+        "The program ended well, but not all of its output could be saved.",
         True,
-        "Check free space, quota and permissions of the job directory, then run again.",
+        "The detail says what is missing: send back another kind of value with --return, or check "
+        "free space, quota and permissions of the job directory; then run again.",
     ),
     EndReason.DISK_FULL: Meaning(
         State.FAILED,
