@@ -6,6 +6,7 @@ Everything that it can do is in ``commands``; what needs a terminal is in ``cli_
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -26,21 +27,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complete(os.environ[COMPLETE_VARIABLE])
     from submarine_jobs.cli_mouth import CommandLine
     from submarine_jobs.commands import execute
+    from submarine_jobs.commands.outcome import INTERRUPTED
     from submarine_jobs.errors import SubmarineError
 
     mouth = CommandLine(json_asked="--json" in words)
     try:
         outcome = execute(words, mouth)
+        if outcome.exit_code == INTERRUPTED:
+            _deafen(argv)
         mouth.finish()
         _show(outcome, after_open_line=mouth.line_open)
     except SubmarineError as error:
         mouth.finish()
         return _complain(error, as_json=mouth.json_asked)
     except KeyboardInterrupt:
+        _deafen(argv)
         mouth.finish()
         hint = " `submarine list` shows whether a job was submitted." if "run" in words else ""
         print(f"Interrupted.{hint}", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader (head, less) has gone; Python must not complain again at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -53,6 +58,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{DEBUG_VARIABLE}=1 shows where; please report it.", file=sys.stderr)
         return 1
     return outcome.exit_code
+
+
+def _deafen(argv: Sequence[str] | None) -> None:
+    """A second Ctrl-C while this process ends would show a stack trace."""
+    if argv is None:  # else the process is somebody else's
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _show(outcome: Outcome, *, after_open_line: bool) -> None:

@@ -51,13 +51,25 @@ def view_job(job: Job) -> JobView:
         observation = observe_all([target]).get(job.id)
         record = settle(target, observation, job.session.store)
     except ClusterError as error:
-        return shipped_view(job, unreachable(known, error))
+        return _without_backend(job, known, error)
     pending = observation.pending if observation else ""
     if record.state.ended:
         return JobView(record, shipped_tail(job, record), source="final")
     if record.state in _STARTED:
         return shipped_view(job, record, pending)
     return JobView(record, "", pending, "backend")
+
+
+def _without_backend(job: Job, known: Known, error: ClusterError) -> JobView:
+    """The backend does not answer; a job that has ended says so in its own directory."""
+    try:
+        record = job.directory.record()
+    except (ClusterError, ValueError):
+        record = None
+    if record is None:
+        return shipped_view(job, unreachable(known, error))
+    remember(job.session.store, known, record)
+    return JobView(record, shipped_tail(job, record), source="final")
 
 
 def _whole(job: Job, stored: JobRecord) -> JobRecord:

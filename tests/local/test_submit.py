@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,20 @@ def test_a_clusters_job_root_is_not_a_path_of_this_machine(tmp_path: Path) -> No
     assert root("hdfs://nn/user/me", False) == str(state / "jobs")
     assert root("/data/jobs", False) == "/data/jobs"
     assert root("file:///data/jobs", True) == "/data/jobs"
+
+
+def test_a_job_that_has_ended_is_known_while_its_cluster_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise ClusterError("The ResourceManager does not answer.")
+
+    session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
+    job = session.submit(spec(), None)
+    monkeypatch.setattr(LocalBackend, "observe", away)
+    monkeypatch.setattr(job, "agent", lambda: None)
+    deadline = time.monotonic() + 60
+    while job.directory.record() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert job.record().state is State.SUCCEEDED

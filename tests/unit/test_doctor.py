@@ -143,6 +143,19 @@ def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
     assert (results[2].sentence, results[2].fix) == ("It is down.", "Start it.")
 
 
+def test_one_cause_is_told_once() -> None:
+    def refused(_: Patient) -> Finding:
+        raise ClusterError("It is down.", "Start it.")
+
+    checks = [Check("first", refused), Check("second", refused)]
+    first, second = examine(Patient(Profile()), checks)
+    assert (first.status, first.fix) == (Status.ERROR, "Start it.")
+    assert (second.status, second.sentence) == (
+        Status.SKIPPED,
+        "It needs what first found wrong.",
+    )
+
+
 def test_every_finding_that_is_not_good_has_a_fix(tmp_path: Path) -> None:
     for place in (Profile(), Profile(backend="local"), patient(tmp_path).profile):
         for on_node in (False, True):

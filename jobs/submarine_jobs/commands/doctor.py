@@ -57,14 +57,18 @@ def doctor(
     count = {status: sum(r.status is status for r in results) for status in Status}
     lines += [
         "",
-        f"{count[Status.ERROR]} errors, {count[Status.WARNING]} warnings, {count[Status.OK]} ok, "
-        f"{count[Status.SKIPPED]} skipped.",
+        f"{_many(count[Status.ERROR], 'error')}, {_many(count[Status.WARNING], 'warning')}, "
+        f"{count[Status.OK]} ok, {count[Status.SKIPPED]} skipped.",
     ]
     return Outcome(
         text="\n".join(lines),
         value={"profile": config.profile.name, "checks": [r.to_json() for r in results]},
         exit_code=JOB_FAILED if count[Status.ERROR] else SUCCESS,
     )
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _stop_driver(config: Config) -> Outcome:

@@ -12,9 +12,11 @@ from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.run_words import options_of
 from submarine_jobs.commands.shared_options import (
     backend_option,
+    complete_programs,
     complete_queues,
     duration_option,
     profile_option,
+    program_argument,
 )
 from submarine_jobs.commands.verb import Parsed, Verb, option
 from submarine_jobs.config_values import python_of
@@ -74,12 +76,13 @@ class RunVerb(Verb):
         "run train.py --memory 2G --dry-run",
     ),
 )
-@click.argument("target", metavar="[NAME | FILE.py | FILE.ipynb]", required=False)
+@program_argument
 @option("--name", metavar="NAME", heading="Program", help="Name of the job [the file's].")
 @option(
     "--program",
     aliases=("--file",),
     metavar="FILE",
+    shell_complete=complete_programs,
     heading="Program",
     help="File to run [main.py of the cells].",
 )

@@ -6,6 +6,7 @@ Completion reads this machine's job store and small cache files only, never the 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +24,8 @@ QUEUES_FILE = "queues.json"
 QUEUES_SECONDS = 3600.0
 _MAX_JOBS = 50
 _MAX_QUEUES = 500
+_MAX_FILES = 300
+PROGRAMS = (".py", ".ipynb")
 
 
 def profile_option(command: Callback) -> Callback:
@@ -43,6 +46,14 @@ def backend_option(command: Callback) -> Callback:
         type=click.Choice(BACKENDS),
         heading="Cluster",
         help="Where jobs run: a YARN cluster, or processes on this machine.",
+    )(command)
+
+
+def program_argument(command: Callback) -> Callback:
+    """What to run: a file, or the name of a job that runs something else."""
+    metavar = "[NAME | FILE.py | FILE.ipynb]"
+    return click.argument(
+        "target", metavar=metavar, required=False, shell_complete=complete_programs
     )(command)
 
 
@@ -95,6 +106,25 @@ def complete_queues(
     config = _config(ctx)
     names = read_queues(config)
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def complete_programs(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Python files, notebooks and directories, at most some hundreds."""
+    folder, slash, start = incomplete.rpartition("/")
+    try:
+        with os.scandir(folder or slash or ".") as entries:
+            found = [e for e in entries if e.name.startswith(start) and e.name.isprintable()]
+    except OSError:
+        return []
+    words = [
+        f"{folder}{slash}{entry.name}{'/' if entry.is_dir() else ''}"
+        for entry in sorted(found, key=lambda entry: entry.name)
+        if (entry.name.endswith(PROGRAMS) or entry.is_dir())
+        and (start or not entry.name.startswith("."))
+    ]
+    return [CompletionItem(word) for word in words[:_MAX_FILES]]
 
 
 def read_queues(config: Config, now: float | None = None) -> list[str]:

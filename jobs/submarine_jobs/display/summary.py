@@ -105,7 +105,7 @@ def _ending_detail(record: JobRecord) -> str:
     words = record.detail.strip()
     if words and words[-1] not in ".!?:":
         words += "."
-    if record.failure is None and record.exit_code and "exit code" not in words:
+    if record.failure is None and record.exit_code and "exit code" not in words.lower():
         words = f"{words} Exit code {record.exit_code}.".strip()
     return words
 

@@ -62,9 +62,12 @@ def proxies(patient: Patient) -> Finding:
     exempt = patient.environ.get("no_proxy") or patient.environ.get("NO_PROXY") or ""
     words = {word.strip() for word in exempt.split(",")}
     if "*" in words or {"127.0.0.1", "localhost"} <= words:
-        return ok(f"{', '.join(found)} are set, and no_proxy exempts this machine.")
+        return ok(
+            f"Proxy variables ({', '.join(found)}) are set, and no_proxy exempts this machine."
+        )
     return warning(
-        f"{', '.join(found)} are set, and no_proxy does not exempt localhost and 127.0.0.1.",
+        f"Proxy variables ({', '.join(found)}) are set, and no_proxy does not exempt localhost "
+        "and 127.0.0.1.",
         "export no_proxy=localhost,127.0.0.1,$(hostname -f) and the cluster's hosts.",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from submarine_jobs.doctor.patient import Patient
 from submarine_jobs.doctor.result import Check, Finding, Result, Status
@@ -25,7 +26,21 @@ def examine(patient: Patient, checks: Sequence[Check], *, node: bool = False) ->
     """
     chosen = [check for check in checks if (check.node if node else check.client)]
     with ThreadPoolExecutor(AT_ONCE, "submarine-doctor") as pool:
-        return list(pool.map(lambda check: _look(check, patient), chosen))
+        return _once(list(pool.map(lambda check: _look(check, patient), chosen)))
+
+
+def _once(results: list[Result]) -> list[Result]:
+    """The first of several errors that have one cause; the others name it and are skipped."""
+    first: dict[str, str] = {}
+    told = []
+    for result in results:
+        if result.status is Status.ERROR and result.sentence in first:
+            sentence = f"It needs what {first[result.sentence]} found wrong."
+            result = replace(result, status=Status.SKIPPED, sentence=sentence, fix="")
+        elif result.status is Status.ERROR:
+            first[result.sentence] = result.name
+        told.append(result)
+    return told
 
 
 def _look(check: Check, patient: Patient) -> Result:
