@@ -217,17 +217,20 @@ def test_cancelled_at_any_moment_of_its_start(submit: Submit, delay: float) -> N
     assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED), record.detail
 
 
-def test_cancelled_while_it_saves_or_after_it_has_ended(submit: Submit) -> None:
+def test_cancelled_while_it_saves_and_after_it_has_ended(submit: Submit) -> None:
+    """Many small files keep the job saving for some seconds."""
     source = (
         "import os\n"
-        "for i in range(20):\n"
+        "for i in range(250):\n"
         "    with open(os.path.join(os.environ['SUBMARINE_MODEL_DIR'], f'{i}.bin'), 'wb') as f:\n"
-        "        f.write(bytes(4 << 20))\n"
+        "        f.write(bytes(1000))\n"
     )
     job = submit(source)
     until(lambda: job.record().state in (State.FINISHING, State.SUCCEEDED), "it saves", LIMIT)
+    assert job.record().state is State.FINISHING
     record = job.cancel()
     assert record.state in (State.CANCELLED, State.SUCCEEDED)
+    assert job.log("stdout").data == b""
     assert job.cancel().state is record.state
 
 

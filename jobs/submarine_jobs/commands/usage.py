@@ -31,6 +31,8 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     if isinstance(error, click.MissingParameter):
         # click writes JOB... for one or more.
         what = error.param.human_readable_name.rstrip(".") if error.param else "something"
+        if what == "JOB":
+            return UsageError(f"{command} needs JOB: an id, its beginning, a name, or last.")
         return UsageError(f"{command} needs {what}.", f"See `submarine {command} --help`.")
     if isinstance(error, click.BadParameter):
         return _bad_value(error, command)
