@@ -254,6 +254,23 @@ def test_an_interrupted_wait_leaves_the_job_alone(
     outcome.job.cancel()
 
 
+def test_an_interrupt_beside_the_wait_cancels_where_that_was_asked_for(
+    mouth: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt may come while the display is being made, before anything waits."""
+    write("slow.py", "import time; time.sleep(60)")
+
+    def interrupt(*_: object, **__: object) -> JobRecord:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mouth, "watch", interrupt)
+    outcome = execute(["run", "slow.py", "--wait", "--on-interrupt", "cancel"], mouth)
+    assert outcome.exit_code == 130
+    assert "was cancelled" in outcome.text
+    assert outcome.job is not None
+    assert str(outcome.job.state) == "CANCELLED"
+
+
 def test_tail_is_whole_lines(mouth: Notebook) -> None:
     write("many.py", "for n in range(20000): print('line', n)")
     execute(["run", "many.py", "--wait"], mouth)

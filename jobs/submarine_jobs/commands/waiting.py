@@ -41,7 +41,13 @@ def wait_for(job: Job, mouth: Mouth, *, on_interrupt: str = "detach", log: bool 
 
 def _left(job: Job, mouth: Mouth, on_interrupt: str) -> str:
     if on_interrupt == "cancel":
-        return f"Interrupted: {job.id} was cancelled."
+        # Done already where the wait itself was interrupted, not just before or after it.
+        state = job.cancel("interrupted").state
+        if state is State.CANCELLED:
+            return f"Interrupted: {job.id} was cancelled."
+        if state.ended:
+            return f"Interrupted: {job.id} had ended before: {state.value}."
+        return f"Interrupted: {job.id} has been told to end and is still {state.value}."
     return (
         f"Stopped waiting; {job.id} goes on.\n"
         f"  {mouth.command} wait {job.id}      wait again\n"
