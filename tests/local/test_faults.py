@@ -55,6 +55,19 @@ def test_sigterm_ends_the_program_and_leaves_the_record(rig: Rig) -> None:
     assert rig.shipped("stdout") == rig.log("stdout")
 
 
+def test_sigterm_because_of_memory_is_told_as_such(rig: Rig) -> None:
+    # Taken faster than the agent looks: YARN notices first, and says nothing but SIGTERM.
+    agent = rig.start(
+        "import time\ntime.sleep(0.3)\nx = b'x' * (200 << 20)\n" + SLEEPER, memory=100
+    )
+    program_pid(rig)
+    agent.send_signal(signal.SIGTERM)
+    rig.finish(agent)
+    record = rig.record()
+    assert (record.state, record.reason) == (State.FAILED, EndReason.OUT_OF_MEMORY)
+    assert "of 100 MiB" in record.detail
+
+
 def test_sigterm_after_a_request_to_cancel_is_a_cancel(rig: Rig) -> None:
     agent = rig.start(STUBBORN)
     program_pid(rig)

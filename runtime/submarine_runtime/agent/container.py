@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from typing import Mapping
 
 from submarine_runtime.agent.claim import application_id, container_id
@@ -59,3 +60,9 @@ def reachable_host(listen: str) -> str:
     if listen not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         return listen
     return os.environ.get("NM_HOST") or socket.getfqdn()
+
+
+def say(sentence: str) -> None:
+    """Tell the container's own log, which is not the job's."""
+    sys.stderr.write(f"submarine agent: {sentence}\n")
+    sys.stderr.flush()

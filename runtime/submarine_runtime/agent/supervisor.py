@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import time
 from typing import TYPE_CHECKING, Callable, Mapping
 
 from submarine_runtime.agent.claim import CLAIM_GRACE, asked_to_cancel, claim
-from submarine_runtime.agent.container import new_record
+from submarine_runtime.agent.container import new_record, say
 from submarine_runtime.agent.ending import Ending, judge
 from submarine_runtime.agent.processes import kernel_memory_kills
 from submarine_runtime.agent.program import Program
@@ -24,7 +23,7 @@ from submarine_runtime.agent.status import Status
 from submarine_runtime.agent.store import StoreError, open_store, patiently
 from submarine_runtime.agent.views import Views
 from submarine_runtime.agent.wakeup import Terminated, Wakeup
-from submarine_runtime.agent.watching import Watch, cancel_sentence
+from submarine_runtime.agent.watching import Watch, cancel_sentence, memory_ending
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
@@ -62,14 +61,14 @@ class Supervisor:
         try:
             self._prepare_shipping()
             if not claim(self._store, self._config, os.environ, self._wakeup.wait):
-                _say(f"another container has claimed {self._config.job_id}; nothing is run here")
+                say(f"another container has claimed {self._config.job_id}; nothing is run here")
                 return 1
             self._claimed = True
             return self._claimed_run()
         except Terminated:
             return self._last_words(EndReason.KILLED_ON_CLUSTER, "SIGTERM came from outside.")
         except StoreError as exc:
-            _say(f"{self._config.job_id}: {exc}")
+            say(f"{self._config.job_id}: {exc}")
             return 1
         except Exception as exc:
             import traceback
@@ -188,10 +187,10 @@ class Supervisor:
         self._deadline = max(self._deadline, time.monotonic() + LAST_WORDS)
         try:
             if not closing.publish_record():
-                _say(f"{self._config.job_id} was closed by somebody else meanwhile")
+                say(f"{self._config.job_id} was closed by somebody else meanwhile")
                 return 1
         except StoreError as exc:
-            _say(f"the record of {self._config.job_id} could not be published: {exc}")
+            say(f"the record of {self._config.job_id} could not be published: {exc}")
             return 1
         self._views.finish_followers()
         return 0 if ending.reason is EndReason.SUCCEEDED else 1
@@ -219,13 +218,15 @@ class Supervisor:
 
     def _last_words(self, reason: EndReason, detail: str) -> int:
         """End the program at once and leave the record while there is time."""
+        over = None
         if self._program is not None and self._program.poll() is None:
+            over = memory_ending(self._program.pid, self._config)
             self._program.signal(signal.SIGKILL)
         if not self._claimed:
             return 1
         self._store = open_store(self._config.store, timeout=LAST_WORDS)
         self._deadline = time.monotonic() + LAST_WORDS
-        ending = Ending(reason, detail)
+        ending = over or Ending(reason, detail)
         try:
             asked = self._cancel or asked_to_cancel(self._store)
             if self._ending is not None and self._ending.reason is not EndReason.SUCCEEDED:
@@ -241,10 +242,5 @@ class Supervisor:
                 closing.settle(ending)
             closing.publish_record()
         except StoreError as exc:
-            _say(f"the record of {self._config.job_id} could not be published: {exc}")
+            say(f"the record of {self._config.job_id} could not be published: {exc}")
         return 1
-
-
-def _say(sentence: str) -> None:
-    sys.stderr.write(f"submarine agent: {sentence}\n")
-    sys.stderr.flush()

@@ -10,6 +10,7 @@ import signal
 import time
 from typing import Callable
 
+from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.processes import Tree
 from submarine_runtime.agent.program import Program
 from submarine_runtime.agent.progress import Progress
@@ -145,6 +146,23 @@ class Watch:
             return
         self._first_line = True
         self._status.end_phase("first_line")
+
+
+def memory_ending(pid: int, config: AgentConfig) -> Ending | None:
+    """Out of memory, if the program now holds more than its job asked for.
+
+    YARN looks at a container's memory too, and may be first when much is taken at once; all that it
+    says to the agent is SIGTERM.
+    """
+    if not config.memory:
+        return None
+    used = Tree(pid).sample().memory
+    if used <= config.memory + config.memory_slack:
+        return None
+    return Ending(
+        EndReason.OUT_OF_MEMORY,
+        f"The program used {used:.0f} MiB of {config.memory} MiB, and its container was ended.",
+    )
 
 
 def cancel_sentence(asked: dict[str, str]) -> str:
