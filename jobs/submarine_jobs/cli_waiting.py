@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from submarine_jobs.display.untrusted import one_line
@@ -60,6 +61,7 @@ class StateLine:
             self._last = words
             if self._say is not None:
                 passed = time.monotonic() - self._began
-                self._say(f"[{passed:6.1f} s] {self._job.id} {words}")
+                with suppress(OSError):  # nobody reads the lines any more; the end still counts
+                    self._say(f"[{passed:6.1f} s] {self._job.id} {words}")
         if record.state.ended:
             self.ended.set()

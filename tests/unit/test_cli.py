@@ -193,6 +193,15 @@ def test_a_reader_that_goes_away_is_no_error(environ: dict[str, str], tmp_path: 
     assert b"Traceback" not in done.stderr
 
 
+def test_a_wait_ends_though_nobody_reads_its_lines(environ: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "short.py").write_text("import time\ntime.sleep(1.5)\n")
+    command = f"{' '.join(SUBMARINE)} run short.py --wait 2>&1 | head -n 1"
+    done = subprocess.run(
+        command, shell=True, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert "short-" in done.stdout
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(shell: str, environ: dict[str, str], tmp_path: Path) -> None:
     variables = {**environ, "_SUBMARINE_COMPLETE": f"{shell}_source"}
