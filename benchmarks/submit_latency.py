@@ -105,7 +105,7 @@ def warm_up(ours: dict[str, Session], client: Any, scratch: Path) -> None:
         submarine(session, scratch, f"warm-{word}")
     backend = ours["on"].backend()
     assert isinstance(backend, YarnBackend)
-    archive = backend.master_archive
+    archive = backend.applications.archive
     assert archive is not None
     archive.wait()
     submarine(ours["on"], scratch, "warm-again")

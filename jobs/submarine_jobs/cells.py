@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from enum import Enum
 
 from submarine_jobs.cell import Cell, Notice, notices_of
+from submarine_jobs.collected import CellState, Change, Collected, ListedCell
 from submarine_jobs.document_order import (
     Known,
     content_of,
@@ -32,42 +32,6 @@ __all__ = [
     "Notice",
     "notices_of",
 ]
-
-
-class Change(Enum):
-    """What collecting a cell did."""
-
-    ADDED = "added"
-    REPLACED = "replaced"
-    UNCHANGED = "unchanged"
-
-
-class CellState(Enum):
-    """How a collected cell stands against the saved document."""
-
-    CURRENT = "current"
-    EDITED = "edited since it ran"
-    UNSAVED = "not saved yet"
-    NO_DOCUMENT = ""
-
-
-@dataclass(frozen=True)
-class Collected:
-    """The answer to ``add``: the cell, what happened, and warnings to show."""
-
-    cell: Cell
-    change: Change
-    notices: tuple[Notice, ...] = ()
-
-
-@dataclass(frozen=True)
-class ListedCell:
-    """A row of ``%submarine cells``."""
-
-    cell: Cell
-    state: CellState
-    lines: int
-    first_code: str
 
 
 @dataclass

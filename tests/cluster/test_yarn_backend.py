@@ -418,7 +418,7 @@ def test_the_class_archive_is_used_by_the_master(
     options = " ".join((*application.MASTER_JVM, f"-Xlog:class+load=info:file={log}"))
     settings = {"am_cds": "on", "am_java_options": options}
     mine = YarnBackend(replace(profile, settings=settings))
-    archive = mine.master_archive
+    archive = mine.applications.archive
     assert archive is not None
     until(mine, mine.submit(make("pass")), Stage.ENDED)
     archive.wait()

@@ -62,7 +62,7 @@ MEANINGS: dict[EndReason, Meaning] = {
         State.FAILED,
         "The program ended with an error of its own.",
         False,
-        "Read the traceback: it names the cell and the line. Mend the cell and run again.",
+        "Read the traceback, or the end of the log: it says where. Mend that and run again.",
     ),
     EndReason.IMPORT_ERROR: Meaning(
         State.FAILED,

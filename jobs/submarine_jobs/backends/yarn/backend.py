@@ -11,25 +11,17 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Submission
-from submarine_jobs.backends.yarn import application, observe
-from submarine_jobs.backends.yarn.cds import MasterArchive
+from submarine_jobs.backends.yarn import observe
+from submarine_jobs.backends.yarn.applicationmaker import ApplicationMaker
 from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf, path_on
-from submarine_jobs.backends.yarn.plan import (
-    SLACK_BESIDE,
-    SLACK_TOGETHER,
-    ClusterView,
-    Steps,
-    make_plan,
-)
+from submarine_jobs.backends.yarn.plan import ClusterView, Steps, make_plan
 from submarine_jobs.backends.yarn.queues import queues, smallest_memory
 from submarine_jobs.backends.yarn.rm import ResourceManager
-from submarine_jobs.backends.yarn.shipped import Shipped
 from submarine_jobs.backends.yarn.skein_calls import (
     DriverChannel,
     DriverTimeoutError,
@@ -48,9 +40,6 @@ from submarine_jobs.storage.base import Storage
 from submarine_jobs.storage.hdfs import HdfsStorage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 
-#: Milliseconds between a master's heartbeats while it waits for another container.
-HEARTBEAT_SHARED = 1000
-HEARTBEAT_LOOPBACK = 200
 #: Seconds to wait for an application to turn up after the answer to a submit was lost.
 LOST_REPLY_SECONDS = 3.0
 
@@ -70,7 +59,6 @@ class YarnBackend(Backend):
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._shipped: dict[str, Shipped] = {}
 
     @cached_property
     def conf(self) -> HadoopConf:
@@ -110,6 +98,12 @@ class YarnBackend(Backend):
             user=self.user,
             timeout=self._profile.timeout,
         )
+
+    @cached_property
+    def applications(self) -> ApplicationMaker:
+        """What makes skein's specification of a job."""
+        root = f"{self.job_root()[1]}/{RUNTIME_CACHE}"
+        return ApplicationMaker(self._profile, self.conf, self.driver, self.storage, root)
 
     def job_root(self) -> tuple[Storage, str]:
         """See ``Backend.job_root``: the profile's, else ``/user/<user>/submarine``."""
@@ -154,8 +148,7 @@ class YarnBackend(Backend):
             return existing
         submitted = time.time()
         application_id = self._submit(submission)
-        if self.master_archive is not None:
-            self.master_archive.build_later(self.driver.directory)
+        self.applications.build_archive_later()
         return self._handle(application_id, submitted, beside=len(submission.plan.containers) > 1)
 
     def find(self, job_id: str) -> Handle | None:
@@ -193,12 +186,6 @@ class YarnBackend(Backend):
         increment = int(get("yarn.scheduler.increment-allocation-mb") or 0)
         return Steps(max(minimum, 1), max(increment or minimum, 1))
 
-    @property
-    def _heartbeat(self) -> int:
-        chosen = self._profile.settings.get("am_heartbeat_ms")
-        usual = HEARTBEAT_LOOPBACK if self.conf.on_loopback else HEARTBEAT_SHARED
-        return int(chosen) if chosen else usual
-
     def _handle(self, application_id: str, submitted: float, *, beside: bool) -> Handle:
         return {
             "kind": "yarn",
@@ -209,38 +196,6 @@ class YarnBackend(Backend):
             "page": f"{self.rm.url}/cluster/app/{application_id}",
         }
 
-    def _cache(self, submission: Submission) -> Shipped:
-        directory = submission.runtime_zip.rpartition("/")[0]
-        if not directory.endswith(f"/{RUNTIME_CACHE}"):
-            directory = f"{self.job_root()[1]}/{RUNTIME_CACHE}"
-        key = submission.storage.url(directory)
-        return self._shipped.setdefault(key, Shipped(submission.storage, directory))
-
-    @cached_property
-    def master_archive(self) -> MasterArchive | None:
-        """The class archive of this client's masters, where it is wanted."""
-        wanted = self._profile.settings.get("am_cds", "auto")
-        if wanted == "off" or (wanted != "on" and not self.conf.on_loopback):
-            return None
-        storage, root = self.job_root()
-        java, entries = self.driver.java_and_classpath()
-        return MasterArchive(storage, f"{root}/{RUNTIME_CACHE}", java, entries)
-
-    def _spec(self, submission: Submission) -> object:
-        cache, beside = self._cache(submission), len(submission.plan.containers) > 1
-        agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)
-        options = tuple(self._profile.settings.get("am_java_options", "").split())
-        archive = self.master_archive.path() if self.master_archive else None
-        return application.build(
-            replace(submission, agent=agent),
-            skein_jar=cache.skein_jar(),
-            heartbeat_jar=cache.heartbeat_jar(self.conf, self._heartbeat) if beside else None,
-            jvm_options=options or application.MASTER_JVM,
-            archive=archive,
-            agent_python=self._profile.settings.get("agent_python") or submission.agent.python,
-            fallback_queue=self._queue,
-        )
-
     def _submit(self, submission: Submission) -> str:
         """Submit once; if the answer is lost, look for the application and try once more."""
         job_id, timeout = submission.agent.job_id, self._profile.timeout
@@ -250,7 +205,7 @@ class YarnBackend(Backend):
 
         try:
             self.driver.channel()
-            spec = self._spec(submission)
+            spec = self.applications.spec(submission)
         except ClusterError as exc:
             raise NotSubmittedError(exc.message, f"{exc.fix} Nothing was submitted.") from exc
         try:
@@ -260,11 +215,9 @@ class YarnBackend(Backend):
         except RefusedError as exc:
             if "does not exist" not in str(exc) or "/cache/" not in str(exc):
                 raise
-            self._cache(submission).forget()  # somebody emptied the cache
-            if self.master_archive is not None:
-                self.master_archive.forget()
+            self.applications.forget(submission)  # somebody emptied the cache
         found = self._look_for(job_id)
-        return found or self.driver.call(work(self._spec(submission)))
+        return found or self.driver.call(work(self.applications.spec(submission)))
 
     def _look_for(self, job_id: str) -> str | None:
         deadline = time.monotonic() + LOST_REPLY_SECONDS
