@@ -14,6 +14,8 @@ from typing import Any
 from submarine_jobs.backends.base import Handle, Observation, Stage, Submission
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.directory import JobDirectory
+from submarine_jobs.localization import bring
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_minicluster import Minicluster
@@ -43,6 +45,7 @@ def make_submission(backend: YarnBackend, agent: str, **fields: Any) -> Submissi
     job_dir = f"{root}/202611/{job_id}"
     storage.publish(f"{job_dir}/secret.json", b'{"token": "t"}')
     storage.publish(f"{job_dir}/bundle.zip", zipped("main.py", "pass"))
+    bring(JobDirectory(storage, job_dir), spec)
     runtime = f"{root}/cache/test-{secrets.token_hex(4)}.zip"
     storage.publish(runtime, zipped("__main__.py", agent))
     config = AgentConfig(
