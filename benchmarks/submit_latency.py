@@ -45,14 +45,18 @@ def main() -> int:
     """Run the benchmark; 1 if the target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--minicluster", default="default")
+    parser.add_argument("--minicluster", help="use this one; else one is started and removed")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
-    cluster = Minicluster(chosen.minicluster)
-    cluster.start()
-    os.environ.update(cluster.environ())
-    with tempfile.TemporaryDirectory(prefix="submit-latency-") as name:
-        result = measure(Path(name), chosen.runs)
+    cluster = Minicluster(chosen.minicluster or "benchmark-submit")
+    try:
+        cluster.start()
+        os.environ.update(cluster.environ())
+        with tempfile.TemporaryDirectory(prefix="submit-latency-") as name:
+            result = measure(Path(name), chosen.runs)
+    finally:
+        if not chosen.minicluster:
+            cluster.stop(delete_data=True)
     report(result)
     if chosen.json:
         chosen.json.write_text(json.dumps(result, indent=1))
