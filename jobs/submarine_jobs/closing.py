@@ -50,7 +50,6 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
     """Close a job that its backend says has ended without leaving a record."""
     record = shipped_record(directory)
     reason, detail = _judge(directory, observation)
-    record.events = [event for event in record.events if event.kind != "log"]
     record.reason, record.state = reason, meaning_of(reason).state
     record.detail = detail or meaning_of(reason).sentence
     record.finished = observation.finished or time.time()

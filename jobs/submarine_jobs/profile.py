@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +15,11 @@ import platformdirs
 def default_state_dir() -> Path:
     """Host-local directory of this user's knowledge of jobs: never on a shared file system."""
     return Path(platformdirs.user_state_dir("jupyter-submarine"))
+
+
+def hadoop_user(named: str | None = None) -> str:
+    """Who acts in simple authentication: the one named, HADOOP_USER_NAME, or the account."""
+    return named or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
 
 @dataclass(frozen=True)

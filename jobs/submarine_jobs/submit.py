@@ -7,7 +7,6 @@ before the intent is, and the intent before the backend hears of it. Does not ch
 
 from __future__ import annotations
 
-import getpass
 import os
 import socket
 import time
@@ -33,6 +32,7 @@ from submarine_jobs.ids import free_job_id
 from submarine_jobs.job import Job
 from submarine_jobs.localization import bring
 from submarine_jobs.placeholders import fill_spec
+from submarine_jobs.profile import hadoop_user
 from submarine_jobs.store import Known
 from submarine_jobs.uploading import upload
 from submarine_runtime.protocol import layout
@@ -244,4 +244,4 @@ class _Submit:
         )
 
     def _user(self) -> str:
-        return self.session.profile.user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+        return hadoop_user(self.session.profile.user)

@@ -52,9 +52,9 @@ ENDS = [
     (
         "FAILED",
         "FAILED",
-        FAILED_AM.format(code=-1000, said="File does not exist: hdfs://127.0.0.1:1/user/root/b"),
+        FAILED_AM.format(code=-1000, said="File does not exist: hdfs://127.0.0.1:1/user/ann/b"),
         R.LOCALISATION_FAILED,
-        "hdfs://127.0.0.1:1/user/root/b",
+        "hdfs://127.0.0.1:1/user/ann/b",
     ),
     (
         "FAILED",

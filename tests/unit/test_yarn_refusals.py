@@ -20,7 +20,7 @@ CASES = [
     ),
     (
         PREFIX + "org.apache.hadoop.ipc.RemoteException(org.apache.hadoop.hdfs.server.namenode."
-        "SafeModeException): Cannot create directory /user/root/.skein. Name node is in safe mode.",
+        "SafeModeException): Cannot create directory /user/ann/.skein. Name node is in safe mode.",
         "HDFS is in safe mode and takes no writes.",
     ),
     (
@@ -60,8 +60,8 @@ CASES = [
         "The cluster refuses connections on port 16643: ResourceManager or NameNode is down.",
     ),
     (
-        PREFIX + "File does not exist: hdfs://127.0.0.1:9000/user/root/x.zip",
-        "The file hdfs://127.0.0.1:9000/user/root/x.zip that the job needs does not exist.",
+        PREFIX + "File does not exist: hdfs://127.0.0.1:9000/user/ann/x.zip",
+        "The file hdfs://127.0.0.1:9000/user/ann/x.zip that the job needs does not exist.",
     ),
 ]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import UsageError
+from submarine_jobs.profile import hadoop_user
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
 
 def user_of(job: Job) -> str:
     """The user as whom this process talks to the job's cluster."""
-    profile = job.session.profile
-    return profile.user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    return hadoop_user(job.session.profile.user)
 
 
 def ask_if_foreign(job: Job, mouth: Mouth, act: str, why: str, *, yes: bool) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.errors import ClusterError, NoClusterError
+from submarine_jobs.errors import ClusterError
 from submarine_jobs.options.spec_of import no_cluster
 from submarine_jobs.profile import Profile
 
@@ -70,13 +70,6 @@ class Patient:
             with self._lock:
                 self._answers[path] = known
         return known
-
-    def conf_value(self, key: str, default: str = "") -> str:
-        """A value of the configuration; the default where there is no cluster."""
-        try:
-            return self.conf.get(key, default)
-        except NoClusterError:
-            return default
 
 
 def run(command: Sequence[str | Path], seconds: float = 10.0) -> tuple[int, str]:

@@ -6,7 +6,6 @@ Units: memory is a whole number of MiB, time is seconds. Does not know the optio
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 
 from submarine_jobs.errors import UsageError
@@ -133,8 +132,3 @@ def format_resources(resources: Resources) -> str:
     """``memory=8G,vcores=2,gpu=2``, always all three."""
     memory = format_memory(resources.memory)
     return f"memory={memory},vcores={resources.vcores},gpu={resources.gpus}"
-
-
-def with_amounts(base: Resources, amounts: dict[str, int]) -> Resources:
-    """``base`` with what ``parse_resources`` found put in."""
-    return replace(base, **amounts)

@@ -5,7 +5,6 @@ Reads the cluster's addresses from the Hadoop client configuration. Does not do 
 
 from __future__ import annotations
 
-import getpass
 import os
 import secrets
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from submarine_jobs.errors import StorageError
+from submarine_jobs.profile import hadoop_user
 from submarine_jobs.storage.base import Entry, Storage
 from submarine_jobs.storage.timed_call import call_within
 from submarine_runtime.agent.store import StoreError
@@ -67,7 +67,7 @@ class HdfsStorage(Storage):
     def _client(self) -> Any:
         from hdfs_native import Client
 
-        if self._user and self._user != (os.environ.get(_USER) or getpass.getuser()):
+        if self._user and self._user != hadoop_user():
             # hdfs-native takes the user of simple authentication from the environment, whenever
             # it connects: one process acts as one HDFS user.
             os.environ[_USER] = self._user
@@ -202,7 +202,7 @@ class HdfsStorage(Storage):
 
     @cached_property
     def _small_files(self) -> WebHdfsStore:
-        return WebHdfsStore(self._webhdfs, "", self._user or _account(), self._timeout / 2)
+        return WebHdfsStore(self._webhdfs, "", hadoop_user(self._user), self._timeout / 2)
 
     @staticmethod
     def _write(client: Any, path: str, pieces: Any, mode: int) -> None:
@@ -212,10 +212,6 @@ class HdfsStorage(Storage):
         with client.create(path, options) as writer:
             for piece in pieces:
                 writer.write(piece)
-
-
-def _account() -> str:
-    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
 
 def _entry(status: Any) -> Entry:

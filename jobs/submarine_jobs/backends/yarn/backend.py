@@ -6,7 +6,6 @@ applications through their tags.
 
 from __future__ import annotations
 
-import getpass
 import os
 import threading
 import time
@@ -34,7 +33,7 @@ from submarine_jobs.errors import (
     RefusedError,
     SubmarineError,
 )
-from submarine_jobs.profile import Profile
+from submarine_jobs.profile import Profile, hadoop_user
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
 from submarine_jobs.storage.hdfs import HdfsStorage
@@ -75,7 +74,7 @@ class YarnBackend(Backend):
     @cached_property
     def user(self) -> str:
         """Who submits, as simple authentication has it."""
-        return self._profile.user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+        return hadoop_user(self._profile.user)
 
     @cached_property
     def rm(self) -> ResourceManager:
