@@ -167,7 +167,7 @@ def nodemanager(layout: Layout, saved: Saved, node: str) -> Properties:
         "yarn.nodemanager.vmem-check-enabled": "false",
         # Else the check above is left to cgroups, which are not used here.
         "yarn.nodemanager.resource.memory.enforced": "false",
-        "yarn.nodemanager.container-monitor.interval-ms": "1000",
+        "yarn.nodemanager.container-monitor.interval-ms": "3000",
         # A nearly full disk is a person's machine in its usual state.
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
         "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb": "0",
