@@ -26,11 +26,11 @@ check:  ## Linters, types and unit tests: under a minute
 	@$(PYTHON) scripts/run_parts.py check
 
 test:  ## Everything that CI runs
-	@began=$$(date +%s) && scripts/setup.sh python java && \
+	@began=$$(date +%s) && scripts/setup.sh python java xgboost && \
 	  $(PYTHON) scripts/run_parts.py test --setup-began $$began
 
 test-full:  ## The same with matrices and long fault runs
-	@began=$$(date +%s) && scripts/setup.sh python java && \
+	@began=$$(date +%s) && scripts/setup.sh python java frameworks && \
 	  $(PYTHON) scripts/run_parts.py test-full --setup-began $$began
 
 fmt:  ## Format and fix what can be fixed

@@ -1,8 +1,9 @@
 """What the agent itself costs beside a training: its CPU as percent of a core.
 
 A real agent runs a program that prints as Keras does (a progress bar with carriage returns, five
-steps a second) for some seconds; nobody follows. Prints the agent's user and system time, start-up
-included, and exits with 1 when it is more than the limit.
+steps a second) for some seconds; nobody follows. With ``--gang`` it is one task of a distributed
+job: it sends a heartbeat every second to the coordinator's own link server. Prints the agent's user
+and system time, start-up included, and exits with 1 when it is more than the limit.
 """
 
 from __future__ import annotations
@@ -12,13 +13,23 @@ import json
 import os
 import sys
 import tempfile
+import threading
 import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from submarine_jobs.credentials import new_secret
 from submarine_jobs.runtime_zip import write_runtime_zip
-from submarine_runtime.protocol.launch import AgentConfig, JobStore
+from submarine_runtime.coordinator.link_server import LinkServer, Peer
+from submarine_runtime.protocol.launch import (
+    COORDINATOR_VARIABLE,
+    SEAT_VARIABLE,
+    TASK_VARIABLE,
+    AgentConfig,
+    JobStore,
+)
+from submarine_runtime.protocol.link import Member
 
 JOB_ID = "bench-20261121-0a1b"
 PROGRAM = """
@@ -59,22 +70,63 @@ def prepare(root: Path, seconds: float) -> Path:
     return scratch
 
 
+class Gang:
+    """The coordinator of a gang of one: welcomes, acknowledges, starts once, sends away."""
+
+    def __init__(self, scratch: Path) -> None:
+        secret = json.loads((scratch / "secret.json").read_text())
+        self.reason, self.heartbeats, self.progress = "", 0, 0.0
+        self._server = LinkServer(
+            "127.0.0.1", 0, secret, self._hear, lambda peer: None, lambda request: None, 1
+        )
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What tells an agent of us."""
+        address = f"127.0.0.1:{self._server.port}"
+        words = {TASK_VARIABLE: "worker:0", SEAT_VARIABLE: "worker-0.1"}
+        return {**words, COORDINATOR_VARIABLE: address}
+
+    def _serve(self) -> None:
+        while True:
+            self._server.poll(10.0)
+
+    def _hear(self, peer: Peer, line: dict[str, Any]) -> None:
+        kind = line["type"]
+        if kind == "register":
+            self._server.send(peer, {"type": "welcome", "heartbeat": 1.0, "lost_after": 25.0})
+        elif kind == "heartbeat":
+            self.heartbeats += 1
+            self.progress = line.get("progress") or self.progress
+            self._server.send(peer, {"type": "ack", "n": line["n"]})
+        elif kind == "state" and line["state"] == "ready":
+            me = Member("worker:0", "worker", 0, "127.0.0.1", "127.0.0.1", (4711,))
+            start = {"epoch": 1, "attempt": 1, "members": [me.to_json()], "restore": False}
+            self._server.send(peer, {"type": "start", **start})
+        elif kind == "state" and line["state"] == "ended":
+            self.reason = line["reason"]
+            self._server.send(peer, {"type": "leave"})
+
+
 def main() -> int:
     """Run and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--limit", type=float, default=1.0, help="percent of a core")
+    parser.add_argument("--gang", action="store_true", help="one task of a distributed job")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         scratch = prepare(root, options.seconds)
         runtime = write_runtime_zip(root / "cache")
+        gang = Gang(scratch) if options.gang else None
         began = time.monotonic()
         # The agent's own time is what wait4 gives less that of the children it has waited for.
         agent = os.posix_spawn(
             sys.executable,
             [sys.executable, "-I", str(runtime), "agent", "--directory", str(scratch)],
-            os.environ,
+            {**os.environ, **(gang.environment if gang else {})},
         )
         own = 0.0
         while True:
@@ -85,13 +137,18 @@ def main() -> int:
             own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
             time.sleep(0.05)
         wall = time.monotonic() - began
-        record = json.loads((root / "job/record.json").read_text())
+        if gang is None:
+            record = json.loads((root / "job/record.json").read_text())
+            state, progress = record["state"], record["progress"]
+        else:
+            state, progress = gang.reason.upper(), gang.progress
+            print(f"heartbeats: {gang.heartbeats}")
         files = sum(path.is_file() for path in (root / "job").rglob("*"))
     percent = 100 * own / wall
-    print(f"job: {record['state']}, progress {record['progress']}, {wall:.1f} s")
+    print(f"job: {state}, progress {progress}, {wall:.1f} s")
     print(f"files in the job directory: {files}")
     print(f"agent: {own:.2f} s of CPU, {percent:.2f} % of a core (limit {options.limit:g} %)")
-    return 0 if record["state"] == "SUCCEEDED" and percent <= options.limit else 1
+    return 0 if state == "SUCCEEDED" and percent <= options.limit else 1
 
 
 if __name__ == "__main__":

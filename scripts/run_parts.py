@@ -68,7 +68,9 @@ CHECK = (
     ),
     Part("unit", 90, (pytest("tests/unit", "-n", "2"),)),
 )
-LOCAL = Part("local backend", 300, (pytest("tests/local", "-m", "not full"),))
+# Programs that sleep and wait: two files at a time cost no more than one.
+TWO_FILES = ("-n", "2", "--dist", "loadfile")
+LOCAL = Part("local backend", 450, (pytest("tests/local", "-m", "not full", *TWO_FILES),))
 # By what it is not, so that a new folder of tests is never left out.
 CLUSTER = ("tests", "--ignore=tests/unit", "--ignore=tests/local")
 DOCS = Part("docs", 60, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
@@ -78,7 +80,7 @@ PLANS = {
     "test": (
         *CHECK,
         LOCAL,
-        Part("cluster", 1300, (pytest(*CLUSTER, "-m", "not full"),)),
+        Part("cluster", 1320, (pytest(*CLUSTER, "-m", "not full"),)),
         WHEEL,
         DOCS,
     ),

@@ -1,6 +1,8 @@
 #!/bin/sh
-# Makes this machine ready: `setup.sh [python] [java]`. What is there already is left alone, and a
-# second run is quick. Debian's packages are asked for only where something is missing, and it says so.
+# Makes this machine ready: `setup.sh [python] [java] [xgboost] [frameworks]`. What is there already
+# is left alone, and a second run is quick. Debian's packages are asked for only where something is
+# missing, and it says so. `xgboost` and `frameworks` (all others) are for the tests and examples of
+# distributed jobs; they need `python`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -78,9 +80,69 @@ setup_java() {
   command -v mvn >/dev/null 2>&1 || install "Maven (mvn) was not found" maven
 }
 
+# environment FOLDER GROUP...: a virtual environment with dependency groups of pyproject.toml.
+environment() {
+  folder=$1
+  shift
+  stamp=$folder/.set-up-$1
+  wanted=$(cksum pyproject.toml)
+  if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
+    return
+  fi
+  echo "set-up: installing $* into $folder"
+  [ -x "$folder/bin/python" ] || .venv/bin/python -m venv "$folder"
+  groups=
+  for group in "$@"; do groups="$groups --group $group"; done
+  "$folder/bin/python" -m pip install --quiet 'pip>=25.1'
+  # shellcheck disable=SC2086
+  "$folder/bin/python" -m pip install --quiet $groups
+  echo "$wanted" >"$stamp"
+}
+
+setup_xgboost() {
+  environment .venv-frameworks xgboost
+}
+
+# Debian's own PyTorch, run by /usr/bin/python3: an environment with nothing of ours in it.
+setup_torch() {
+  /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null ||
+    install "PyTorch was not found in /usr/bin/python3" python3-torch python3-numpy
+}
+
+# Horovod has no wheel: it is built for Debian's PyTorch, with gloo, in two minutes on two cores.
+setup_horovod() {
+  python=.venv-horovod/bin/python
+  if "$python" -c 'import horovod.torch' 2>/dev/null; then
+    return
+  fi
+  if ! command -v cmake >/dev/null 2>&1 || ! [ -d /usr/include/torch ] ||
+    ! /usr/bin/python3 -c 'import ensurepip' 2>/dev/null; then
+    install "building Horovod needs headers and tools" \
+      libtorch-dev python3-dev python3-venv cmake g++ make
+  fi
+  echo "set-up: building Horovod into .venv-horovod"
+  /usr/bin/python3 -m venv --clear --system-site-packages .venv-horovod
+  "$python" -m pip install --quiet 'setuptools<70' wheel packaging
+  log=.venv-horovod/build.log
+  env PATH="$PWD/.venv-horovod/bin:/usr/bin:/bin" MAKEFLAGS=-j2 \
+    HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1 HOROVOD_WITH_PYTORCH=1 \
+    HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1 \
+    "$python" -m pip install --no-build-isolation --no-binary horovod -v 'horovod==0.28.1' \
+    >"$log" 2>&1 || fail "Horovod could not be built; see $log"
+}
+
+setup_frameworks() {
+  setup_xgboost
+  environment .venv-frameworks frameworks
+  environment .venv-xgboost-older xgboost-older
+  environment .venv-mxnet mxnet
+  setup_torch
+  setup_horovod
+}
+
 for part in "$@"; do
   case "$part" in
-  python | java) "setup_$part" ;;
-  *) fail "there is no part '$part': it is python or java" ;;
+  python | java | xgboost | torch | horovod | frameworks) "setup_$part" ;;
+  *) fail "there is no part '$part': it is python, java, xgboost, torch, horovod or frameworks" ;;
   esac
 done

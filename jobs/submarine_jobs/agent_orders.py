@@ -1,4 +1,4 @@
-"""What the agent of a job is told, and its record so far, made from the spec; no secret in it."""
+"""What the agents of a job are told, and its record so far, made from the spec; no secret in it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from typing import Any
 
 from submarine_jobs.backends.base import Plan
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.spec import JobSpec
+from submarine_jobs.spec import JobSpec, Role
+from submarine_jobs.stored_paths import NOTHING, Reached
 from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.quicklinks import settled
 from submarine_runtime.protocol.record import JobRecord, Phase
 from submarine_runtime.protocol.states import State
 
 
 def agent_orders(
-    spec: JobSpec, directory: JobDirectory, record: JobRecord, intent: str, python: str
+    spec: JobSpec,
+    directory: JobDirectory,
+    record: JobRecord,
+    intent: str,
+    python: str,
+    role: Role | None = None,
+    reached: Reached = NOTHING,
 ) -> AgentConfig:
-    """Orders for the only task of a job.
+    """Orders for the agents of one role.
 
     Parameters
     ----------
@@ -26,8 +34,12 @@ def agent_orders(
         The submit that this agent works for.
     python
         Interpreter where the spec names none.
+    role
+        None: the job's only one.
+    reached
+        What it takes from the store.
     """
-    worker = spec.worker
+    role = role or spec.worker
     return AgentConfig(
         job_id=record.job_id,
         name=spec.name,
@@ -37,23 +49,30 @@ def agent_orders(
         created=record.created or 0.0,
         store=directory.storage.job_store(directory.path),
         job_dir=directory.url,
-        role=worker.name,
+        role=role.name,
         program=spec.program or "main.py",
         args=list(spec.args),
-        command=worker.command,
-        python=spec.python or python,
-        env={**spec.env, **worker.env},
+        command=role.command,
+        python=role.python or spec.python or python,
+        env={**spec.env, **role.env},
         inputs={"PATH": spec.input_path} if spec.input_path else {},
         framework=spec.framework,
-        memory=worker.resources.memory,
-        vcores=worker.resources.vcores,
-        gpus=worker.resources.gpus,
+        memory=role.resources.memory,
+        vcores=role.resources.vcores,
+        gpus=role.resources.gpus,
         timeout=spec.timeout,
         return_names=list(spec.return_names),
         queue=record.queue,
         links=dict(spec.quicklinks),
         phases=[vars(phase) for phase in record.phases],
         resources=record.resources,
+        fetch=list(reached.fetch),
+        checkpoint_path=reached.checkpoint_path,
+        restore_from=reached.restore_from,
+        params=dict(spec.params),
+        processes=role.processes,
+        instances=role.instances,
+        network_interface=spec.network_interface,
     )
 
 
@@ -79,7 +98,7 @@ def first_record(
         queue=spec.queue or plan.extra.get("queue"),
         created=created,
         phases=list(phases),
-        links=dict(spec.quicklinks),
+        links=settled(spec.quicklinks, [role.name for role in spec.roles]),
         resources={"requested": _requested(spec, plan)},
     )
 

@@ -6,7 +6,6 @@ Does not ask anybody whether that is meant; a mouth does.
 from __future__ import annotations
 
 import contextlib
-import getpass
 import time
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from submarine_jobs.backends.base import Observation, Stage
 from submarine_jobs.closing import close_orphan
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.observing import remember
+from submarine_jobs.profile import hadoop_user
 from submarine_jobs.viewing import known_of
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
@@ -36,12 +36,14 @@ def cancel(job: Job, why: str) -> JobRecord:
     record = job.record()
     if record.state.ended and record.state is not State.LOST:
         return record
-    by = getpass.getuser()
+    by = hadoop_user(job.session.profile.user)
     wish = {"by": by, "why": why, "time": time.time()}
     job.directory.publish_json_exclusive(layout.CANCEL, wish)
     if _ask_agent(job, by, why):
         with contextlib.suppress(TimeoutError):
-            return job.wait(PATIENCE)
+            record = job.wait(PATIENCE)
+            _end_application(job)
+            return record
     handle = job.handle or job.backend.find(job.id)
     if handle is None:
         # Nothing runs, and the wish keeps anything from starting: the job ends here.
@@ -54,6 +56,14 @@ def cancel(job: Job, why: str) -> JobRecord:
     with contextlib.suppress(TimeoutError):
         return job.wait(PATIENCE)
     return job.record()
+
+
+def _end_application(job: Job) -> None:
+    """YARN would start the master of a distributed job again, which has nothing left to do."""
+    if job.handle is None or int(job.handle.get("containers") or 1) < 2:
+        return
+    with contextlib.suppress(ClusterError):
+        job.backend.stop(job.handle)
 
 
 def _ask_agent(job: Job, by: str, why: str) -> bool:

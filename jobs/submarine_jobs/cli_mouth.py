@@ -51,6 +51,13 @@ class CommandLine(Mouth):
         with self._status.aside():
             print(text, file=sys.stderr, flush=True)
 
+    def renew(self, text: str) -> bool:
+        """The last line of a terminal; no where stderr is none."""
+        if text:
+            return self._status.show(text)
+        self._status.clear()
+        return True
+
     def confirm(self, question: str) -> bool:
         """Ask on stderr; anything but y or yes is no."""
         if not self.interactive:
@@ -119,7 +126,10 @@ class CommandLine(Mouth):
         if follower is None:
             return
         for chunk in follower.take():
-            self.write(chunk.data, chunk.stream)
+            if chunk.note:
+                self.say(f"-- {chunk.note} --")
+            else:
+                self.write(chunk.data, chunk.stream)
 
 
 class _Follower:

@@ -30,14 +30,15 @@ class StatusLine:
         self._shown = ""
         self._lock = threading.RLock()
 
-    def show(self, text: str) -> None:
-        """Put ``text`` in place of what the line says."""
+    def show(self, text: str) -> bool:
+        """Put ``text`` in place of what the line says; False where this is no terminal."""
         with self._lock:
             if self._able and self.free and text != self._shown:
                 self._shown = text
                 width = max(shutil.get_terminal_size().columns - 1, 20)
                 sys.stderr.write(_ERASE + text[:width])
                 sys.stderr.flush()
+        return self._able
 
     def clear(self) -> None:
         """Take the line away."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from submarine_jobs.display.changes import Changes
 from submarine_jobs.display.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class StateLine:
         self._say = say
         self._began = time.monotonic()
         self._last = ""
+        self._changes = Changes()
         self._view: JobView | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
         self.ended = threading.Event()
@@ -55,13 +57,18 @@ class StateLine:
         """Called from the watcher's thread."""
         self._view = view
         record = view.record
-        why = view.pending or ""
+        for line in self._changes.of(record):
+            self._tell(line)
+        why = view.pending or record.pending
         words = f"{record.state}{': ' + one_line(why) if why else ''}"
         if words != self._last:
             self._last = words
-            if self._say is not None:
-                passed = time.monotonic() - self._began
-                with suppress(OSError):  # nobody reads the lines any more; the end still counts
-                    self._say(f"[{passed:6.1f} s] {self._job.id} {words}")
+            self._tell(words)
         if record.state.ended:
             self.ended.set()
+
+    def _tell(self, words: str) -> None:
+        if self._say is not None:
+            passed = time.monotonic() - self._began
+            with suppress(OSError):  # nobody reads the lines any more; the end still counts
+                self._say(f"[{passed:6.1f} s] {self._job.id} {words}")

@@ -1,8 +1,8 @@
 """Close a job whose writer is gone: one record, once, from what was left behind.
 
-A job normally closes itself (its agent publishes ``record.json``). When the container was shot,
-the node lost or the application killed, whoever looks first writes the record here, by exclusive
-create: a second looker, on any machine, finds it and keeps it.
+A job normally closes itself (its agent or coordinator publishes ``record.json``). When the
+container was shot, the node lost or the application killed, whoever looks first writes the record
+here, by exclusive create: a second looker, on any machine, finds it and keeps it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from submarine_jobs.backends.base import Observation
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import JobNotFoundError
 from submarine_jobs.folding import base_record, fold
+from submarine_jobs.spec import JobSpec
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
@@ -49,7 +50,9 @@ def shipped_record(directory: JobDirectory) -> JobRecord:
 def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord:
     """Close a job that its backend says has ended without leaving a record."""
     record = shipped_record(directory)
-    reason, detail = _judge(directory, observation)
+    spec = _spec(directory)
+    several = spec is not None and spec.distributed
+    reason, detail = _judge(directory, observation, several=several)
     record.reason, record.state = reason, meaning_of(reason).state
     record.detail = detail or meaning_of(reason).sentence
     record.finished = observation.finished or time.time()
@@ -57,7 +60,9 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
     record.application_id = (observation.handle or {}).get("application_id")
     record.written_by = "closer"
     record.resources.setdefault("used", {}).update(observation.used)
-    _close_tasks(record, observation)
+    if spec is not None and several:
+        _complete_tasks(record, spec)
+    _close_tasks(record, observation, several=several)
     _close_phases(record)
     record.logs = _log_lengths(directory)
     if record.state is not State.SUCCEEDED and record.phases:
@@ -65,26 +70,62 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
     return close(directory, record)
 
 
-def _judge(directory: JobDirectory, observation: Observation) -> tuple[EndReason, str]:
+def _spec(directory: JobDirectory) -> JobSpec | None:
+    try:
+        return directory.spec()
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _judge(
+    directory: JobDirectory, observation: Observation, *, several: bool
+) -> tuple[EndReason, str]:
     cancel = directory.read_json(layout.CANCEL)
     if isinstance(cancel, dict):
-        why = str(cancel.get("why") or "")
-        return EndReason.CANCELLED, f"Cancelled by {cancel.get('by', 'somebody')}. {why}".strip()
-    reason = observation.reason or EndReason.AGENT_LOST
+        by, why = cancel.get("by", "somebody"), str(cancel.get("why") or "").rstrip(".")
+        return EndReason.CANCELLED, f"Cancelled by {by}: {why}." if why else f"Cancelled by {by}."
+    # The agent of a job of one task, the coordinator of any other, is what keeps a record.
+    writer = EndReason.MASTER_LOST if several else EndReason.AGENT_LOST
+    reason = observation.reason or writer
     if reason is EndReason.SUCCEEDED:
-        # YARN calls it a success but the agent left no result: its last write was lost.
-        return EndReason.AGENT_LOST, "The application ended without leaving a result."
+        # YARN calls it a success but nobody left a result: the last write was lost.
+        return writer, "The application ended without leaving a result."
+    if several and reason is EndReason.AGENT_LOST:
+        reason = writer
+    attempts = _attempts(directory) if reason is EndReason.MASTER_LOST else 0
+    if attempts > 1:
+        return reason, f"The application master died {attempts} times. {observation.detail}".strip()
     return reason, observation.detail
 
 
-def _close_tasks(record: JobRecord, observation: Observation) -> None:
+def _attempts(directory: JobDirectory) -> int:
+    """How many masters of the job have come as far as to claim it."""
+    count = 0
+    while directory.storage.stat(directory.file(layout.claim_name(count + 1))) is not None:
+        count += 1
+    return count
+
+
+def _complete_tasks(record: JobRecord, spec: JobSpec) -> None:
+    """Every task that was asked for, also those whose first event was never shipped."""
+    known = {task.task for task in record.tasks}
+    for role in spec.roles:
+        for index in range(role.instances):
+            name = f"{role.name}:{index}"
+            if name not in known:
+                record.tasks.append(TaskRecord(name, role.name, index, epoch=record.epoch))
+
+
+def _close_tasks(record: JobRecord, observation: Observation, *, several: bool) -> None:
     if not record.tasks:
         record.tasks = [TaskRecord("worker:0", "worker", 0)]
     for task in record.tasks:
-        task.state = record.state
-        task.host = task.host or observation.host
-        task.container_id = task.container_id or observation.container_id
+        if not task.state.ended:
+            task.state = record.state
         task.finished = task.finished or record.finished
+        if not several:  # what the backend names is the only container, else the master's
+            task.host = task.host or observation.host
+            task.container_id = task.container_id or observation.container_id
 
 
 def _close_phases(record: JobRecord) -> None:

@@ -32,10 +32,13 @@ PROFILE_KEYS = (
 )
 #: What ``[profiles.NAME.settings]`` and ``--conf`` take; the backends read them.
 KNOWN_SETTINGS = {
-    "agent_python": "Python 3.8 or newer on the nodes that runs the agent [the job's].",
+    "agent_python": "Python (3.8 or newer) on the nodes that runs agents, or brought [the job's].",
     "am_cds": "Start the application master from a shared class archive: on, off or auto [auto].",
     "am_heartbeat_ms": "Milliseconds between the application master's heartbeats.",
     "am_java_options": "JVM options of the application master.",
+    "coordinator_python": "Python on the nodes with skein, for distributed jobs [brought along].",
+    "docker_mounts": "Mounts of Docker containers, SOURCE:TARGET:ro, separated by commas.",
+    "docker_network": "Network of Docker containers [the cluster's default].",
     "driver_java_options": "JVM options of the driver on this machine.",
     "yarn_command": "Path of Hadoop's `yarn` command.",
 }

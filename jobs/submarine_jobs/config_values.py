@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.config_file import KNOWN_SETTINGS
-from submarine_jobs.errors import ConfigError, UsageError
+from submarine_jobs.environments.python_env import parse_python_env
+from submarine_jobs.errors import ConfigError
 from submarine_jobs.options.quantities import parse_duration
 
 BACKENDS = ("yarn", "local")
@@ -19,35 +20,21 @@ _MAX_TIMEOUT = 3600.0
 
 
 def python_of(python_env: str, host_python: str) -> str:
-    """The interpreter that ``--python-env`` stands for, on the nodes.
+    """The interpreter that ``--python-env`` stands for, in a container.
 
     Parameters
     ----------
     python_env
-        ``host`` or ``path:DIR`` (an environment with ``bin/python3``).
+        ``host``, ``path:DIR``, ``auto``, ``archive:URI`` or ``docker:IMAGE``.
     host_python
         Interpreter of ``host``.
 
     Raises
     ------
     UsageError
-        For any other form; container images and archives belong to later releases.
+        For any other form.
     """
-    if python_env == "host":
-        return host_python
-    kind, colon, directory = python_env.partition(":")
-    if colon and kind == "path":
-        if not directory.startswith("/") or "\0" in directory:
-            raise UsageError(
-                f"--python-env path:{directory[:80]} is not an absolute path.",
-                "Name the environment's directory on the nodes, for example path:/opt/env.",
-            )
-        # Debian's own Python has no bin/python; every environment has a bin/python3.
-        return f"{directory.rstrip('/')}/bin/python3"
-    raise UsageError(
-        f"--python-env {python_env[:80]} is not known.",
-        "Use host (this kernel's own interpreter) or path:DIR (an environment on every node).",
-    )
+    return parse_python_env(python_env).interpreter(host_python)
 
 
 def one_line(value: Any) -> str:

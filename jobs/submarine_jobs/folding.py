@@ -1,4 +1,4 @@
-"""Read a job's record out of its shipped events: for a job whose agent cannot be asked.
+"""Read a job's record out of its shipped events: for one whose writer cannot be asked.
 
 Pure functions. Does not read the directory and does not judge why a job ended.
 """
@@ -47,6 +47,7 @@ def _merge_task(record: JobRecord, event: Event) -> None:
         return
     record.tasks = [old for old in record.tasks if old.task != task.task]
     record.tasks.append(task)
+    record.epoch = max(record.epoch, task.epoch)
 
 
 def base_record(intent: Mapping[str, Any], job_dir: str) -> JobRecord:

@@ -1,18 +1,20 @@
-"""Follow the log of one job in the calling thread: live from the agent, else as it is shipped.
+"""Follow the log of a job's tasks in the calling thread: live, else as it is shipped.
 
-Loses and repeats no byte across a broken connection: every piece is asked for by offset. Does not
-display.
+Loses and repeats no byte across a broken connection: what is sent again is dropped, what is missing
+is fetched by offset. A task that is started again goes on with its new attempt, after a note. Does
+not display.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.live import AgentClient, LogChunk, chunk_of
-from submarine_jobs.shipped_log import ShippedLog
+from submarine_jobs.live import AgentClient, LogChunk, attempt_of, chunk_of
+from submarine_jobs.log_position import LogKey, LogPosition, order
+from submarine_jobs.shipped_log import ShippedLog, shipped_attempts, shipped_tasks
 from submarine_runtime.protocol.layout import STREAMS
 
 if TYPE_CHECKING:
@@ -21,67 +23,159 @@ if TYPE_CHECKING:
 #: Seconds between looks while there is no agent to listen to: from, to, growing by half.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 10.0
 LIMIT = 1 << 20
+#: In place of a list of tasks: all that there are.
+EVERY = "*"
 
 
-def follow(job: Job, stdout: int, stderr: int) -> Iterator[LogChunk]:
-    """Pieces of both streams from the offsets given until the job has ended."""
-    position = {"stdout": stdout, "stderr": stderr}
-    shipped = ShippedLog(job.directory)
-    pause = FIRST_PAUSE
-    while True:
-        ended = job.record().state.ended
-        moved = False
-        if not ended:
-            for chunk in _live(job, position):
+class Following:
+    """One reader of one job.
+
+    Parameters
+    ----------
+    tasks
+        Names of tasks, or ``(EVERY,)``.
+    position
+        From where; moved along.
+    """
+
+    def __init__(self, job: Job, tasks: Sequence[str], position: LogPosition) -> None:
+        self._job = job
+        self._tasks = tuple(tasks)
+        self._position = position
+        self._shipped: dict[tuple[str, str], ShippedLog] = {}
+        #: The attempt of each task that was read last.
+        self._attempts: dict[str, str] = {}
+        for key in position.keys:
+            if order(key.attempt) >= order(self._attempts.get(key.task, "")):
+                self._attempts[key.task] = key.attempt
+
+    def chunks(self) -> Iterator[LogChunk]:
+        """Pieces and notes until the job has ended."""
+        pause = FIRST_PAUSE
+        while True:
+            ended = self._job.record().state.ended
+            moved = False
+            if not ended:
+                for chunk in self._live():
+                    moved = True
+                    yield chunk
+            for chunk in self._all_shipped():
                 moved = True
                 yield chunk
-        for chunk in _shipped(shipped, position):
-            moved = True
-            yield chunk
-        if ended:
-            return
-        pause = FIRST_PAUSE if moved else min(pause * 1.5, LAST_PAUSE)
-        time.sleep(pause)
-
-
-def _live(job: Job, position: dict[str, int]) -> Iterator[LogChunk]:
-    """What the agent sends until it stops sending; nothing where there is none."""
-    try:
-        agent: AgentClient | None = job.agent()
-        if agent is None:
-            return
-        for line in agent.stream(1 << 30, position["stdout"], position["stderr"]):
-            if line.get("type") == "log":
-                chunk = chunk_of(line)
-                position[chunk.stream] = chunk.end
-                yield chunk
-            elif line.get("type") == "skip":
-                yield from _skipped(agent, position, str(line["stream"]), int(line["to"]))
-            elif line.get("type") == "end":
+            if ended:
                 return
-    except (ClusterError, FileNotFoundError):
-        return
+            pause = FIRST_PAUSE if moved else min(pause * 1.5, LAST_PAUSE)
+            time.sleep(pause)
 
-
-def _skipped(
-    agent: AgentClient, position: dict[str, int], stream: str, end: int
-) -> Iterator[LogChunk]:
-    """Fetch what the agent left out because this reader was slow."""
-    while position[stream] < end:
-        limit = min(LIMIT, end - position[stream])
-        chunk, _ = agent.log("worker:0", stream, position[stream], limit)
-        if not chunk.data:
+    def _live(self) -> Iterator[LogChunk]:
+        """What is sent until nothing more is; nothing where nobody listens."""
+        try:
+            client = self._job.agent()
+            if client is None:
+                return
+            for line in client.stream(1 << 30, **self._position.query(self._tasks)):  # type: ignore[arg-type]
+                if line.get("type") == "end":
+                    return
+                if line.get("type") in ("log", "skip") and self._wanted(str(line["task"])):
+                    yield from self._take(client, line)
+        except (ClusterError, FileNotFoundError, KeyError, ValueError):
             return
-        position[stream] = chunk.end
-        yield chunk
 
+    def _wanted(self, task: str) -> bool:
+        return task in self._tasks or EVERY in self._tasks
 
-def _shipped(log: ShippedLog, position: dict[str, int]) -> Iterator[LogChunk]:
-    try:
-        log.refresh()
+    def _take(self, client: AgentClient, line: dict[str, Any]) -> Iterator[LogChunk]:
+        key = LogKey(str(line["task"]), attempt_of(line), str(line["stream"]))
+        if key.stream not in STREAMS:
+            return
+        yield from self._turn(key.task, key.attempt)
+        begin = int(line["to"] if line["type"] == "skip" else line["offset"])
+        if begin > self._position.of(key):
+            yield from self._missing(client, key, begin)
+        if line["type"] == "log":
+            fresh = self._position.fresh(chunk_of(line))
+            if fresh is not None:
+                yield fresh
+
+    def _turn(self, task: str, attempt: str) -> Iterator[LogChunk]:
+        """Go on to another attempt of a task: the rest of the last one, then a note."""
+        last = self._attempts.get(task)
+        if last == attempt:
+            return
+        if last is not None:
+            if order(attempt) > order(last):
+                yield from self._rest(task, last)
+                words = f"{task} was started again; its log goes on with attempt {attempt}"
+            else:
+                words = f"more of attempt {attempt} of {task}"
+            yield LogChunk("stderr", 0, b"", task, attempt, note=words)
+        self._attempts[task] = attempt
+
+    def _missing(self, client: AgentClient, key: LogKey, end: int) -> Iterator[LogChunk]:
+        """Fetch what the other side left out because this reader was slow."""
+        position = self._position
+        while position.of(key) < end:
+            begin = position.of(key)
+            limit = min(LIMIT, end - begin)
+            try:
+                chunk, _ = client.log(key.task, key.stream, begin, limit, key.attempt)
+            except ClusterError:
+                break
+            fresh = position.fresh(LogChunk(key.stream, chunk.offset, chunk.data, *key[:2]))
+            if fresh is None or chunk.offset > begin:
+                break
+            yield fresh
+        if position.of(key) < end:
+            yield from self._read(key)
+        if position.of(key) < end:
+            lost = end - position.of(key)
+            position.move(key, end)
+            words = f"{lost} bytes of {key.stream} of {key.task} cannot be had now"
+            yield LogChunk(key.stream, end, b"", key.task, key.attempt, note=words)
+
+    def _all_shipped(self) -> Iterator[LogChunk]:
+        """What lies in the job directory and was not read yet."""
+        directory = self._job.directory
+        names = shipped_tasks(directory) if EVERY in self._tasks else self._tasks
+        for task in names:
+            attempts = shipped_attempts(directory, task)
+            seen = self._attempts.get(task)
+            first = seen if seen is not None else next(reversed(attempts), "")
+            known = [key.attempt for key in self._position.keys if key.task == task]
+            for attempt in attempts:
+                if order(attempt) >= order(first) or attempt in known:
+                    yield from self._rest(task, attempt)
+
+    def _rest(self, task: str, attempt: str) -> Iterator[LogChunk]:
+        """What was shipped of one attempt and not read; notes the turn to it."""
+        try:
+            log = self._shipped.setdefault(
+                (task, attempt), ShippedLog(self._job.directory, task, attempt)
+            )
+            log.refresh()
+        except (FileNotFoundError, ClusterError):
+            return
         for stream in STREAMS:
-            for chunk in log.read_through(stream, position[stream]):
-                position[stream] = chunk.end
-                yield chunk
-    except FileNotFoundError:
-        return
+            key = LogKey(task, attempt, stream)
+            if log.length(stream) > self._position.of(key):
+                if self._attempts.get(task) != attempt:
+                    yield from self._turn(task, attempt)
+                yield from self._read(key)
+
+    def _read(self, key: LogKey) -> Iterator[LogChunk]:
+        log = self._shipped.get(key[:2])
+        if log is None:
+            log = self._shipped[key[:2]] = ShippedLog(self._job.directory, *key[:2])
+            log.refresh()
+        try:
+            for chunk in log.read_through(key.stream, self._position.of(key)):
+                fresh = self._position.fresh(chunk)
+                if fresh is not None:
+                    yield fresh
+        except FileNotFoundError:
+            return
+
+
+def follow(job: Job, tasks: Sequence[str], position: LogPosition) -> Iterator[LogChunk]:
+    """Pieces of both streams of ``tasks`` from ``position`` until the job has ended."""
+    return Following(job, tasks, position).chunks()

@@ -6,25 +6,25 @@ from the job's agent, its directory or the cluster at the moment of asking.
 
 from __future__ import annotations
 
-import contextlib
-import threading
-import time
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs import job_files, job_logs, tasks
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.errors import ClusterError, JobFailedError, UsageError
+from submarine_jobs.errors import JobFailedError
 from submarine_jobs.live import AgentClient, LogChunk
-from submarine_jobs.shipped_log import ShippedLog
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Backend, Handle
+    from submarine_jobs.models import ModelVersion
     from submarine_jobs.session import Session
+    from submarine_jobs.spec import JobSpec
     from submarine_jobs.store import Known
 
 
@@ -92,28 +92,9 @@ class Job:
         KeyboardInterrupt
             After an interrupt, once the job is cancelled where that was asked for.
         """
-        ended = threading.Event()
-        last: list[JobView] = []
+        from submarine_jobs.patience import wait_for_end
 
-        def look(view: JobView) -> None:
-            last[:] = [view]
-            if view.record.state.ended:
-                ended.set()
-
-        unsubscribe = self.session.watcher.subscribe(self, look)
-        try:
-            deadline = None if timeout is None else time.monotonic() + timeout
-            # Waiting in slices lets an interrupt through on every platform.
-            while not ended.wait(0.5):
-                if deadline is not None and time.monotonic() > deadline:
-                    raise TimeoutError(f"Job {self.id} has not ended within {timeout:g} s.")
-        except KeyboardInterrupt:
-            if on_interrupt == "cancel":
-                self.cancel("interrupted")
-            raise
-        finally:
-            unsubscribe()
-        return last[0].record
+        return wait_for_end(self, timeout, on_interrupt)
 
     def wait_success(self, timeout: float | None = None) -> JobRecord:
         """Wait, and raise JobFailedError unless the job succeeded."""
@@ -132,46 +113,92 @@ class Job:
 
         return cancel(self, why)
 
+    @functools.cached_property
+    def _asked(self) -> JobSpec | None:
+        try:
+            return self.directory.spec()
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None
+
+    @property
+    def distributed(self) -> bool:
+        """Whether it may have more than one task or attempt."""
+        return self._asked is not None and self._asked.distributed
+
+    @property
+    def chief(self) -> str:
+        """The task whose outputs are the job's, and whose log is meant where none is named."""
+        return tasks.chief_of(self._asked) if self._asked else tasks.ONLY_TASK
+
+    @property
+    def task_names(self) -> list[str]:
+        """All tasks that were asked for, in order of role and index."""
+        return tasks.names_of(self._asked) if self._asked else [tasks.ONLY_TASK]
+
+    def tasks(self) -> list[TaskRecord]:
+        """The tasks right now: state, container, attempt, restarts, progress, what they use."""
+        return self.record().tasks
+
+    def attempts(self, task: str | None = None) -> list[str]:
+        """Attempts of a task, ``e1-a1``, that have a log; oldest first."""
+        return job_logs.attempts(self, task or self.chief, self.record())
+
     def log(
         self,
         stream: str = "stdout",
         offset: int = 0,
         limit: int = 1 << 20,
         *,
-        task: str = "worker:0",
+        task: str | None = None,
+        attempt: str | None = None,
     ) -> LogChunk:
-        """Bytes of the log from ``offset`` (negative: from the end), while running and after."""
-        if stream not in layout.STREAMS:
-            raise UsageError(f"There is no log stream {stream!r}.", "Choose stdout or stderr.")
-        if not self._final():
-            with contextlib.suppress(ClusterError):
-                agent = self.agent()
-                if agent is not None:
-                    return agent.log(task, stream, offset, limit)[0]
-        shipped = ShippedLog(self.directory, task)
-        shipped.refresh()
-        return shipped.read(stream, offset, limit)
+        """Bytes of the log from ``offset`` (negative: from the end), while running and after.
 
-    def read_log(self, stream: str = "stdout", *, task: str = "worker:0") -> Iterator[LogChunk]:
+        Parameters
+        ----------
+        task
+            For example ``worker:1``; None: the chief, or the only one.
+        attempt
+            For example ``e1-a1``; None: the newest.
+        """
+        return job_logs.read(self, stream, offset, limit, task or self.chief, attempt)
+
+    def read_log(
+        self, stream: str = "stdout", *, task: str | None = None, attempt: str | None = None
+    ) -> Iterator[LogChunk]:
         """The whole log as it stands now, in order, a piece at a time."""
-        shipped = ShippedLog(self.directory, task)
-        shipped.refresh()
-        end = 0
-        for chunk in shipped.read_through(stream):
-            end = chunk.end
-            yield chunk
-        while not self._final():
-            chunk = self.log(stream, end, task=task)
-            if not chunk.data:
-                return
-            end = chunk.end
-            yield chunk
+        return job_logs.read_through(self, stream, task or self.chief, attempt)
 
-    def follow(self, *, stdout: int = 0, stderr: int = 0) -> Iterator[LogChunk]:
-        """Both streams from these offsets, live, until the job has ended."""
+    def follow(
+        self, *, stdout: int = 0, stderr: int = 0, tasks: Sequence[str] | str | None = None
+    ) -> Iterator[LogChunk]:
+        """Both streams, live, until the job has ended.
+
+        Parameters
+        ----------
+        stdout, stderr
+            Offsets in the newest attempt to begin at; only for one task.
+        tasks
+            Names of tasks, or ``"*"`` for all; None: the chief, or the only one.
+        """
         from submarine_jobs.following import follow
+        from submarine_jobs.log_position import start_at
 
-        return follow(self, stdout, stderr)
+        chosen = (tasks,) if isinstance(tasks, str) else tuple(tasks or (self.chief,))
+        position = start_at(self, chosen[0], {"stdout": stdout, "stderr": stderr})
+        return follow(self, chosen, position)
+
+    def metrics(self, task: str | None = None) -> Any:
+        """What was measured of each task, while the job runs and after, as a pandas DataFrame.
+
+        Raises
+        ------
+        SubmarineError
+            If pandas is not installed; the message names the list of rows.
+        """
+        from submarine_jobs.metrics_table import metrics_frame
+
+        return metrics_frame(self.directory, task)
 
     @property
     def result(self) -> Mapping[str, Any]:
@@ -187,35 +214,37 @@ class Job:
         return read_result(self)
 
     def outputs(self) -> list[tuple[str, int]]:
-        """Files of model, checkpoints and tensorboard: (path in the job directory, bytes)."""
-        found: list[tuple[str, int]] = []
-        for part in (layout.MODEL, layout.CHECKPOINTS, layout.TENSORBOARD):
-            with contextlib.suppress(FileNotFoundError):
-                files = self.directory.storage.walk(self.directory.file(part))
-                found += [(f"{part}/{path}", size) for path, size in files]
-        return found
+        """Files that the tasks left: (path in the job directory, bytes)."""
+        return job_files.outputs(self.directory)
 
     def download(self, target: str | Path, part: str = layout.MODEL) -> Path:
         """Copy ``model``, ``checkpoints`` or ``tensorboard`` to a directory of this machine."""
-        folder = Path(target)
-        for path, _ in self.directory.storage.walk(self.directory.file(part)):
-            place = folder / path
-            if not place.resolve().is_relative_to(folder.resolve()):
-                raise UsageError(f"The job holds a file named {path!r}, which leaves {folder}.")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            self.directory.storage.download(self.directory.file(f"{part}/{path}"), place)
-        return folder
+        return job_files.download(self.directory, Path(target), part)
 
-    def rerun(self) -> Job:
-        """Submit the same bundle and spec again, from the job directory alone."""
+    def save_model(self, name: str = "") -> ModelVersion:
+        """Save the model directory as it is now as a named version; training goes on."""
+        from submarine_jobs.saving import save_model
+
+        return save_model(self, name)
+
+    def models(self) -> list[ModelVersion]:
+        """Versions of the model that were saved, the oldest first."""
+        from submarine_jobs.models import versions
+
+        return versions(self.directory)
+
+    def rerun(self, *, resume: bool = False) -> Job:
+        """Submit the same bundle and spec again; with ``resume`` from its newest checkpoint."""
         from submarine_jobs.rerun import rerun
 
-        return rerun(self)
+        return rerun(self, resume=resume)
 
     def known(self) -> Known | None:
         """Row of the job in this machine's index."""
         return self.session.store.get(self.id)
 
-    def _final(self) -> bool:
+    @property
+    def final(self) -> bool:
+        """Whether this machine knows the job's last word."""
         known = self.known()
         return known is not None and known.final

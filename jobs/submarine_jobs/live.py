@@ -1,28 +1,34 @@
-"""Talk to the agent of a running job: HTTPS with the job's pinned certificate and its token.
+"""Talk to a running job on its port: HTTPS with the job's pinned certificate and its token.
 
+The port is the agent's for a job of one task, else the coordinator's; both take the same requests.
 One request or one stream at a time; does not decide when to talk (``watch``) and does not fall
-back to shipped data (``logs``).
+back to shipped data (``following``).
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from submarine_jobs.credentials import JobSecret
-from submarine_jobs.errors import ClusterError
-from submarine_runtime.protocol import wire
+from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
+from submarine_runtime.protocol import layout, wire
 from submarine_runtime.protocol.record import JobRecord
 
 #: Seconds for a connection or an answer; a live view that takes longer is no live view.
 ANSWER_SECONDS = 5.0
+#: Seconds that the upload of a model may take.
+SAVE_SECONDS = 600.0
 MAX_LINE = 4 << 20
+#: What the agent of a job of one task runs; it does not say so.
+FIRST_ATTEMPT = layout.attempt_name(1, 1)
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,21 @@ class AgentAddress:
 
 @dataclass(frozen=True)
 class LogChunk:
-    """A piece of a log: ``offset`` of its first byte in that task's stream."""
+    """A piece of a log: ``offset`` of its first byte in the stream of that task's attempt.
+
+    Parameters
+    ----------
+    note
+        A sentence about the log instead of a piece of it (``data`` is empty): the task goes on
+        with a new attempt, or something cannot be had any more.
+    """
 
     stream: str
     offset: int
     data: bytes
     task: str = "worker:0"
+    attempt: str = FIRST_ATTEMPT
+    note: str = ""
 
     @property
     def end(self) -> int:
@@ -72,22 +87,44 @@ class AgentClient:
         return JobRecord.from_json(json.loads(body))
 
     def log(
-        self, task: str, stream: str, offset: int, limit: int = wire.MAX_LOG_BYTES
+        self,
+        task: str,
+        stream: str,
+        offset: int,
+        limit: int = wire.MAX_LOG_BYTES,
+        attempt: str | None = None,
     ) -> tuple[LogChunk, int]:
-        """Bytes from ``offset`` (negative: from the end) and the length of the log so far."""
-        query = urlencode({"task": task, "stream": stream, "offset": offset, "limit": limit})
+        """Bytes from ``offset`` (negative: from the end) and the length of the log so far.
+
+        ``attempt`` None asks for the newest one.
+        """
+        words = {"task": task, "stream": stream, "offset": offset, "limit": limit}
+        query = urlencode({**words, "attempt": attempt} if attempt else words)
         headers, body = self._request("GET", f"{wire.LOG}?{query}")
         start = int(headers.get(wire.OFFSET_HEADER) or max(offset, 0))
         length = int(headers.get(wire.LENGTH_HEADER) or start + len(body))
-        return LogChunk(stream, start, body, task), length
+        return LogChunk(stream, start, body, task, attempt or FIRST_ATTEMPT), length
 
     def cancel(self, by: str, why: str) -> None:
         """Ask the agent to end the program, save what there is and record the job as cancelled."""
         self._request("POST", wire.CANCEL, json.dumps({"by": by, "why": why}).encode())
 
-    def stream(self, events: int, stdout: int, stderr: int) -> Iterator[dict[str, Any]]:
-        """Lines of the live stream as JSON, until the job has ended or the connection breaks."""
-        query = urlencode({"events": events, "stdout": stdout, "stderr": stderr})
+    def save(self, name: str, timeout: float = SAVE_SECONDS) -> dict[str, Any]:
+        """Have the model directory uploaded as it is now, as a version; its JSON."""
+        order = json.dumps({"name": name}).encode()
+        _, body = self._request("POST", wire.SAVE, order, timeout)
+        found = json.loads(body)
+        return found if isinstance(found, dict) else {}
+
+    def stream(
+        self, events: int, stdout: int = 0, stderr: int = 0, **position: str | int
+    ) -> Iterator[dict[str, Any]]:
+        """Lines of the live stream as JSON, until the job has ended or the connection breaks.
+
+        ``position`` is for a coordinator: ``tasks``, ``at``, ``tail`` as in ``protocol.wire``.
+        """
+        place: Mapping[str, str | int] = {"stdout": stdout, "stderr": stderr, **position}
+        query = urlencode({"events": events, **place})
         connection = self._connect(wire.PING_SECONDS * 3)
         try:
             connection.request("GET", f"{wire.STREAM}?{query}", headers=self._headers())
@@ -102,9 +139,9 @@ class AgentClient:
             connection.close()
 
     def _request(
-        self, method: str, path: str, body: bytes | None = None
+        self, method: str, path: str, body: bytes | None = None, timeout: float | None = None
     ) -> tuple[http.client.HTTPMessage, bytes]:
-        connection = self._connect(self._timeout)
+        connection = self._connect(timeout or self._timeout)
         try:
             connection.request(method, path, body=body, headers=self._headers())
             response = connection.getresponse()
@@ -114,7 +151,7 @@ class AgentClient:
         finally:
             connection.close()
         if response.status >= http.client.BAD_REQUEST:
-            raise ClusterError(f"The agent of the job answered {response.status}.")
+            raise _refused(response.status, data)
         return response.headers, data
 
     def _connect(self, timeout: float) -> http.client.HTTPSConnection:
@@ -128,8 +165,24 @@ class AgentClient:
         return {"Authorization": f"Bearer {self._address.secret.token}"}
 
 
-def chunk_of(line: dict[str, Any]) -> LogChunk:
+def _refused(status: int, data: bytes) -> SubmarineError:
+    """What a job that did not do what it was asked says, where it says anything."""
+    with contextlib.suppress(ValueError, AttributeError):
+        sentence = str(json.loads(data).get("error") or "")
+        if status == http.client.CONFLICT and sentence:
+            return RefusedError(sentence[:1000])
+    return ClusterError(f"The agent of the job answered {status}.")
+
+
+def chunk_of(line: Mapping[str, Any]) -> LogChunk:
     """The piece of log in a ``log`` line of the stream."""
-    return LogChunk(
-        line["stream"], int(line["offset"]), base64.b64decode(line["data"]), line["task"]
-    )
+    data = base64.b64decode(line["data"])
+    return LogChunk(line["stream"], int(line["offset"]), data, line["task"], attempt_of(line))
+
+
+def attempt_of(line: Mapping[str, Any]) -> str:
+    """The attempt that a ``log`` or ``skip`` line is about; an agent names none."""
+    attempt = line.get("attempt")
+    if isinstance(attempt, str) and layout.parse_attempt(attempt):
+        return attempt
+    return FIRST_ATTEMPT

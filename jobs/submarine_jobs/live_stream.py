@@ -1,4 +1,4 @@
-"""The agent's live stream for an event loop: one HTTPS connection, lines of JSON.
+"""The live stream of agent or coordinator for an event loop: one HTTPS connection, lines of JSON.
 
 The same requests for a thread are in ``live``.
 """
@@ -24,9 +24,16 @@ class StreamBrokenError(Exception):
 
 
 async def open_stream(
-    address: AgentAddress, position: Mapping[str, int], events: int = 1 << 30
+    address: AgentAddress, position: Mapping[str, str | int], events: int = 1 << 30
 ) -> AsyncIterator[dict[str, Any]]:
-    """Lines of ``GET /v1/stream`` from the log offsets in ``position`` until ``end``.
+    """Lines of ``GET /v1/stream`` until ``end``.
+
+    Parameters
+    ----------
+    position
+        Words of the request: from which offsets, and of which tasks; see ``protocol.wire``.
+    events
+        So many events are known; by default none is wanted.
 
     Raises
     ------

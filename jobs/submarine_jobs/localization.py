@@ -1,4 +1,4 @@
-"""``--localization``: what a job brings along, kept in its job directory.
+"""``--localization`` and ``--archive``: what a job brings along, kept in its job directory.
 
 Local and http(s) sources are copied into the job directory before its intent, so that a rerun needs
 nothing else; directories travel as archives. HDFS sources stay where they are. How the copies come
@@ -22,8 +22,28 @@ from submarine_runtime.protocol import layout
 DIRECTORY = "localization"
 #: Ends the name of a directory's archive in the job directory.
 ARCHIVE = ".directory.zip"
+#: What YARN and this machine can unpack; a copy of ``--archive`` keeps its ending.
+UNPACKED = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
 _HTTP_TIMEOUT = 30.0
 _MAX_DOWNLOAD = 8 << 30
+
+
+def brought(spec: JobSpec) -> tuple[Localization, ...]:
+    """Everything that a job brings along: files and directories, then archives."""
+    return (*spec.localization, *spec.archives)
+
+
+def errors_of(spec: JobSpec) -> list[str]:
+    """One sentence on each entry that cannot be brought along."""
+    rerun = bool(spec.rerun_of)
+    found = [check(item, rerun) for item in brought(spec)]
+    found += [
+        f"--archive {item.source}: it does not end in {', '.join(UNPACKED)}, so nobody could "
+        "unpack it."
+        for item in spec.archives
+        if not item.source.endswith(UNPACKED)
+    ]
+    return [text for text in found if text]
 
 
 def check(item: Localization, rerun: bool = False) -> str | None:
@@ -60,18 +80,19 @@ def bring(directory: JobDirectory, spec: JobSpec) -> None:
         If the job directory's file system fails.
     """
     earlier = _directory_of(directory.path, spec.rerun_of)
-    for item in spec.localization:
+    for item in brought(spec):
         if on_hdfs(item):
             continue
+        unpacked = item in spec.archives
         with tempfile.TemporaryDirectory(prefix="submarine-localize-") as scratch:
             local, suffix = _from_earlier(
                 directory.storage, earlier, item, Path(scratch)
-            ) or _gather(item, Path(scratch))
+            ) or _gather(item, Path(scratch), unpacked)
             directory.storage.upload(local, _kept(directory.path, item) + suffix)
 
 
 def copy_of(storage: Storage, job_dir: str, item: Localization) -> tuple[str, bool]:
-    """Path of an entry's copy in the job directory, and whether it is a directory's archive.
+    """Path of an entry's copy in the job directory, and whether it is to be unpacked.
 
     Raises
     ------
@@ -79,7 +100,7 @@ def copy_of(storage: Storage, job_dir: str, item: Localization) -> tuple[str, bo
         If it is not there.
     """
     path = _kept(job_dir, item)
-    for suffix in ("", ARCHIVE):
+    for suffix in dict.fromkeys(("", ARCHIVE, _ending(item))):
         if storage.stat(path + suffix) is not None:
             return path + suffix, bool(suffix)
     raise StorageError(
@@ -119,18 +140,25 @@ def _from_earlier(
     except StorageError:
         return None
     storage.download(path, scratch / "kept")
-    return scratch / "kept", ARCHIVE if archived else ""
+    return scratch / "kept", path[len(_kept(earlier, item)) :] if archived else ""
 
 
-def _gather(item: Localization, scratch: Path) -> tuple[Path, str]:
+def _ending(item: Localization) -> str:
+    """What a copy of an archive has behind its target's name."""
+    found = [ending for ending in UNPACKED if item.source.endswith(ending)]
+    return f".archive{found[0]}" if found else ""
+
+
+def _gather(item: Localization, scratch: Path, unpacked: bool) -> tuple[Path, str]:
+    suffix = _ending(item) if unpacked else ""
     if urlsplit(item.source).scheme in ("http", "https"):
-        return _download(item.source, scratch / "file"), ""
+        return _download(item.source, scratch / "file"), suffix
     source = _local(item)
     try:
         if source.is_dir():
             return Path(shutil.make_archive(str(scratch / "directory"), "zip", source)), ARCHIVE
         with source.open("rb"):
-            return source, ""
+            return source, suffix
     except (OSError, ValueError) as exc:
         raise UsageError(
             f"--localization {item.source}: it cannot be read: {exc}.", "Make it readable for you."

@@ -18,13 +18,14 @@ from submarine_jobs.store import JobStore, Known
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol.states import State, may_follow
 
 #: Seconds after which a job whose submitter never reported an acceptance is looked for by tag.
 SUBMIT_GRACE = 60.0
 #: Seconds after which such a job that the cluster does not know counts as never submitted.
 NEVER_SUBMITTED_AFTER = 180.0
 
+_FINER = (State.STARTING, State.RESTARTING, State.FINISHING)
 _STATE_OF = {Stage.WAITING: State.PENDING, Stage.RUNNING: State.RUNNING}
 
 
@@ -81,12 +82,18 @@ def _still_going(target: Target, observation: Observation | None, store: JobStor
     record = known.record or bare_record(known)
     if observation is not None:
         state = _STATE_OF[observation.stage]
-        # The backend sees no finer than RUNNING; keep what the agent said.
-        if not (state is State.RUNNING and record.state in (State.FINISHING, State.STARTING)):
+        # The backend sees no finer than RUNNING, and a gang that restarts waits for containers
+        # again: keep what the job itself said.
+        kept = state is State.RUNNING and record.state in _FINER
+        early = record.state in (State.SUBMITTING, State.PENDING)  # a backend skips STARTING
+        if early and observation.pending:
+            state = State.PENDING  # the master runs, and the gang waits for containers
+        if not kept and (early or may_follow(record.state, state)):
             record = replace(record, state=state)
         record = replace(
             record,
             detail=observation.pending or observation.detail or record.detail,
+            pending=observation.pending,
             links={**record.links, **observation.links},
         )
         if record.state is not known.state:

@@ -1,7 +1,8 @@
 """Fill ``%input_path% %checkpoint_path% %saved_model_path%`` in, as Apache Submarine did.
 
 They are replaced in the launch command, the arguments and the environment. Any other ``%word%`` is
-left alone: it may be a date format or a shell's own.
+left alone: it may be a date format or a shell's own. ``%input_path%`` of an input that is fetched
+(``--input``) stays as well: only the agent knows the place in its container, and fills it in.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def fill(text: str, values: Mapping[str, str | None]) -> str:
 def fill_spec(spec: JobSpec) -> JobSpec:
     """The spec with every placeholder replaced."""
     values = {name: getattr(spec, name) for name in NAMES}
+    if fetched_input(spec):
+        values["input_path"] = "%input_path%"
 
     def role(item: Role) -> Role:
         command = None if item.command is None else fill(item.command, values)
@@ -47,6 +50,20 @@ def fill_spec(spec: JobSpec) -> JobSpec:
         args=tuple(fill(argument, values) for argument in spec.args),
         env=_filled(spec.env, values),
     )
+
+
+def fetched_input(spec: JobSpec) -> str | None:
+    """Name of the fetched input that ``%input_path%`` means; None if it means the plain URI.
+
+    The one called PATH, else that of the same URI as ``--input_path``, else, where there is no
+    ``--input_path``, the first.
+    """
+    if any(item.name == "PATH" for item in spec.inputs):
+        return "PATH"
+    for item in spec.inputs:
+        if spec.input_path in (None, item.uri):
+            return item.name
+    return None
 
 
 def _filled(env: Mapping[str, str], values: Mapping[str, str | None]) -> dict[str, str]:

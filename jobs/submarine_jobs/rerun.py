@@ -12,12 +12,17 @@ if TYPE_CHECKING:
     from submarine_jobs.job import Job
 
 
-def rerun(job: Job) -> Job:
+def rerun(job: Job, *, resume: bool = False) -> Job:
     """Submit a new job that is the same as ``job``.
+
+    With ``resume`` the newest checkpoint of ``job`` is put back before the program starts: the
+    final ones where it ended and saved them, else the newest whole snapshot.
 
     It runs code that its owner wrote: a mouth asks first when that is somebody else.
     """
     spec = replace(job.directory.spec(), rerun_of=job.id)
+    if resume:
+        spec = replace(spec, resume_from=job.id)
     return submit(job.session, spec, _read(job, layout.BUNDLE), _read(job, layout.VALUES))
 
 

@@ -16,6 +16,7 @@ from submarine_jobs.store import JobStore
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Backend, Plan
     from submarine_jobs.bundle import Bundle
+    from submarine_jobs.environments.provide import Progress
     from submarine_jobs.job import Job
     from submarine_jobs.spec import JobSpec
     from submarine_jobs.watch import Watcher
@@ -64,11 +65,12 @@ class Session:
         bundle: Bundle | None,
         values: bytes | None = None,
         plan: Plan | None = None,
+        progress: Progress | None = None,
     ) -> Job:
         """Submit a job; see ``submarine_jobs.submit``."""
         from submarine_jobs.submit import submit
 
-        return submit(self, spec, bundle.zip_bytes() if bundle else None, values, plan)
+        return submit(self, spec, bundle.zip_bytes() if bundle else None, values, plan, progress)
 
     def jobs(self, limit: int = 100) -> list[JobRecord]:
         """Records of this user's jobs, newest first, looked up with one call to each backend."""

@@ -1,30 +1,58 @@
 """Read a task's log from the segments in the job directory, by offset.
 
 Segments are immutable and named by the offset of their first byte, so a listing tells everything
-and nothing is read that was not asked for. Does not follow (``job``) and asks no agent (``live``).
+and nothing is read that was not asked for. Does not follow (``following``)
+and asks no agent (``live``).
 """
 
 from __future__ import annotations
 
 import bisect
-import re
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.live import LogChunk
+from submarine_jobs.live import FIRST_ATTEMPT, LogChunk
 from submarine_runtime.protocol import layout
 
 #: Bytes of one read of the storage; larger segments are read in pieces.
 PIECE = 4 << 20
 #: Pieces fetched ahead when a log is read through.
 AHEAD = 4
-_ATTEMPT = re.compile(r"^e(\d+)-a(\d+)$")
+#: Tasks and attempts that are looked at in one directory.
+MAX_LISTED = 10_000
+
+
+def shipped_tasks(directory: JobDirectory) -> list[str]:
+    """Tasks that have shipped a log, by role and index; one call to the storage."""
+    found = []
+    for name in _names(directory, directory.file(layout.LOGS)):
+        role, _, index = name.rpartition("-")
+        try:
+            found.append(layout.split_task(f"{role}:{index}"))
+        except ValueError:
+            continue
+    return [f"{role}:{index}" for role, index in sorted(found)]
+
+
+def shipped_attempts(directory: JobDirectory, task: str) -> list[str]:
+    """Attempts of a task that have shipped a log, oldest first; one call to the storage."""
+    parent = directory.file(layout.log_directory(task, 1, 1).rpartition("/")[0])
+    found = [layout.parse_attempt(name) for name in _names(directory, parent)]
+    return [layout.attempt_name(*attempt) for attempt in sorted(a for a in found if a)]
+
+
+def _names(directory: JobDirectory, path: str) -> list[str]:
+    try:
+        entries = directory.storage.list_directory(path)
+    except FileNotFoundError:
+        return []
+    return [entry.name for entry in entries[:MAX_LISTED]]
 
 
 class ShippedLog:
-    """The shipped log of one task: its newest attempt.
+    """The shipped log of one attempt of one task.
 
     Parameters
     ----------
@@ -32,24 +60,32 @@ class ShippedLog:
         The job's directory.
     task
         For example ``worker:0``.
+    attempt
+        For example ``e1-a1``; None: the newest that has shipped when it is first asked for.
     """
 
-    def __init__(self, directory: JobDirectory, task: str = "worker:0") -> None:
+    def __init__(
+        self, directory: JobDirectory, task: str = "worker:0", attempt: str | None = None
+    ) -> None:
         self._directory = directory
         self._task = task
-        self._attempt: str | None = None
+        self.attempt = attempt
         self._segments: dict[str, list[tuple[int, int]]] = {}
         #: When the newest segment was shipped, epoch seconds; None before the first.
         self.modified: float | None = None
 
     def refresh(self) -> None:
         """List the segments again; one or two calls to the storage."""
-        if self._attempt is None:
-            self._attempt = self._newest_attempt()
-        if self._attempt is None:
+        if self.attempt is None:
+            self.attempt = next(reversed(shipped_attempts(self._directory, self._task)), None)
+        if self.attempt is None:
             return
         found: dict[str, list[tuple[int, int]]] = {}
-        for entry in self._directory.storage.list_directory(self._attempt):
+        try:
+            entries = self._directory.storage.list_directory(self._place())
+        except FileNotFoundError:
+            return
+        for entry in entries:
             segment = layout.parse_segment(entry.name)
             if segment is not None:
                 found.setdefault(segment.stream, []).append((segment.offset, entry.size))
@@ -69,7 +105,7 @@ class ShippedLog:
             self._directory.storage.read(path, start, size)
             for path, start, size in self._pieces(stream, offset, offset + limit)
         )
-        return LogChunk(stream, offset, data, self._task)
+        return self._chunk(stream, offset, data)
 
     def read_through(self, stream: str, offset: int = 0) -> Iterator[LogChunk]:
         """The whole log from ``offset`` in order, fetched some pieces ahead."""
@@ -81,11 +117,11 @@ class ShippedLog:
                 waiting.append(pool.submit(storage.read, path, start, size))
                 if len(waiting) < AHEAD:
                     continue
-                chunk = LogChunk(stream, offset, waiting.popleft().result(), self._task)
+                chunk = self._chunk(stream, offset, waiting.popleft().result())
                 offset = chunk.end
                 yield chunk
             while waiting:
-                chunk = LogChunk(stream, offset, waiting.popleft().result(), self._task)
+                chunk = self._chunk(stream, offset, waiting.popleft().result())
                 offset = chunk.end
                 yield chunk
 
@@ -96,22 +132,16 @@ class ShippedLog:
         for start, size in segments[first:]:
             if start >= end:
                 return
-            path = f"{self._attempt}/{layout.segment_name(stream, start)}"
+            path = f"{self._place()}/{layout.segment_name(stream, start)}"
             low, high = max(begin, start), min(end, start + size)
             while low < high:
                 piece = min(PIECE, high - low)
                 yield path, low - start, piece
                 low += piece
 
-    def _newest_attempt(self) -> str | None:
-        parent = self._directory.file(layout.log_directory(self._task, 1, 1).rpartition("/")[0])
-        try:
-            entries = self._directory.storage.list_directory(parent)
-        except FileNotFoundError:
-            return None
-        found = [
-            ((int(match.group(1)), int(match.group(2))), entry.name)
-            for entry in entries
-            if (match := _ATTEMPT.match(entry.name))
-        ]
-        return f"{parent}/{max(found)[1]}" if found else None
+    def _chunk(self, stream: str, offset: int, data: bytes) -> LogChunk:
+        return LogChunk(stream, offset, data, self._task, self.attempt or FIRST_ATTEMPT)
+
+    def _place(self) -> str:
+        epoch, number = layout.parse_attempt(self.attempt or FIRST_ATTEMPT) or (1, 1)
+        return self._directory.file(layout.log_directory(self._task, epoch, number))

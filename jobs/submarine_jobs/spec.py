@@ -22,11 +22,48 @@ class Resources:
     gpus: int = 0
 
 
+#: Roles that serve the others and never end by themselves.
+UNTRACKED_ROLES = ("ps", "scheduler", "server")
+#: Roles that look on: outside the gang, and no fault when they are lost.
+SIDECAR_ROLES = ("tensorboard",)
+KINDS = ("tracked", "untracked", "sidecar")
+
+
+def usual_kind(role: str) -> str:
+    """What a role of this name is unless the user says otherwise."""
+    if role in SIDECAR_ROLES:
+        return "sidecar"
+    return "untracked" if role in UNTRACKED_ROLES else "tracked"
+
+
 @dataclass(frozen=True)
 class Role:
     """A kind of process in a job.
 
-    ``command`` None means: run the bundle's program with the job's Python.
+    Parameters
+    ----------
+    command
+        None: run the bundle's program with the job's Python.
+    kind
+        ``tracked``, ``untracked`` or ``sidecar``; see ``launch.RoleOrders``.
+    least
+        So many instances are enough to start (``--min-workers``); None: all.
+    after
+        Roles that must have started before this one does.
+    node_label, nodes, racks
+        Where its containers may be; empty: anywhere. ``relax`` lets YARN go elsewhere when those
+        nodes or racks are full.
+    spread
+        Prefer nodes that have no task of this role yet.
+    avoid
+        Nodes that it is not to be placed on.
+    python_env, python
+        As in ``JobSpec``, for this role only; None: the job's.
+    docker_image
+        Image of this role's containers; None: the job's.
+    processes
+        Processes of the program in each container; 0: the framework decides (one a GPU for
+        PyTorch, else one).
     """
 
     name: str = "worker"
@@ -34,6 +71,28 @@ class Role:
     resources: Resources = field(default_factory=Resources)
     command: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    kind: str = "tracked"
+    least: int | None = None
+    after: tuple[str, ...] = ()
+    node_label: str | None = None
+    nodes: tuple[str, ...] = ()
+    racks: tuple[str, ...] = ()
+    relax: bool = False
+    spread: bool = False
+    avoid: tuple[str, ...] = ()
+    python_env: str | None = None
+    python: str | None = None
+    docker_image: str | None = None
+    processes: int = 0
+
+
+@dataclass(frozen=True)
+class NamedInput:
+    """``--input NAME=URI[:shard]``: fetched before start, found at ``SUBMARINE_INPUT_<NAME>``."""
+
+    name: str
+    uri: str
+    shard: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +122,22 @@ class JobSpec:
         URIs, as in Apache Submarine; replace ``%input_path%`` and the like in commands.
     timeout
         Seconds that the program may run; None: no limit.
+    archives
+        Archives (URI or path) unpacked beside the program, as ``Localization`` with mode ``ro``.
+    inputs
+        What is fetched before the program starts.
+    params
+        ``--param``: NAME -> JSON value.
+    policy, allowed_failures, max_restarts, gang_timeout, gang_retries, heartbeat, lost_after
+        See ``launch.CoordinatorConfig``; None: its default, or what the framework needs.
+    priority
+        YARN's priority within the queue, 0 and up; None: the queue's default.
+    network_interface
+        What gloo and NCCL are told to use; None: found out on each node.
+    docker_image
+        Image of all containers but the master's; None: no Docker.
+    resume_from
+        Job id whose newest checkpoint is put back before the first start.
     with_names, return_names
         Values sent to and brought back from the program.
     bundle_digest
@@ -90,12 +165,46 @@ class JobSpec:
     bundle_digest: str = ""
     notebook: str | None = None
     rerun_of: str | None = None
+    archives: tuple[Localization, ...] = ()
+    inputs: tuple[NamedInput, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+    policy: str | None = None
+    allowed_failures: float = 0.0
+    max_restarts: int | None = None
+    gang_timeout: float | None = None
+    gang_retries: int | None = None
+    heartbeat: float | None = None
+    lost_after: float | None = None
+    priority: int | None = None
+    network_interface: str | None = None
+    docker_image: str | None = None
+    resume_from: str | None = None
     version: int = SPEC_VERSION
 
     @property
     def worker(self) -> Role:
-        """The only role of a single-task job."""
+        """The only role of a single-task job; the chief's role of any other."""
+        by_name = {role.name: role for role in self.roles}
+        for name in ("chief", "master", "worker"):
+            if name in by_name:
+                return by_name[name]
         return self.roles[0]
+
+    @property
+    def task_count(self) -> int:
+        """Tasks of all roles together."""
+        return sum(role.instances for role in self.roles)
+
+    @property
+    def distributed(self) -> bool:
+        """Whether the job needs a coordinator: more than one task, or what only that can do."""
+        role = self.roles[0]
+        placed = role.node_label or role.nodes or role.racks or role.avoid or role.docker_image
+        docker = self.docker_image or any(
+            env and env.startswith("docker:") for env in (self.python_env, role.python_env)
+        )
+        wants = self.max_restarts or role.kind != "tracked" or role.after
+        return self.task_count > 1 or bool(placed or docker or wants)
 
     def to_bytes(self) -> bytes:
         """Canonical JSON: the same spec gives the same bytes."""
@@ -115,10 +224,19 @@ class JobSpec:
             raise ValueError("spec.json is not a spec that this version of Submarine can read")
         known = {f.name for f in fields(cls)}
         values: dict[str, Any] = {key: value for key, value in raw.items() if key in known}
-        values["roles"] = tuple(
-            Role(**{**role, "resources": Resources(**role["resources"])}) for role in raw["roles"]
-        )
-        values["localization"] = tuple(Localization(**item) for item in raw["localization"])
+        values["roles"] = tuple(_role(role) for role in raw["roles"])
+        for name in ("localization", "archives"):
+            values[name] = tuple(Localization(**item) for item in raw.get(name) or ())
+        values["inputs"] = tuple(NamedInput(**item) for item in raw.get("inputs") or ())
         for name in ("args", "with_names", "return_names"):
             values[name] = tuple(values.get(name) or ())
         return cls(**values)
+
+
+def _role(raw: Mapping[str, Any]) -> Role:
+    known = {f.name for f in fields(Role)}
+    values = {key: value for key, value in raw.items() if key in known}
+    values["resources"] = Resources(**raw["resources"])
+    for name in ("after", "nodes", "racks", "avoid"):
+        values[name] = tuple(values.get(name) or ())
+    return Role(**values)

@@ -15,9 +15,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.agent_orders import agent_orders, first_record
+from submarine_jobs.agent_orders import first_record
 from submarine_jobs.backends.base import Backend, Handle, Plan, Submission
 from submarine_jobs.closing import close
+from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.credentials import new_secret
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import (
@@ -34,6 +35,8 @@ from submarine_jobs.localization import bring
 from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.profile import hadoop_user
 from submarine_jobs.store import Known
+from submarine_jobs.stored_paths import reach
+from submarine_jobs.submission import make_submission, provide_environments
 from submarine_jobs.uploading import upload
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
@@ -41,6 +44,7 @@ from submarine_runtime.protocol.record import Event, JobRecord, Phase
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
+    from submarine_jobs.environments.provide import Progress
     from submarine_jobs.session import Session
     from submarine_jobs.spec import JobSpec
 
@@ -51,6 +55,7 @@ def submit(
     bundle: bytes | None,
     values: bytes | None = None,
     plan: Plan | None = None,
+    progress: Progress | None = None,
 ) -> Job:
     """Submit a job and return once the cluster has accepted it.
 
@@ -62,6 +67,8 @@ def submit(
         The bundle's zip and the zip of ``--with``; None where there is none.
     plan
         The backend's judgement of ``spec`` where the caller has it already.
+    progress
+        Told how far an environment that comes along is: ``progress("packing", bytes, of_bytes)``.
 
     Raises
     ------
@@ -71,16 +78,17 @@ def submit(
         If the cluster does not answer in time.
     """
     backend = session.backend(spec.backend)
+    spec = with_extra_roles(spec)
     plan = plan or backend.plan(spec)
     if plan.errors:
         raise RefusedError(" ".join(plan.errors))
-    if bundle is None and spec.worker.command is None:
+    if bundle is None and any(role.command is None for role in spec.roles):
         raise UsageError(
             "There is neither a program nor a --worker_launch_cmd to run.",
             "Collect cells with %%submarine, name a FILE.py, or give --worker_launch_cmd.",
         )
-    backend.prepare()
-    return _Submit(session, backend, fill_spec(spec), plan).run(bundle, values)
+    backend.prepare(spec)
+    return _Submit(session, backend, fill_spec(spec), plan).run(bundle, values, progress)
 
 
 class _Submit:
@@ -98,8 +106,12 @@ class _Submit:
         self.events: list[Event] = []
         self.phases: list[Phase] = []
 
-    def run(self, bundle: bytes | None, values: bytes | None) -> Job:
+    def run(self, bundle: bytes | None, values: bytes | None, progress: Progress | None) -> Job:
         self._event(State.SUBMITTING, "The job's files are being uploaded.")
+        reached = reach(self.spec, self.storage, self.root)
+        environments = provide_environments(
+            self.spec, self.storage, self.root, self.session.profile.state_dir, progress
+        )
         files = {
             layout.SPEC: self.spec.to_bytes(),
             layout.SECRET: new_secret(self.job_id).to_bytes(),
@@ -111,18 +123,21 @@ class _Submit:
         intent, python = self._publish_intent(), self.session.profile.python
         self._remember(State.SUBMITTING, None)
         self.phases = [Phase("upload", self.started, uploaded), Phase("queue", uploaded)]
-        submission = Submission(
-            spec=self.spec,
-            plan=self.plan,
-            storage=self.storage,
-            job_dir=self.directory.path,
-            agent=agent_orders(
-                self.spec, self.directory, self._record(State.PENDING), intent, python
-            ),
+        submission = make_submission(
+            self.spec,
+            self.plan,
+            self.directory,
+            self._record(State.PENDING),
+            intent=intent,
+            python=python,
             runtime_zip=runtime_path,
+            reached=reached,
+            environments=environments,
         )
         handle = self._hand_over(submission)
         self._event(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
+        for text in handle.get("warnings") or ():
+            self._event(None, str(text), kind="warning")
         self._publish_acceptance(handle)
         application = str(handle.get("application_id") or "") or None
         record = replace(self._record(State.PENDING), application_id=application)
@@ -206,19 +221,10 @@ class _Submit:
     def _remember(
         self, state: State, handle: Handle | None, record: JobRecord | None = None
     ) -> None:
-        self.session.store.put(
-            Known(
-                self.job_id,
-                self.spec.name,
-                self.backend.name,
-                self.session.profile.name,
-                self.directory.url,
-                self.started,
-                state,
-                handle,
-                record,
-            )
-        )
+        profile, url, name = self.session.profile.name, self.directory.url, self.spec.name
+        backend, began = self.backend.name, self.started
+        known = Known(self.job_id, name, backend, profile, url, began, state, handle, record)
+        self.session.store.put(known)
 
     def _event(
         self,
@@ -230,18 +236,9 @@ class _Submit:
         phases: list[Phase] | None = None,
     ) -> None:
         data: dict[str, Any] = {"phases": [vars(phase) for phase in phases or []]}
-        self.events.append(
-            Event(
-                len(self.events),
-                time.time(),
-                kind,
-                "client",
-                state,
-                reason,
-                detail,
-                data=data if phases else {},
-            )
-        )
+        data = data if phases else {}
+        number, now = len(self.events), time.time()
+        self.events.append(Event(number, now, kind, "client", state, reason, detail, data=data))
 
     def _user(self) -> str:
         return hadoop_user(self.session.profile.user)

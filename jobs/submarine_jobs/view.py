@@ -18,11 +18,15 @@ class JobView:
         replacement characters; raw otherwise (escapes and carriage returns are still in it).
     pending
         Why the job waits, one sentence; empty when it does not.
+    task
+        The task whose log ``tail`` is; empty where the job has only one.
     source
-        ``live`` (from the agent), ``shipped`` (from the job directory), ``final`` or ``backend``.
+        ``live`` (from the job's port), ``shipped`` (from the job directory), ``final`` or
+        ``backend``.
     """
 
     record: JobRecord
     tail: str = ""
     pending: str = ""
     source: str = "backend"
+    task: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,12 +12,15 @@ from submarine_jobs.observing import Target, bare_record, observe_all, remember,
 from submarine_jobs.shipped_log import ShippedLog
 from submarine_jobs.store import Known
 from submarine_jobs.tail import TAIL_BYTES, Tail
+from submarine_jobs.tasks import ONLY_TASK, chief_in, task_of, telling_task
 from submarine_jobs.view import JobView
+from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
+    from submarine_jobs.live import AgentClient
 
 #: Nothing is known of a job's start before this; its directory is not asked for an agent.
 _NO_AGENT = frozenset({State.SUBMITTING})
@@ -41,7 +45,7 @@ def view_job(job: Job) -> JobView:
     """Ask agent, directory and cluster, in this order of preference, and show what they say."""
     known = known_of(job)
     if known.final and known.record is not None:
-        return JobView(_whole(job, known.record), shipped_tail(job, known.record), source="final")
+        return final_view(job, _whole(job, known.record))
     if known.state not in _NO_AGENT:
         live = _live_view(job, known)
         if live is not None:
@@ -54,10 +58,25 @@ def view_job(job: Job) -> JobView:
         return _without_backend(job, known, error)
     pending = observation.pending if observation else ""
     if record.state.ended:
-        return JobView(record, shipped_tail(job, record), source="final")
+        return final_view(job, record)
+    record = unheard(job, record)
     if record.state in _STARTED:
         return shipped_view(job, record, pending)
     return JobView(record, "", pending, "backend")
+
+
+def first_record(job: Job) -> JobRecord:
+    """The last thing that this machine knows of a job."""
+    known = known_of(job)
+    return unheard(job, known.record or bare_record(known))
+
+
+def unheard(job: Job, record: JobRecord) -> JobRecord:
+    """What a cluster calls running is a gang's master alone, until that has been heard."""
+    started = any(task.started is not None for task in record.tasks)
+    if record.state is State.RUNNING and not started and job.distributed:
+        return replace(record, state=State.PENDING)
+    return record
 
 
 def _without_backend(job: Job, known: Known, error: ClusterError) -> JobView:
@@ -69,7 +88,17 @@ def _without_backend(job: Job, known: Known, error: ClusterError) -> JobView:
     if record is None:
         return shipped_view(job, unreachable(known, error))
     remember(job.session.store, known, record)
-    return JobView(record, shipped_tail(job, record), source="final")
+    return final_view(job, record)
+
+
+def final_view(job: Job, record: JobRecord) -> JobView:
+    """A job that has ended, with the end of the log that tells most."""
+    return JobView(record, shipped_tail(job, record), source="final", task=shown_task(record))
+
+
+def shown_task(record: JobRecord) -> str:
+    """The task whose log is shown; empty where there is no choice."""
+    return telling_task(record) if len(record.tasks) > 1 else ""
 
 
 def _whole(job: Job, stored: JobRecord) -> JobRecord:
@@ -90,22 +119,36 @@ def _live_view(job: Job, known: Known) -> JobView | None:
         if agent is None:
             return None
         record = agent.status()
-        tail = Tail()
-        for stream in ("stdout", "stderr"):
-            tail.add(agent.log("worker:0", stream, -TAIL_BYTES, TAIL_BYTES)[0])
     except (ClusterError, FileNotFoundError):
         return None
     if record.job_id != job.id or record.state.ended:
         return None
     merged = merge_live(known.record or bare_record(known), record)
     remember(job.session.store, known, merged)
-    return JobView(merged, tail.text(), source="live")
+    task = chief_in(record) if record.tasks else job.chief
+    tail = _live_tail(agent, task) if may_have_log(record, task) else ""
+    return JobView(merged, tail, record.pending, "live", task if len(record.tasks) > 1 else "")
+
+
+def _live_tail(agent: AgentClient, task: str) -> str:
+    tail = Tail()
+    with contextlib.suppress(ClusterError):
+        for stream in ("stdout", "stderr"):
+            tail.add(agent.log(task, stream, -TAIL_BYTES, TAIL_BYTES)[0])
+    return tail.text()
+
+
+def may_have_log(record: JobRecord, task: str) -> bool:
+    """Whether it makes sense to ask for the log of a task: its program has been started."""
+    found = task_of(record, task)
+    return found is None or len(record.tasks) < 2 or found.started is not None
 
 
 def merge_live(before: JobRecord, live: JobRecord) -> JobRecord:
     """The agent's record, with what only the notebook's side knows (links, application)."""
     live.links = {**before.links, **live.links}
     live.application_id = live.application_id or before.application_id
+    live.queue = live.queue or before.queue
     names = {phase.name for phase in live.phases}
     live.phases = [phase for phase in before.phases if phase.name not in names] + live.phases
     return live
@@ -118,24 +161,36 @@ def shipped_tail(job: Job, record: JobRecord) -> str:
     failed, the output of one that did not.
     """
     failed = record.state is State.FAILED
-    return _shipped(job, ("stdout", "stderr") if failed else ("stderr", "stdout"))[0]
+    streams = ("stdout", "stderr") if failed else ("stderr", "stdout")
+    return _shipped(job, record, streams)[0]
 
 
 def shipped_view(job: Job, record: JobRecord, pending: str = "") -> JobView:
     """A running job whose agent cannot be reached: the shipped log, and how far it is behind."""
-    tail, shipped_at = _shipped(job, ("stderr", "stdout"))
+    tail, shipped_at = _shipped(job, record, ("stderr", "stdout"))
     behind = None if shipped_at is None else max(0.0, time.time() - shipped_at)
-    return JobView(replace(record, behind=behind), tail, pending, "shipped")
+    aged = replace(record, behind=behind)
+    return JobView(aged, tail, pending, "shipped", shown_task(record))
 
 
-def _shipped(job: Job, streams: tuple[str, ...]) -> tuple[str, float | None]:
+def _shipped(job: Job, record: JobRecord, streams: tuple[str, ...]) -> tuple[str, float | None]:
     tail = Tail()
-    log = ShippedLog(job.directory)
+    task = telling_task(record) if record.tasks else job.chief
+    log = ShippedLog(job.directory, task, _last_attempt(record, task))
     try:
         log.refresh()
         for stream in streams:
             if log.length(stream):
                 tail.add(log.read(stream, -TAIL_BYTES, TAIL_BYTES))
-    except (ClusterError, FileNotFoundError):
+    except (ClusterError, FileNotFoundError, ValueError):
         return tail.text(), log.modified
     return tail.text(), log.modified
+
+
+def _last_attempt(record: JobRecord, task: str) -> str | None:
+    """The attempt that the record speaks of, where it has a log; None: the newest shipped."""
+    found = task_of(record, task)
+    if found is None or (task == ONLY_TASK and len(record.tasks) < 2):
+        return None
+    name = attempt_name(found.epoch, found.attempt)
+    return name if any(key.startswith(f"{task}/{name}/") for key in record.logs) else None

@@ -13,14 +13,14 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.backends.base import Stage
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.live import chunk_of
 from submarine_jobs.live_stream import StreamBrokenError, open_stream
 from submarine_jobs.observing import Target, observe_all, remember, settle
 from submarine_jobs.tail import TAIL_BYTES, Tail
 from submarine_jobs.view import JobView
-from submarine_jobs.viewing import known_of, merge_live, shipped_view
+from submarine_jobs.viewing import first_record, known_of, merge_live, shipped_view, unheard
 from submarine_jobs.watched import Callback, Watched
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -57,14 +57,14 @@ class Watcher:
         after that. Returns a function that ends the subscription.
         """
         handle = self._session.job(job) if isinstance(job, str) else job
-        known = known_of(handle)
+        first = first_record(handle)
         number = next(self._numbers)
         loop = self._running_loop()
 
         def add() -> None:
             watched = self._watched.get(handle.id)
             if watched is None:
-                watched = self._watched[handle.id] = Watched(handle, known)
+                watched = self._watched[handle.id] = Watched(handle, first)
             watched.callbacks[number] = callback
             self._publish(watched, at_once=True)
             if self._wake is not None:
@@ -127,15 +127,16 @@ class Watcher:
             return False
         changed = False
         for item in waiting:
-            view = views.get(item.job.id)
-            if view is None or item.attached:
+            if (view := views.get(item.job.id)) is None or item.attached:
                 continue
             changed |= view.record.state is not item.record.state
-            item.record, item.pending, item.source = view.record, view.pending, view.source
+            if not (item.heard and view.source == "backend"):
+                item.record = view.record  # what the job itself said is finer
+            item.pending, item.source = view.pending or item.record.pending, view.source
             if view.source in ("final", "shipped"):
                 item.tail = Tail()
                 item.tail.set_text(view.tail)
-            if not item.record.state.ended and item.record.state is not State.PENDING:
+            if item.placed and not item.record.state.ended:
                 self._attach(item)
             self._publish(item, at_once=item.record.state.ended)
         return changed
@@ -150,13 +151,17 @@ class Watcher:
         for item, target in zip(waiting, targets, strict=True):
             observation = observations.get(item.job.id)
             try:
-                record = settle(target, observation, self._session.store)
+                record = item.last_word() if item.over else None
+                record = record or settle(target, observation, self._session.store)
+                item.placed = observation is not None and observation.stage is Stage.RUNNING
+                record = unheard(item.job, record)
             except FileNotFoundError:
                 continue
             pending = observation.pending if observation else ""
             if record.state.ended:
-                views[item.job.id] = JobView(record, item.last_tail(record), "", "final")
-            elif item.unheard >= UNHEARD and record.state is State.RUNNING:
+                tail = item.last_tail(record)
+                views[item.job.id] = JobView(record, tail, "", "final")
+            elif item.unheard >= UNHEARD and item.placed:
                 views[item.job.id] = shipped_view(item.job, record, pending)
             else:
                 views[item.job.id] = JobView(record, "", pending, "backend")
@@ -164,7 +169,7 @@ class Watcher:
 
     def _attach(self, item: Watched) -> None:
         item.attached = True
-        # The reference keeps the task from being collected while it waits.
+        # Kept from being collected while it waits:
         item.listening = asyncio.get_running_loop().create_task(self._listen(item))
 
     async def _listen(self, item: Watched) -> None:
@@ -175,7 +180,9 @@ class Watcher:
             if address is not None:
                 if not item.seen_log:
                     await in_thread(lambda: self._start_at_tail(item))
-                async for line in open_stream(address, item.position):
+                tasks = [item.task] if item.task else []
+                words = {**item.position.query(tasks), "tail": TAIL_BYTES}
+                async for line in open_stream(address, words, 0 if item.many else 1 << 30):
                     item.unheard = 0
                     self._take(item, line)
                     if item.job.id not in self._watched:
@@ -191,27 +198,21 @@ class Watcher:
         agent = item.job.agent()
         if agent is None:
             return
-        record = agent.status()
-        for key, length in record.logs.items():
-            stream = key.rpartition("/")[2]
-            if stream in item.position:
-                item.position[stream] = max(0, length - TAIL_BYTES)
+        item.begin(agent.status())
         item.seen_log = True
 
     def _take(self, item: Watched, line: dict[str, Any]) -> None:
         kind = line.get("type")
-        if kind == "log":
-            chunk = chunk_of(line)
-            item.position[chunk.stream] = chunk.end
-            item.tail.add(chunk)
-        elif kind == "skip":
-            item.position[str(line["stream"])] = int(line["to"])
+        if kind in ("log", "skip", "event"):
+            if not item.hear(line):
+                return
         elif kind in ("status", "end"):
             record = merge_live(item.record, JobRecord.from_json(line["record"]))
             if record.state.ended and kind == "status":
                 return
+            item.heard, item.over = True, kind == "end"
             changed = record.state is not item.record.state
-            item.record, item.pending, item.source = record, "", "live"
+            item.record, item.pending, item.source = record, record.pending, "live"
             if changed and not record.state.ended:
                 remember(self._session.store, known_of(item.job), record)
             if record.state.ended:

@@ -116,6 +116,16 @@ class LiveDisplays:
             self._rota.add(LiveCard(job, self._sender(display_id)))
         return view
 
+    def line(self, text: str, display_id: str | None) -> str:
+        """Show a line of text, or renew the one with that display id; its display id."""
+        import IPython.display
+
+        put: Any = IPython.display.display
+        renewed = display_id is not None
+        display_id = display_id or uuid.uuid4().hex
+        put({"text/plain": text}, raw=True, display_id=display_id, update=renewed)
+        return display_id
+
     def finish(self, job: Job) -> None:
         """Bring every card of a job that has ended to its final state, from the present cell.
 

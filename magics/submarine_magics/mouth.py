@@ -44,6 +44,8 @@ class NotebookMouth(Mouth):
         #: Whether the present command has waited, so that the output shows a card.
         self.watched = False
         self._quiet = False
+        #: Display id of the line that is being renewed.
+        self._line: str | None = None
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         self.displays = LiveDisplays(shell)
 
@@ -113,6 +115,18 @@ class NotebookMouth(Mouth):
     def say(self, text: str) -> None:
         """A line in the cell's output."""
         print(printable(text, 10_000), flush=True)
+
+    def renew(self, text: str) -> bool:
+        """One line of the cell's output, renewed in place; the last text stays."""
+        if self._quiet:
+            return True
+        if not self.displays.rich:
+            return False
+        if text:
+            self._line = self.displays.line(printable(text, 1000), self._line)
+        else:
+            self._line = None
+        return True
 
     def confirm(self, question: str) -> bool:
         """Ask, where there is somebody to ask; else no."""

@@ -11,7 +11,7 @@ import pwd
 from collections.abc import Callable
 from functools import partial
 
-from submarine_minicluster import config, processes, readiness, rest
+from submarine_minicluster import config, labelling, processes, readiness, rest
 from submarine_minicluster.daemons import Daemon, Runner, all_daemons
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.settings import Saved
@@ -104,6 +104,7 @@ class Bringup:
             rm,
             *nodes,
         )
+        labelling.give(url(rm), self._saved)
         self._progress(f"YARN has {len(nodes)} node{'s'[: len(nodes) > 1]} at {url(rm)}")
         self._wait(silent, partial(readiness.history_up, url(history)), history)
         self._progress(f"the history server serves logs at {url(history)}")

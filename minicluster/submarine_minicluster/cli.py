@@ -53,11 +53,16 @@ def minicluster() -> None:
 @click.option("--gpus", type=int, help="yarn.io/gpu that each node offers [default: 4].")
 @click.option("--memory", metavar="SIZE", help="Memory that each node offers [default: 8G].")
 @click.option("--vcores", type=int, help="Virtual cores that each node offers [default: 8].")
+@click.option("--preemption/--no-preemption", default=None, help="Queues take back their share.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="NAME=NODE", help="Label a node (0, ...)."
+)
+@click.option("--node-expiry", type=int, help="Seconds until a silent node is lost [default: 30].")
 def start(name: str, memory: str | None, **given: Any) -> None:
     """Start a minicluster, or what is missing of it, until a job can be submitted."""
     cluster = Minicluster(name)
     given["memory_mb"] = parse_memory(memory) if memory else None
-    chosen = {key: value for key, value in given.items() if value is not None}
+    chosen = {key: value for key, value in given.items() if value not in (None, ())}
     saved = Saved.read(cluster.layout.saved)
     settings = replace(saved.settings if saved else Settings(), **chosen)
     began = time.monotonic()

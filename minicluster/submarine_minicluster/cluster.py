@@ -64,8 +64,6 @@ class Minicluster:
         self._parent = (parent or clusters_dir()).absolute()
         self.layout = Layout(self._parent / name)
 
-    # -- what is there -------------------------------------------------------------------------
-
     @property
     def saved(self) -> Saved:
         """Settings and ports of the cluster.
@@ -123,8 +121,6 @@ class Minicluster:
         path = f"{values['PATH']}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         return {**values, "PATH": path}
 
-    # -- start ---------------------------------------------------------------------------------
-
     def start(
         self, settings: Settings | None = None, progress: Progress = _silent
     ) -> ClusterStatus:
@@ -165,8 +161,6 @@ class Minicluster:
         hdfs = rest.WebHdfs(self.url("namenode"), config.SUPERUSER)
         hdfs.mkdir(f"/user/{check_name(user)}", owner=user, group=user, mode="755")
 
-    # -- stop ----------------------------------------------------------------------------------
-
     def stop(self, progress: Progress = _silent, *, delete_data: bool = False) -> bool:
         """Stop the cluster with everything that runs on it.
 
@@ -193,8 +187,6 @@ class Minicluster:
                 progress(f"removed {self.layout.root}")
         return ended > 0
 
-    # -- single daemons ------------------------------------------------------------------------
-
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """Send a signal to a daemon, for tests of faults; waits until it is dead by SIGKILL."""
         daemon = self._daemon(name)
@@ -206,6 +198,12 @@ class Minicluster:
         else:
             identity.signal(number)
 
+    def lose(self, name: str) -> None:
+        """End a NodeManager with all its containers, as a machine goes that loses its power."""
+        daemon = self._daemon(name)
+        identity = self._runner(self.saved).identity(daemon)
+        shutdown.end_node(self.layout, daemon, identity)
+
     def restart(self, name: str, progress: Progress = _silent) -> ClusterStatus:
         """Stop one daemon in good order and start it again; returns when all work together."""
         daemon = self._daemon(name)
@@ -213,8 +211,6 @@ class Minicluster:
         if identity:
             processes.end([identity], grace=20)
         return self.start(progress=progress)
-
-    # -- inside --------------------------------------------------------------------------------
 
     def _daemon(self, name: str) -> Daemon:
         daemons = {daemon.name: daemon for daemon in all_daemons(self.saved.settings.nodes)}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.settings import Saved
+from submarine_minicluster.settings import Saved, Settings
 
 HOST = "127.0.0.1"
 SUPERUSER = "hdfs"
@@ -30,6 +30,21 @@ MARK = "SUBMARINE_MINICLUSTER"
 """Environment variable that daemons carry and hand down to their containers."""
 
 Properties = dict[str, str]
+
+PREEMPTION: Mapping[str, str] = {
+    # A queue below its share gets containers back within seconds; the default is a minute or so.
+    "yarn.resourcemanager.scheduler.monitor.enable": "true",
+    **{
+        f"yarn.resourcemanager.monitor.capacity.preemption.{name}": value
+        for name, value in {
+            "monitoring_interval": "1000",
+            "max_wait_before_kill": "3000",
+            "total_preemption_per_round": "1.0",
+            "natural_termination_factor": "1.0",
+            "max_ignored_over_capacity": "0.0",
+        }.items()
+    },
+}
 
 
 def nodemanagers(count: int) -> list[str]:
@@ -127,9 +142,13 @@ def yarn_client(layout: Layout, saved: Saved, lib: Path) -> Properties:
     }
 
 
-def resourcemanager(layout: Layout) -> Properties:
+def resourcemanager(layout: Layout, settings: Settings) -> Properties:
     """Only the ResourceManager reads these."""
     return {
+        **(PREEMPTION if settings.preemption else {}),
+        **(labelling(layout) if settings.labels else {}),
+        # Jobs may ask for a priority; Hadoop's default allows none but 0.
+        "yarn.cluster.max-application-priority": "10",
         "yarn.resourcemanager.scheduler.class": (
             "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
         ),
@@ -143,7 +162,15 @@ def resourcemanager(layout: Layout) -> Properties:
         # Nothing is scheduled between two heartbeats of a node; the default is one a second.
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "100",
         # A node that is gone is told lost after half a minute instead of ten.
-        "yarn.nm.liveness-monitor.expiry-interval-ms": "30000",
+        "yarn.nm.liveness-monitor.expiry-interval-ms": str(settings.node_expiry * 1000),
+    }
+
+
+def labelling(layout: Layout) -> Properties:
+    """Node labels that an administrator gives over REST, kept from start to start."""
+    return {
+        "yarn.node-labels.enabled": "true",
+        "yarn.node-labels.fs-store.root-dir": f"file://{layout.data('resourcemanager')}/labels",
     }
 
 
@@ -188,8 +215,8 @@ def mapred_site(ports: Mapping[str, int]) -> Properties:
     }
 
 
-def capacity_scheduler() -> Properties:
-    """Three queues, each of which may fill an idle cluster; no pre-emption."""
+def capacity_scheduler(settings: Settings) -> Properties:
+    """Three queues, each of which may fill an idle cluster and its labelled nodes."""
     prefix = "yarn.scheduler.capacity"
     values = {
         f"{prefix}.resource-calculator": (
@@ -206,4 +233,11 @@ def capacity_scheduler() -> Properties:
             f"{prefix}.root.{queue}.maximum-am-resource-percent": str(masters),
             f"{prefix}.root.{queue}.state": "RUNNING",
         }
+    for label in sorted({name for name, _ in settings.node_labels}):
+        values[f"{prefix}.root.accessible-node-labels.{label}.capacity"] = "100"
+        for queue, (capacity, _) in QUEUES.items():
+            mine = f"{prefix}.root.{queue}.accessible-node-labels"
+            values[mine] = "*"
+            values[f"{mine}.{label}.capacity"] = str(capacity)
+            values[f"{mine}.{label}.maximum-capacity"] = "100"
     return values

@@ -69,8 +69,12 @@ def write(layout: Layout, saved: Saved, lib: Path) -> None:
     for pages in ("namenode/webapps/hdfs", "datanode/webapps/datanode"):
         # Both daemons refuse to start without the directory of their web pages.
         (layout.root / "conf" / pages).mkdir(parents=True, exist_ok=True)
-    rm_site = {**client, **config.resourcemanager(layout)}
-    sites = {**common, "yarn-site": rm_site, "capacity-scheduler": config.capacity_scheduler()}
+    rm_site = {**client, **config.resourcemanager(layout, settings)}
+    sites = {
+        **common,
+        "yarn-site": rm_site,
+        "capacity-scheduler": config.capacity_scheduler(settings),
+    }
     _write_set(layout.conf("resourcemanager"), sites, _LOG4J)
     for node in config.nodemanagers(settings.nodes):
         sites = {**common, "yarn-site": {**client, **config.nodemanager(layout, saved, node)}}

@@ -75,6 +75,14 @@ class Identity:
         return Identity.of(self.pid) == self
 
     @property
+    def directory(self) -> str:
+        """Where it works; empty where it has ended."""
+        try:
+            return os.readlink(f"/proc/{self.pid}/cwd")
+        except OSError:
+            return ""
+
+    @property
     def command_line(self) -> list[str]:
         """Its words; empty where it has ended."""
         try:

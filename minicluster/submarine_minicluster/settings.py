@@ -12,6 +12,7 @@ from submarine_minicluster.errors import MiniclusterError
 DEFAULT_HADOOP = "3.5.0"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}\Z")
 _HADOOP = re.compile(r"3\.[3-9]\.\d+\Z")
+_LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,40})=(\d{1,3})\Z")
 _MEMORY = re.compile(r"(\d+)\s*(?:([mg])i?b?)?\Z", re.IGNORECASE)
 
 
@@ -53,6 +54,12 @@ class Settings:
     memory_mb, vcores, gpus
         What each NodeManager offers. YARN's scheduler counts them; nothing is reserved, and there
         need be no GPU in the machine.
+    preemption
+        Whether the scheduler takes containers back for a queue that is below its share.
+    labels
+        Node labels as ``NAME=INDEX``: NodeManager ``INDEX`` is in the partition ``NAME``.
+    node_expiry
+        Seconds without a heartbeat after which a node counts as lost.
     """
 
     hadoop: str = DEFAULT_HADOOP
@@ -60,6 +67,9 @@ class Settings:
     memory_mb: int = 8192
     vcores: int = 8
     gpus: int = 4
+    preemption: bool = False
+    labels: tuple[str, ...] = ()
+    node_expiry: int = 30
 
     def __post_init__(self) -> None:
         if not _HADOOP.match(self.hadoop):
@@ -67,18 +77,32 @@ class Settings:
                 f"Hadoop {self.hadoop!r} is not supported: give a release of 3.3 or later, "
                 f"as in {DEFAULT_HADOOP} or 3.3.6."
             )
+        object.__setattr__(self, "labels", tuple(self.labels))  # JSON gives a list
+        for label in self.labels:
+            found = _LABEL.match(label)
+            if not found or int(found.group(2)) >= self.nodes:
+                raise MiniclusterError(
+                    f"{label!r} is no label: write NAME=INDEX with an index below {self.nodes}."
+                )
         limits = {"nodes": (1, 16), "memory_mb": (512, 1 << 22), "vcores": (1, 4096)}
-        for name, (low, high) in {**limits, "gpus": (0, 1024)}.items():
+        for name, (low, high) in {**limits, "gpus": (0, 1024), "node_expiry": (2, 600)}.items():
             value = getattr(self, name)
             if not low <= value <= high:
                 raise MiniclusterError(f"{name} is {value}; it must be between {low} and {high}.")
 
+    @property
+    def node_labels(self) -> list[tuple[str, int]]:
+        """Each label with the NodeManager that has it."""
+        return [(name, int(index)) for name, _, index in (x.partition("=") for x in self.labels)]
+
     def describe(self) -> str:
         """In words, as in ``Hadoop 3.5.0, 1 node of 8192 MB, 8 vcores, 4 GPUs``."""
         nodes = f"{self.nodes} node{'s'[: self.nodes > 1]}"
+        more = ", pre-emption" * self.preemption
+        more += f", labels {' '.join(self.labels)}" if self.labels else ""
         return (
             f"Hadoop {self.hadoop}, {nodes} of {self.memory_mb} MB, "
-            f"{self.vcores} vcores, {self.gpus} GPUs"
+            f"{self.vcores} vcores, {self.gpus} GPUs{more}"
         )
 
 

@@ -42,6 +42,15 @@ def end_all(
     return len(running)
 
 
+def end_node(layout: Layout, daemon: Daemon, identity: processes.Identity | None) -> None:
+    """Kill a NodeManager and every process that works in its directories."""
+    if identity is not None:
+        processes.end([identity], grace=0)
+    place = f"{layout.data(daemon.name)}/"
+    marked = processes.marked(config.MARK, str(layout.root))
+    processes.end([one for one in marked if one.directory.startswith(place)], grace=0)
+
+
 def _kill_applications(
     runner: Runner, daemons: Sequence[Daemon], progress: Callable[[str], None]
 ) -> None:

@@ -8,7 +8,13 @@ import sys
 
 VERBS = {
     "agent": "submarine_runtime.agent.main",
+    "supervise": "submarine_runtime.coordinator.supervise",
+    "coordinator": "submarine_runtime.coordinator.main",
     "page": "submarine_runtime.coordinator.page",
+    "await": "submarine_runtime.frameworks.awaiting",
+    "rendezvous": "submarine_runtime.frameworks.rendezvous",
+    "tracker": "submarine_runtime.frameworks.tracker",
+    "tensorboard": "submarine_runtime.tensorboard_role",
 }
 
 

@@ -38,6 +38,7 @@ def main() -> None:
     if hasattr(signal, "SIGQUIT"):
         faulthandler.register(signal.SIGQUIT, all_threads=True)
     module = _main_module(path)
+    _wait_for_imports()
     _give_values(module.__dict__)
     with open(os.path.join(HERE, "started"), "wb"):
         pass
@@ -83,6 +84,15 @@ def _main_module(path: str) -> types.ModuleType:
     sys.modules["_submarine_launch"] = sys.modules["__main__"]
     sys.modules["__main__"] = module
     return module
+
+
+def _wait_for_imports() -> None:
+    """Have the shims beside this file, if any, applied when the program imports their modules."""
+    path = os.path.join(HERE, "shims", "shims.py")
+    if os.path.exists(path):
+        with open(path, "rb") as file:
+            source = file.read()
+        exec(compile(source, path, "exec"), {"__name__": "_submarine_shims", "__file__": path})  # noqa: S102
 
 
 def _values_module() -> Any:
@@ -147,8 +157,15 @@ def _kind(exc: BaseException) -> str:
 
 
 def _without_ours(tb: types.TracebackType | None) -> types.TracebackType | None:
-    while tb is not None and tb.tb_frame.f_code.co_filename == __file__:
+    ours = HERE + os.sep
+    while tb is not None and tb.tb_frame.f_code.co_filename.startswith(ours):
         tb = tb.tb_next
+    one = tb
+    while one is not None and one.tb_next is not None:
+        if one.tb_next.tb_frame.f_code.co_filename.startswith(ours):
+            one.tb_next = one.tb_next.tb_next
+        else:
+            one = one.tb_next
     return tb
 
 

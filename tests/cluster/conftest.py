@@ -49,7 +49,7 @@ def session(yarn_profile: Profile) -> Session:
 
 
 def make_spec(source: str, name: str = "test", **changes: Any) -> tuple[JobSpec, Any]:
-    """A spec and a bundle for a program of one cell."""
+    """A spec and a bundle for a program of one cell; one worker unless ``roles`` are given."""
     memory, gpus = changes.pop("memory", 256), changes.pop("gpus", 0)
     cell = Cell(
         cell_id="c1", source=source, label="[3]", execution_count=3, first_line=2, only=False
@@ -59,9 +59,9 @@ def make_spec(source: str, name: str = "test", **changes: Any) -> tuple[JobSpec,
     spec = JobSpec(
         name,
         "yarn",
-        roles=(role,),
+        roles=changes.pop("roles", (role,)),
         program=bundle.program,
-        python=sys.executable,
+        python=changes.pop("python", sys.executable),
         bundle_digest=bundle.digest,
         **changes,
     )

@@ -18,8 +18,12 @@ from submarine_jobs.directory import JobDirectory
 from submarine_jobs.localization import bring
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.stored_paths import NOTHING
+from submarine_jobs.submission import make_submission as make_submission_of
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
 
 
 def yarn_profile(minicluster: Minicluster, state_dir: Path) -> Iterator[Profile]:
@@ -53,6 +57,25 @@ def make_submission(backend: YarnBackend, agent: str, **fields: Any) -> Submissi
         job_dir, python=sys.executable, memory=resources.memory,
     )  # fmt: skip
     return Submission(spec, backend.plan(spec), storage, job_dir, config, runtime)
+
+
+def make_gang(backend: YarnBackend, program: str, *roles: Role, **fields: Any) -> Submission:
+    """A distributed submission; ``program`` stands for supervisor and agent, by ``sys.argv[1]``."""
+    storage, root = backend.job_root()
+    spec = JobSpec("gang", "yarn", roles=roles, python=sys.executable, **fields)
+    job_id = f"gang-20261121-{secrets.token_hex(4)}"
+    directory = JobDirectory(storage, f"{root}/202611/{job_id}")
+    storage.publish(directory.file("secret.json"), b'{"token": "t"}')
+    storage.publish(directory.file("bundle.zip"), zipped("main.py", "pass"))
+    bring(directory, spec)
+    runtime = f"{root}/cache/test-{secrets.token_hex(4)}.zip"
+    storage.publish(runtime, zipped("__main__.py", program))
+    record = JobRecord(job_id, "gang", State.PENDING, user=backend.user, backend="yarn",
+                       created=time.time())  # fmt: skip
+    return make_submission_of(
+        spec, backend.plan(spec), directory, record, intent="i", python=sys.executable,
+        runtime_zip=runtime, reached=NOTHING, environments={},
+    )  # fmt: skip
 
 
 def zipped(name: str, text: str) -> bytes:

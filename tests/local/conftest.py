@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from agent_rig import Rig
 
@@ -14,3 +16,16 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     made = Rig(tmp_path)
     yield made
     made.stop_all()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Jobs that have ended are still saying goodbye to those who followed them: wait for that."""
+    yield
+    top = str(tmp_path_factory.getbasetemp())
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+        if not any(word.startswith(top) for line in lines for word in line):
+            return
+        time.sleep(0.2)

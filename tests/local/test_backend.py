@@ -199,8 +199,20 @@ def test_plans(session: Session) -> None:
     assert any("MiB" in warning for warning in warnings)
     if not list(Path("/dev").glob("nvidia[0-9]*")):
         assert any("99 GPU" in warning for warning in warnings)
-    many = replace(spec, roles=(Role(instances=2),))
-    assert backend.plan(many).errors
+    many = backend.plan(replace(spec, roles=(Role(instances=2), Role("ps", 1, kind="untracked"))))
+    assert not many.errors
+    assert [(entry["role"], entry["count"]) for entry in many.containers] == [
+        ("worker", 2),
+        ("ps", 1),
+    ]
+    assert "3 processes and a coordinator" in many.placement
+    for impossible in (
+        {"python_env": "archive:/x.tar.gz"},
+        {"docker_image": "python:3.12"},
+        {"node_label": "gpu"},
+    ):
+        (refused,) = backend.plan(replace(spec, roles=(Role(**impossible),))).errors
+        assert "local backend" in refused
     absent = replace(spec, python="/nowhere/python")
     assert "/nowhere/python" in backend.plan(absent).errors[0]
     with pytest.raises(RefusedError):

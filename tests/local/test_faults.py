@@ -71,7 +71,9 @@ def test_sigterm_because_of_memory_is_told_as_such(rig: Rig) -> None:
 def test_sigterm_after_a_request_to_cancel_is_a_cancel(rig: Rig) -> None:
     agent = rig.start(STUBBORN)
     program_pid(rig)
-    (rig.job_dir / "cancel.json").write_text('{"by": "ada", "why": "typo"}')
+    wish = rig.job_dir / ".tmp-cancel.json"
+    wish.write_text('{"by": "ada", "why": "typo"}')
+    wish.rename(rig.job_dir / "cancel.json")
     agent.send_signal(signal.SIGTERM)
     rig.finish(agent)
     assert rig.record().reason is EndReason.CANCELLED

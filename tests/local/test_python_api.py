@@ -55,7 +55,8 @@ def test_failure_is_raised_when_waiting(tmp_path: Path) -> None:
         ({"gpus": 1}, "did you mean --gpu"),
         ({"memory": "lots"}, "memory"),
         ({"dry_run": True}, "no job"),
-        ({"ps": 2}, "not in this release"),
+        ({"ps": 2}, "has nobody to serve"),
+        ({"keytab": "me.keytab"}, "not in this release"),
     ],
 )
 def test_wrong_options_are_one_sentence(

@@ -24,8 +24,9 @@ from submarine_runtime.agent.publisher import LARGEST_SEGMENT, LogShipper
 from submarine_runtime.agent.status import MAX_EVENTS, Status
 from submarine_runtime.agent.store import StoreError, patiently
 from submarine_runtime.agent.store_local import LocalStore
-from submarine_runtime.frameworks import environment
+from submarine_runtime.frameworks import setup
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
+from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import Failure, JobRecord, TaskRecord, TracebackFrame
 from submarine_runtime.protocol.states import State
@@ -357,15 +358,16 @@ def test_outputs_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_frameworks() -> None:
-    alone = {"worker": ["a:1"]}
-    assert environment(make_config(framework="tensorflow"), alone) == {}
-    assert environment(make_config(framework="any"), alone) == {}
-    two = {"worker": ["a:1", "b:2"]}
-    variables = environment(make_config(framework="tensorflow", index=1), two)
-    expected = {"cluster": two, "task": {"type": "worker", "index": 1}}
+    one = Member("worker:0", "worker", 0, "a", "10.0.0.1", (1,))
+    other = Member("worker:1", "worker", 1, "b", "10.0.0.2", (2,))
+    assert setup(make_config(framework="tensorflow"), one, [one]).env == {}
+    assert setup(make_config(framework="any"), one, [one]).env == {}
+    variables = setup(make_config(framework="tensorflow", index=1), other, [one, other]).env
+    cluster = {"worker": ["10.0.0.1:1", "10.0.0.2:2"]}
+    expected = {"cluster": cluster, "task": {"type": "worker", "index": 1}}
     assert json.loads(variables["TF_CONFIG"]) == expected
     with pytest.raises(ValueError, match="tensorflow"):
-        environment(make_config(framework="abacus"), alone)
+        setup(make_config(framework="abacus"), one, [one])
 
 
 def test_the_agents_usage_message(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_a_named_file_must_be_there(variable: str, tmp_path: Path) -> None:
 def test_python_environments() -> None:
     assert python_of("host", "/x/python") == "/x/python"
     assert python_of("path:/opt/env/", "/x/python") == "/opt/env/bin/python3"
-    for bad in ("path:env", "docker:x", "", "path"):
+    for bad in ("path:env", "dcoker:x", "", "path"):
         with pytest.raises(UsageError):
             python_of(bad, "/x/python")
 

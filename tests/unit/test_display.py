@@ -16,6 +16,7 @@ from submarine_jobs.display.untrusted import escaped, one_line, printable, web_l
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import (
+    Event,
     Failure,
     JobRecord,
     Output,
@@ -63,7 +64,26 @@ def hostile(text: str) -> JobView:
             detail=text,
             reason=EndReason.PROGRAM_ERROR,
             phases=[Phase(text, NOW, None)],
-            tasks=[TaskRecord(text, text, 0, host=text)],
+            tasks=[
+                TaskRecord(text, text, 0, host=text),
+                TaskRecord(
+                    text,
+                    text,
+                    1,
+                    host=text,
+                    state=State.FAILED,
+                    container_id=text,
+                    log_url=text,
+                    gpus=[text],
+                    started=NOW,
+                    detail=text,
+                    network=text,
+                    restarts=2,
+                ),
+            ],
+            events=[Event(0, NOW, text, text, detail=text, task=text)],
+            hints=[text],
+            epoch=3,
             failure=Failure(text, text, [frame] * 3, text),
             resources={"requested": {text: {"memory": text, "gpus": 1}, "b": {"gpus": text}}},
             progress=float("nan"),
@@ -74,6 +94,7 @@ def hostile(text: str) -> JobView:
         ),
         tail=text,
         pending=text,
+        task=text,
     )
 
 
@@ -109,7 +130,7 @@ class _Checker(HTMLParser):
         assert tag in self.tags
         self.open.append(tag)
         for name, value in attrs:
-            assert name in {"style", "class", "href", "target", "rel", "open"}
+            assert name in {"style", "class", "href", "target", "rel", "open", "title", "colspan"}
             if name == "href":
                 assert re.match(r"https?://", value or "")
             if name == "style":
@@ -181,7 +202,7 @@ FIELDS = {
 OBJECTS = {
     "phases": st.fixed_dictionaries({"name": JSON, "start": JSON, "end": JSON}),
     "tasks": st.fixed_dictionaries(
-        {"task": JSON, "role": JSON, "index": JSON, "host": JSON, "memory_peak": JSON}
+        {name: JSON for name in TaskRecord.__dataclass_fields__ if name not in ("state", "reason")}
     ),
     "outputs": st.fixed_dictionaries({"path": JSON, "size": JSON}),
 }

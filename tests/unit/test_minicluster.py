@@ -317,3 +317,25 @@ def test_a_stopped_cluster_still_tells_its_status():
     exports = CliRunner().invoke(minicluster, ["env", "--name", "asleep"]).output
     assert f"export HADOOP_CONF_DIR={cluster.layout.client_conf}\n" in exports
     assert exports.endswith(':"$PATH"\n')
+
+
+def test_labels_preemption_and_expiry_reach_the_daemons(tmp_path: Path) -> None:
+    settings = Settings(nodes=2, preemption=True, labels=("fast=1",), node_expiry=5)
+    assert settings.node_labels == [("fast", 1)]
+    path = tmp_path / "cluster.json"
+    Saved(settings, "/java").write(path)
+    again = Saved.read(path)
+    assert again is not None
+    assert again.settings == settings
+    rm = config.resourcemanager(Layout(tmp_path), settings)
+    assert rm["yarn.nm.liveness-monitor.expiry-interval-ms"] == "5000"
+    assert rm["yarn.resourcemanager.scheduler.monitor.enable"] == "true"
+    assert rm["yarn.node-labels.enabled"] == "true"
+    plain = config.resourcemanager(Layout(tmp_path), Settings())
+    assert not {key for key in plain if "preemption" in key or "node-labels" in key}
+    queues = config.capacity_scheduler(settings)
+    shares = [v for k, v in queues.items() if k.endswith(".fast.capacity") and ".root.a" not in k]
+    assert sum(map(int, shares)) == 100
+    for wrong in ("fast", "fast=2", "=1", "a b=0"):
+        with pytest.raises(MiniclusterError, match="no label"):
+            Settings(nodes=2, labels=(wrong,))

@@ -213,7 +213,7 @@ def test_nothing_of_the_users_is_seen_by_the_shell(tmp_path: Path) -> None:
     )  # fmt: skip
     spec = JobSpec(name=nasty, backend="yarn")
     submission = Submission(spec, Plan("", []), LocalStorage(), "/x", agent, "/x/cache/r.zip")
-    script = agent_script(submission, "/bin/e cho'")
+    script = agent_script(submission, "/bin/e cho'", submission.agent)
     script = script.replace("exec ", "echo ")
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, check=True)
     assert json.loads((tmp_path / "agent.json").read_text()) == agent.to_json()

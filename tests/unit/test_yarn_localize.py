@@ -107,7 +107,8 @@ def test_a_foreign_spec_cannot_name_a_place_outside(tmp_path: Path) -> None:
 
 def test_entries_come_to_their_places_below_the_programs_directory(tmp_path: Path) -> None:
     items = (Localization("hdfs://n/a", "it's/deep er/a"), Localization("hdfs://n/b", "program"))
-    script = agent_script(submission(tmp_path / "job", *items), "/bin/true")
+    made = submission(tmp_path / "job", *items)
+    script = agent_script(made, "/bin/true", made.agent)
     for number in (0, 1):
         (tmp_path / f"localized-{number}").write_text(str(number))
     subprocess.run(["sh", "-c", script], cwd=tmp_path, check=False, capture_output=True)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from recorded_waits import recorded_waits
+
 from submarine_jobs.backends.base import Stage
 from submarine_jobs.backends.yarn.observe import find, observe
+from submarine_jobs.backends.yarn.waiting import Waits
+from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol.reasons import EndReason
 
 
@@ -119,3 +123,72 @@ def test_another_users_tag_is_not_ours() -> None:
     found = find(rm, job(1), "me")  # type: ignore[arg-type]
     assert found is not None
     assert found["id"] == "application_1_0001"
+
+
+class Busy(Recorder):
+    """Also answers what a ResourceManager said while its GPUs were held."""
+
+    def __init__(self, *apps: dict[str, Any]) -> None:
+        super().__init__(*apps)
+        self.recorded = recorded_waits("gpu-all-held")
+
+    def get(self, path: str, **query: str) -> Any:
+        if path in ("/scheduler", "/nodes"):
+            self.asked.append((path, query))
+            return self.recorded[path[1:]]
+        if path == "/apps" and "deSelects" in query and "applicationTags" not in query:
+            self.asked.append((path, query))
+            return self.recorded["apps"]
+        return super().get(path, **query)
+
+
+def waiting(number: int, state: str = "ACCEPTED", **more: Any) -> dict[str, Any]:
+    request = {
+        "resourceName": "*",
+        "numContainers": 1,
+        "capability": {
+            "memory": 1024,
+            "vCores": 1,
+            "resourceInformations": {
+                "resourceInformation": [{"name": "yarn.io/gpu", "value": 1}],
+            },
+        },
+    }
+    tag = f"submarine,submarine_job:{job(number)}"
+    fields = {"queue": "root.default", "applicationTags": tag, "resourceRequests": [request]}
+    return app(f"application_1_{number:04}", state, **{**fields, **more})
+
+
+def test_a_waiting_job_says_who_holds_what_it_waits_for() -> None:
+    rm = Busy(waiting(0), waiting(1, "RUNNING", runningContainers=2), app("application_1_0002"))
+    handles = {
+        job(0): handle("application_1_0000"),
+        job(1): handle("application_1_0001", containers=4),
+        job(2): handle("application_1_0002"),
+    }
+    waits = Waits(rm, "me")  # type: ignore[arg-type]
+    found = observe(rm, handles, waits)  # type: ignore[arg-type]
+    why = (
+        'queue default has 0 of 8 GPUs free, application "gobbler" of root holds 6, '
+        '2 are kept for application "second" of root'
+    )
+    assert found[job(0)].pending == why
+    assert found[job(1)].pending == f"1 of 3 containers: {why}"
+    assert found[job(2)].pending == ""
+    # The list, the cluster in three questions, and what these two ask for; the cluster's answers
+    # are good for a while.
+    assert len(rm.asked) == 5
+    observe(rm, handles, waits)  # type: ignore[arg-type]
+    assert len(rm.asked) == 7
+
+
+def test_a_wait_that_cannot_be_explained_keeps_yarns_words() -> None:
+    class Deaf(Busy):
+        def get(self, path: str, **query: str) -> Any:
+            if path == "/nodes":
+                raise ClusterError("it does not answer")
+            return super().get(path, **query)
+
+    rm = Deaf(waiting(0, diagnostics="AM container is launched, waiting for AM container"))
+    found = observe(rm, {job(0): handle("application_1_0000")}, Waits(rm, "me"))  # type: ignore[arg-type]
+    assert found[job(0)].pending.startswith("the container is allocated")

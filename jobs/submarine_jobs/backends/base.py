@@ -14,7 +14,7 @@ from typing import Any
 
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
-from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.launch import AgentConfig, CoordinatorConfig
 from submarine_runtime.protocol.reasons import EndReason
 
 #: What a backend calls a job, as stored in ``application.json``; plain JSON.
@@ -30,7 +30,8 @@ class Plan:
     placement
         One sentence: ``in the application master's container`` and why.
     containers
-        One entry a container: what it is for, memory (MiB, all in), vcores, gpus.
+        One entry a kind of container: ``what`` it is for, ``role`` (None for the master), ``count``
+        (1 where absent), ``memory`` (MiB, all in), ``vcores``, ``gpus``.
     overhead
         MiB added to the program's memory for master and agent, by container.
     warnings, errors
@@ -47,7 +48,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Submission:
-    """A job whose directory is complete up to its intent; all paths lie in ``storage``."""
+    """A job whose directory is complete up to its intent; all paths lie in ``storage``.
+
+    Parameters
+    ----------
+    agent
+        Orders of the only task's agent; of a distributed job: of its first role's.
+    coordinator, agents
+        Of a distributed job: the coordinator's orders, the agents' by role; else None and empty.
+    environments
+        Role -> URL of the archive that is its Python environment, where one is brought along.
+    """
 
     spec: JobSpec
     plan: Plan
@@ -55,6 +66,9 @@ class Submission:
     job_dir: str
     agent: AgentConfig
     runtime_zip: str
+    coordinator: CoordinatorConfig | None = None
+    agents: Mapping[str, AgentConfig] = field(default_factory=dict)
+    environments: Mapping[str, str] = field(default_factory=dict)
 
 
 class Stage(str, Enum):  # noqa: UP042 - as the protocol's states, the value is the word
@@ -106,8 +120,8 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def prepare(self) -> None:
-        """Start what a submit will need (the driver) in the background; returns at once."""
+    def prepare(self, spec: JobSpec | None = None) -> None:
+        """Start what a submit (of ``spec``) will need in the background; returns at once."""
 
     @abstractmethod
     def submit(self, submission: Submission) -> Handle:

@@ -1,8 +1,9 @@
 """The ``local`` backend: the same agent as in a container, as a detached process of this machine.
 
-What it knows of a job lies in ``<state dir>/local/<job id>/``, so that every process of this user
-on this host sees the same. Does not limit what a program uses beyond what the agent does; how a
-process is started and ended is ``localprocess``.
+A distributed job has the same coordinator as on a cluster, which starts its agents as processes.
+What the backend knows of a job lies in ``<state dir>/local/<job id>/`` (``localfiles``), so that
+every process of this user on this host sees the same. Does not limit what a program uses beyond
+what the agent does; how a process is started and ended is ``localprocess``.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ import shutil
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from submarine_jobs.backends import localprocess
 from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Stage, Submission
+from submarine_jobs.backends.localfiles import localise, write_json
+from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.errors import ClusterError, RefusedError
-from submarine_jobs.localization import check, copy_of, on_hdfs
+from submarine_jobs.localization import brought, errors_of, on_hdfs
 from submarine_jobs.profile import Profile
-from submarine_jobs.spec import JobSpec
+from submarine_jobs.spec import JobSpec, Role
 from submarine_jobs.storage.base import Storage
 from submarine_jobs.storage.local import LocalStorage
 from submarine_runtime.protocol import layout
@@ -56,29 +57,31 @@ class LocalBackend(Backend):
 
     def plan(self, spec: JobSpec) -> Plan:
         """See ``Backend.plan``."""
-        worker = spec.worker
-        size = worker.resources
-        warnings, errors = [], []
-        if len(spec.roles) != 1 or worker.instances != 1:
-            errors.append("The local backend runs one task; ask for one worker and no other role.")
-        if size.gpus and not list(Path("/dev").glob("nvidia[0-9]*")):
-            warnings.append(f"The job asks for {size.gpus} GPU(s) and this machine shows none.")
+        spec = with_extra_roles(spec)
+        warnings: list[str] = []
+        gpus = sum(role.resources.gpus * role.instances for role in spec.roles)
+        memory = sum(role.resources.memory * role.instances for role in spec.roles)
+        if gpus and not list(Path("/dev").glob("nvidia[0-9]*")):
+            warnings.append(f"The job asks for {gpus} GPU(s) and this machine shows none.")
         total = psutil.virtual_memory().total >> 20
-        if size.memory > total:
-            warnings.append(f"The job asks for {size.memory} MiB; this machine has {total}.")
-        if spec.python and not os.access(spec.python, os.X_OK):
-            errors.append(f"{spec.python} is not a program; choose another with --python-env.")
-        errors += _localization_errors(spec)
-        container = {
-            "role": worker.name,
-            "memory": size.memory,
-            "vcores": size.vcores,
-            "gpus": size.gpus,
-        }
-        placement = f"as a process on this machine ({socket.gethostname()})"
-        return Plan(placement, [container], warnings=warnings, errors=errors)
+        if memory > total:
+            warnings.append(f"The job asks for {memory} MiB; this machine has {total}.")
+        errors = [text for role in spec.roles for text in _role_errors(spec, role)]
+        containers = [
+            {"what": f"{role.name}s", "role": role.name, "count": role.instances}
+            | vars(role.resources)
+            for role in spec.roles
+        ]
+        count, where = spec.task_count, f"this machine ({socket.gethostname()})"
+        placement = f"as a process on {where}"
+        if spec.distributed:
+            placement = f"as {count} processes and a coordinator on {where}"
+        else:
+            containers = [{"role": spec.worker.name} | vars(spec.worker.resources)]
+        errors = list(dict.fromkeys(errors)) + _localization_errors(spec)
+        return Plan(placement, containers, warnings=warnings, errors=errors)
 
-    def prepare(self) -> None:
+    def prepare(self, spec: JobSpec | None = None) -> None:
         """See ``Backend.prepare``; there is nothing to start."""
 
     def submit(self, submission: Submission) -> Handle:
@@ -92,10 +95,11 @@ class LocalBackend(Backend):
             found = self.find(submission.agent.job_id)
             if found is not None:
                 return found
-            self._localise(submission, scratch)
-            pid = localprocess.start(scratch)
+            localise(submission, scratch)
+            verb = "agent" if submission.coordinator is None else "supervise"
+            pid = localprocess.start(scratch, verb)
             handle = localprocess.handle_of(pid, scratch, submission.job_dir)
-            _write_json(scratch / _HANDLE, handle)
+            write_json(scratch / _HANDLE, handle)
             return handle
 
     def find(self, job_id: str) -> Handle | None:
@@ -104,10 +108,9 @@ class LocalBackend(Backend):
         with suppress(FileNotFoundError, ValueError):
             handle = json.loads((scratch / _HANDLE).read_text())
             return handle if isinstance(handle, dict) else None
-        for process in psutil.process_iter(["cmdline", "pid"]):
-            arguments = process.info["cmdline"] or []
-            if arguments[-2:] == ["--directory", str(scratch)]:
-                return localprocess.handle_of(process.info["pid"], scratch, "")
+        for process in localprocess.of_directory(scratch):
+            if process.info["cmdline"][-3] in ("agent", "supervise"):
+                return localprocess.handle_of(process.pid, scratch, "")
         return None
 
     def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
@@ -115,7 +118,7 @@ class LocalBackend(Backend):
         return {job_id: self._observe(handle) for job_id, handle in handles.items()}
 
     def stop(self, handle: Handle) -> None:
-        """See ``Backend.stop``; the agent gets a moment for its last words."""
+        """See ``Backend.stop``; agent or coordinator get a moment for their last words."""
         if handle.get("host") != socket.gethostname():
             raise ClusterError(
                 f"The job runs on {handle.get('host')}, and the local backend reaches only this "
@@ -127,26 +130,6 @@ class LocalBackend(Backend):
     def _scratch(self, job_id: str) -> Path:
         layout.month_of(job_id)  # refuses what is not a job id and might be a path
         return self._profile.state_dir.absolute() / "local" / job_id
-
-    def _localise(self, submission: Submission, scratch: Path) -> None:
-        storage, job_dir = submission.storage, submission.job_dir
-        agent = replace(
-            submission.agent, backend=self.name, listen="127.0.0.1", store=_store(submission)
-        )
-        _write_json(scratch / "agent.json", agent.to_json())
-        for name in (layout.SECRET, layout.BUNDLE, layout.VALUES):
-            if storage.stat(f"{job_dir}/{name}") is not None:
-                storage.download(f"{job_dir}/{name}", scratch / name)
-                (scratch / name).chmod(0o600)
-        storage.download(submission.runtime_zip, scratch / "runtime.zip")
-        for item in submission.spec.localization:
-            path, archived = copy_of(storage, job_dir, item)
-            target = scratch / "program" / item.target
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if archived:
-                shutil.unpack_archive(path, target, "zip")
-            else:
-                storage.download(path, target)
 
     def _observe(self, handle: Handle) -> Observation:
         host = str(handle.get("host"))
@@ -161,9 +144,13 @@ class LocalBackend(Backend):
             return Observation(Stage.RUNNING, handle=handle, host=host)
         scratch = Path(str(handle.get("scratch", "")))
         said = localprocess.last_words(scratch)
+        localprocess.stop(handle)  # tasks that have outlived their coordinator
         self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
-        detail = f"The agent's process has ended. {said}".strip()
-        return Observation(Stage.ENDED, EndReason.AGENT_LOST, detail, handle=handle, host=host)
+        several = (scratch / layout.COORDINATOR).exists()
+        who = "coordinator" if several else "agent"
+        reason = EndReason.MASTER_LOST if several else EndReason.AGENT_LOST
+        detail = f"The {who}'s process has ended. {said}".strip()
+        return Observation(Stage.ENDED, reason, detail, handle=handle, host=host)
 
     def _sweep(self) -> None:
         """Remove what ended jobs have left in the state directory."""
@@ -180,26 +167,29 @@ class LocalBackend(Backend):
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _store(submission: Submission) -> Any:
-    return submission.storage.job_store(submission.job_dir)
-
-
 def _localization_errors(spec: JobSpec) -> list[str]:
-    errors = [text for item in spec.localization if (text := check(item, bool(spec.rerun_of)))]
-    return errors + [
+    return errors_of(spec) + [
         f"--localization {item.source}: the local backend has no HDFS; copy it to this machine "
         "first and name the copy."
-        for item in spec.localization
+        for item in brought(spec)
         if on_hdfs(item)
     ]
 
 
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    temporary = path.with_name(f".tmp-{path.name}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(content, file)
-    temporary.rename(path)
+def _role_errors(spec: JobSpec, role: Role) -> list[str]:
+    """What this machine cannot give to the tasks of a role."""
+    errors = []
+    env = role.python_env or spec.python_env
+    python = role.python or spec.python
+    if env.startswith("archive:"):
+        errors.append("The local backend unpacks no archive; name a directory with path:DIR.")
+    elif env.startswith("docker:") or role.docker_image or spec.docker_image:
+        errors.append("The local backend starts no Docker image; leave it out, or use a cluster.")
+    elif os.path.isabs(python) and not os.access(python, os.X_OK):
+        errors.append(f"{python} is not a program; choose another with --python-env.")
+    if role.node_label or role.racks:
+        errors.append("The local backend has neither node labels nor racks; leave them out.")
+    return errors
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The agent of a local job as a process: start it detached, know it again, end it.
+"""Agent or coordinator of a local job as a process: start it detached, know it again, end it.
 
 A process is known by its pid, its start time and the machine's boot, so that a pid which was given
 anew is never signalled. Knows nothing of jobs; that is ``local``.
@@ -7,7 +7,6 @@ anew is never signalled. Knows nothing of jobs; that is ``local``.
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -29,9 +28,9 @@ _STOP_SECONDS = 3.0
 _LOG = "agent.log"
 
 
-def start(scratch: Path) -> int:
-    """Start the agent; its pid."""
-    agent = [sys.executable, "-I", "runtime.zip", "agent", "--directory", str(scratch)]
+def start(scratch: Path, verb: str) -> int:
+    """Start ``agent`` or ``supervise``; its pid."""
+    agent = [sys.executable, "-I", "runtime.zip", verb, "--directory", str(scratch)]
     try:
         done = subprocess.run(
             ["/bin/sh", "-c", _DETACH, "sh", *agent],
@@ -45,7 +44,7 @@ def start(scratch: Path) -> int:
         )
         return int(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as exc:
-        raise ClusterError(f"The agent could not be started on this machine: {exc}.") from exc
+        raise ClusterError(f"The {verb} process could not be started here: {exc}.") from exc
 
 
 def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -64,11 +63,30 @@ def alive(handle: Handle) -> bool:
     return process.start == int(handle["start_time"])
 
 
-def _descendants(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
+def of_directory(scratch: Path) -> list[psutil.Process]:
+    """Our own processes whose directory is ``scratch`` or lies in it, agents of tasks included."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "pid"]):
+        arguments = process.info["cmdline"] or []
+        if len(arguments) < 4 or arguments[-2] != "--directory":
+            continue
+        if f"{arguments[-1]}/".startswith(f"{scratch}/"):
+            found.append(process)
+    return found
+
+
+def _family(pid: int, scratch: Path) -> list[psutil.Process]:
+    """What process ``pid`` has started, and what else works for the same job, with children."""
+    roots = of_directory(scratch)
+    with suppress(psutil.NoSuchProcess):
+        roots.append(psutil.Process(pid))
+    found: dict[int, psutil.Process] = {}
+    for root in roots:
+        with suppress(psutil.NoSuchProcess):
+            for process in (root, *root.children(recursive=True)):
+                found[process.pid] = process
+    found.pop(pid, None)
+    return list(found.values())
 
 
 def _boot_id() -> str:
@@ -100,20 +118,31 @@ def handle_of(pid: int, scratch: Path, job_dir: str) -> Handle:
 
 
 def stop(handle: Handle) -> None:
-    """End the agent, which gets a moment for its last words, and all that it has started."""
-    if not alive(handle):
-        return
-    pid = int(handle["pid"])
-    family = _descendants(pid)
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
+    """End agent or coordinator, which get a moment for their last words, and all that they began.
+
+    Also ends what has outlived them: agents whose coordinator was killed.
+    """
+    pid, scratch = int(handle["pid"]), Path(str(handle["scratch"]))
+    ours = alive(handle)
+    family = _family(pid if ours else 0, scratch)
+    # A living coordinator ends its agents itself.
+    asked = of_directory(scratch)
+    if ours:
+        asked = [process for process in asked if process.pid == pid]
+    for process in asked:
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
     deadline = time.monotonic() + _STOP_SECONDS
-    while alive(handle) and time.monotonic() < deadline:
+    while any(_runs(process) for process in asked) and time.monotonic() < deadline:
         time.sleep(0.02)
-    if alive(handle):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    for process in family:
+    for process in [*asked, *family, *_family(0, scratch)]:
         # psutil compares start times: a pid that was given anew is left alone.
         with suppress(psutil.NoSuchProcess):
             process.kill()
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

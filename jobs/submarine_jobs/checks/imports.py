@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def missing_imports(
         function; imports that the program guards itself are not reported. If the interpreter
         cannot be asked, a single warning says so.
     """
-    imports = [found for file in sorted(bundle.files) for found in _imports_of(bundle, file)]
+    imports = [found for file in sorted(bundle.files) for found in _imports_of(bundle.files, file)]
     own = {name.split("/")[0].removesuffix(".py") for name in bundle.files}
     names = sorted({found.module for found in imports} - own - {"submarine_runtime"})
     if not names:
@@ -88,6 +88,19 @@ def missing_imports(
         if found.module in missing:
             first.setdefault(found.module, found)
     return [_finding(bundle, found, python, beside) for found in first.values()]
+
+
+def imported_modules(files: Mapping[str, bytes]) -> set[str]:
+    """Top-level modules that a program's files import, wherever in them that is."""
+    return {found.module for file in files for found in _imports_of(files, file)}
+
+
+def lacks(python: str, module: str, timeout: float = 10.0) -> bool:
+    """Whether the interpreter ``python`` certainly does not have a module."""
+    try:
+        return module in _ask(python, [module], timeout)
+    except _CannotAskError:
+        return False
 
 
 class _CannotAskError(Exception):
@@ -133,11 +146,11 @@ def _finding(bundle: Bundle, found: _Import, python: str, beside: Path | None) -
     return finding_at(bundle, level, "missing-import", message, found.file, found.line, fix)
 
 
-def _imports_of(bundle: Bundle, file: str) -> list[_Import]:
+def _imports_of(files: Mapping[str, bytes], file: str) -> list[_Import]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = ast.parse(bundle.files[file])
+            tree = ast.parse(files[file])
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return []
     found: list[_Import] = []

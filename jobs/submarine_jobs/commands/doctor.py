@@ -9,9 +9,17 @@ import click
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import JOB_FAILED, SUCCESS, Outcome
-from submarine_jobs.commands.shared_options import backend_option, profile_option, remember_queues
+from submarine_jobs.commands.run_option_types import MEMORY, count
+from submarine_jobs.commands.shared_options import (
+    backend_option,
+    complete_queues,
+    profile_option,
+    remember_queues,
+)
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.options.role_options import RoleOptions
+from submarine_jobs.options.run_options import RunOptions
 
 if TYPE_CHECKING:
     from submarine_jobs.config import Config
@@ -26,11 +34,53 @@ if TYPE_CHECKING:
     heading="Instead",
     help="End the background JVM that talks to YARN; the next job starts a new one.",
 )
+@option(
+    "--worker",
+    "workers",
+    type=count("The number of workers", 1),
+    metavar="N",
+    default=1,
+    heading="Room for a job of",
+    help="Number of workers [1].",
+)
+@option("--memory", type=MEMORY, metavar="SIZE", heading="Room for a job of", help="Memory [2G].")
+@option(
+    "--vcores",
+    type=count("The number of vcores", 1),
+    metavar="N",
+    heading="Room for a job of",
+    help="Virtual cores [1].",
+)
+@option(
+    "--gpu",
+    "gpus",
+    type=count("The number of GPUs"),
+    metavar="N",
+    heading="Room for a job of",
+    help="GPUs [0].",
+)
+@option(
+    "--queue",
+    metavar="QUEUE",
+    heading="Room for a job of",
+    help="Queue [the profile's].",
+    shell_complete=complete_queues,
+)
 @profile_option
 @backend_option
 @click.pass_obj
 def doctor(
-    mouth: Mouth, /, node: bool, stop_driver: bool, profile: str | None, backend: str | None
+    mouth: Mouth,
+    /,
+    node: bool,
+    stop_driver: bool,
+    workers: int,
+    memory: int | None,
+    vcores: int | None,
+    gpus: int | None,
+    queue: str | None,
+    profile: str | None,
+    backend: str | None,
 ) -> Outcome:
     """Check this machine and the cluster; each finding says what would be right.
 
@@ -41,10 +91,12 @@ def doctor(
     from submarine_jobs.doctor.checks import CHECKS
     from submarine_jobs.doctor.patient import Patient
 
-    config = mouth.config({"profile": profile, "backend": backend})
+    config = mouth.config({"profile": profile, "backend": backend, "queue": queue})
     if stop_driver:
         return _stop_driver(config)
-    patient = Patient(config.profile)
+    roles = (RoleOptions("worker", workers),)
+    wish = RunOptions(roles=roles, memory=memory, vcores=vcores, gpus=gpus)
+    patient = Patient(config.profile, wish=wish)
     results = examine(patient, CHECKS, node=node)
     if patient.on_yarn and not node:
         _remember(patient, config)
@@ -54,16 +106,16 @@ def doctor(
         lines.append(f"{result.status:<8} {result.name:<{width}}  {one_line(result.sentence)}")
         if result.fix:
             lines.append(f"{'':8} {'':{width}}  -> {one_line(result.fix)}")
-    count = {status: sum(r.status is status for r in results) for status in Status}
+    found = {status: sum(r.status is status for r in results) for status in Status}
     lines += [
         "",
-        f"{_many(count[Status.ERROR], 'error')}, {_many(count[Status.WARNING], 'warning')}, "
-        f"{count[Status.OK]} ok, {count[Status.SKIPPED]} skipped.",
+        f"{_many(found[Status.ERROR], 'error')}, {_many(found[Status.WARNING], 'warning')}, "
+        f"{found[Status.OK]} ok, {found[Status.SKIPPED]} skipped.",
     ]
     return Outcome(
         text="\n".join(lines),
         value={"profile": config.profile.name, "checks": [r.to_json() for r in results]},
-        exit_code=JOB_FAILED if count[Status.ERROR] else SUCCESS,
+        exit_code=JOB_FAILED if found[Status.ERROR] else SUCCESS,
     )
 
 

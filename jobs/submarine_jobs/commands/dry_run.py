@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.commands.outcome import SUCCESS, USAGE, Outcome
 from submarine_jobs.commands.program import Program
 from submarine_jobs.display.untrusted import one_line
-from submarine_jobs.options.quantities import format_duration
+from submarine_jobs.options.quantities import format_duration, format_memory
+from submarine_jobs.options.roles_of import BOARD_COMMAND, BOARD_HISTORY
 
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Plan
     from submarine_jobs.checks import Finding
-    from submarine_jobs.spec import JobSpec
+    from submarine_jobs.spec import JobSpec, Role
 
 _MAX_FILES = 50
 
@@ -50,26 +51,72 @@ def _request(spec: JobSpec, plan: Plan) -> list[str]:
     lines = [f"Job         {one_line(spec.name)} on {spec.backend}"]
     if spec.queue:
         lines.append(f"Queue       {one_line(spec.queue)}")
+    if spec.framework != "any":
+        lines.append(f"Framework   {one_line(spec.framework)}")
     lines.append(f"Placement   {one_line(plan.placement)}")
     lines += [f"Container   {_container(container)}" for container in plan.containers]
     if plan.overhead:
+        program = "the program" if spec.task_count == 1 else "each program of its size"
         lines.append(
             f"Overhead    {plan.overhead} MiB of it for master and agent, "
-            f"{spec.worker.resources.memory} MiB for the program"
+            f"{spec.worker.resources.memory} MiB for {program}"
         )
-    if spec.worker.command is not None:
-        lines.append(f"Command     {one_line(spec.worker.command)}")
-    elif spec.python:
-        words = " ".join((spec.python, spec.program or "", *spec.args))
-        lines.append(f"Command     {one_line(words)}")
+    if spec.task_count > 1:
+        lines += ["", *role_lines(spec), ""]
+    else:
+        lines.append(f"Command     {_command(spec, spec.worker)}")
     if spec.timeout is not None:
         lines.append(f"Timeout     {format_duration(spec.timeout)}")
     return lines
 
 
+_ROLE_COLUMNS = ("ROLE", "TASKS", "MEMORY", "VCORES", "GPUS", "KIND", "WHERE", "COMMAND")
+
+
+def role_lines(spec: JobSpec) -> list[str]:
+    """The roles of a job as a table."""
+    rows = [_ROLE_COLUMNS, *(_role_row(spec, role) for role in spec.roles)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_ROLE_COLUMNS))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _role_row(spec: JobSpec, role: Role) -> tuple[str, ...]:
+    least = f"{role.least} to " if role.least not in (None, role.instances) else ""
+    size = role.resources
+    where = [f"label {role.node_label}"] if role.node_label else []
+    where += [*role.nodes, *(f"rack {rack}" for rack in role.racks)]
+    where += [f"not {node}" for node in role.avoid] + (["spread"] if role.spread else [])
+    where += [f"after {other}" for other in role.after]
+    return (
+        role.name,
+        f"{least}{role.instances}",
+        format_memory(size.memory),
+        str(size.vcores),
+        str(size.gpus),
+        role.kind,
+        one_line(", ".join(where) or "anywhere", 40),
+        _command(spec, role),
+    )
+
+
+def _command(spec: JobSpec, role: Role) -> str:
+    if role.command in (BOARD_COMMAND, BOARD_HISTORY):
+        return "TensorBoard" + (" of all jobs" if role.command == BOARD_HISTORY else "")
+    if role.command is not None:
+        return one_line(role.command)
+    python = role.python or spec.python
+    return one_line(" ".join((python, spec.program or "", *spec.args)))
+
+
 def _container(container: Mapping[str, Any]) -> str:
     rest = dict(container)
     what = one_line(str(rest.pop("what", "program")))
+    rest.pop("role", None)
+    count = rest.pop("count", 1)
+    what = what if count == 1 else f"{count} x {what}"
     size = [f"memory {rest.pop('memory')} MiB"] if "memory" in rest else []
     size += [f"{one_line(str(key))} {one_line(str(value))}" for key, value in rest.items()]
     return f"{what}: {', '.join(size)}"

@@ -37,8 +37,13 @@ VERBS: dict[str, Entry] = {
     "list": Entry("Jobs", "List your jobs, newest first.", "list_jobs"),
     "show": Entry("Jobs", "Show one job: state, reason, times, result, end of its log.", "show"),
     "logs": Entry("Jobs", "Print a job's log, or follow it.", "logs"),
+    "metrics": Entry("Jobs", "Show CPU, memory and GPU of a job's tasks.", "metrics"),
     "wait": Entry("Jobs", "Wait until jobs have ended.", "wait"),
     "cancel": Entry("Jobs", "Cancel a job.", "cancel"),
+    "save": Entry("Jobs", "Save a job's model as it is now, as a named version.", "save"),
+    "models": Entry(
+        "Jobs", "List the saved versions of a job's model, or copy one here.", "models"
+    ),
     "rerun": Entry("Jobs", "Run a job again, from its job directory alone.", "rerun"),
     "cells": Entry("Notebook cells", "Show which cells are collected, and in what order.", "cells"),
     "script": Entry("Notebook cells", "Show the program that the collected cells make.", "script"),

@@ -68,6 +68,7 @@ def list_jobs(
 ) -> Outcome:
     """List your jobs, newest first: those that this machine knows and those of the job root."""
     from submarine_jobs import display
+    from submarine_jobs.display.untrusted import escaped_line, one_line
 
     if everything and limit is not None:
         raise UsageError("--all and --limit exclude each other.", "Give one of them.")
@@ -81,7 +82,14 @@ def list_jobs(
         and (name is None or fnmatch.fnmatchcase(record.name, name))
     ][:most]
     table = display.table(shown)
-    return Outcome(table.text, table.html, [record.to_json() for record in shown])
+    waits = [
+        f"{record.job_id} waits: {one_line(record.pending)}"
+        for record in shown
+        if record.pending and not record.state.ended
+    ]
+    text = "\n".join([table.text, "", *waits]) if waits else table.text
+    html = table.html + "".join(f"<p>{escaped_line(line)}</p>" for line in waits)
+    return Outcome(text, html, [record.to_json() for record in shown])
 
 
 def _matches(state: State, wanted: State | str) -> bool:

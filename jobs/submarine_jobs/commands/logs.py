@@ -1,16 +1,22 @@
-"""``logs``: a job's log by offset, whole, its end, or live."""
+"""``logs``: the log of a job's tasks by offset, whole, its end, or live."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from submarine_jobs.commands.log_show import followed, kept, shown, start_of
+from submarine_jobs.commands.log_tasks import (
+    chosen_attempt,
+    chosen_tasks,
+    complete_tasks,
+    others,
+)
 from submarine_jobs.commands.mouth import Mouth
-from submarine_jobs.commands.outcome import INTERRUPTED, Outcome
+from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
-from submarine_jobs.commands.terminal import TerminalFilter
 from submarine_jobs.commands.verb import AS_JSON, Parsed, Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.options.quantities import parse_count
@@ -19,12 +25,7 @@ from submarine_runtime.protocol.layout import STREAMS
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
     from submarine_jobs.live import LogChunk
-
-#: Without a terminal to stream to (a notebook's output, ``--json``) so much of the end is kept.
-KEEP = 1 << 20
-MAX_TAIL_BYTES = 16 << 20
-_MAX_OFFSET = 1 << 50
-_PIECE = 1 << 20
+    from submarine_jobs.log_position import LogKey
 
 
 def _number(text: str) -> int:
@@ -43,9 +44,27 @@ def _number(text: str) -> int:
         "logs -f last",
         "logs digits-20261120-7f3a --tail 100",
         "logs digits-20261120-7f3a --stream stderr > errors.txt",
+        "logs last --task worker:1",
+        "logs -f last --all",
     ),
 )
 @job_argument
+@option(
+    "--task",
+    "tasks",
+    multiple=True,
+    metavar="NAME",
+    heading="Whose",
+    shell_complete=complete_tasks,
+    help="Task such as worker:1, or all of a role; repeatable [the chief, or the only one].",
+)
+@option("--all", "every", is_flag=True, heading="Whose", help="All tasks, names before the lines.")
+@option(
+    "--attempt",
+    metavar="NAME",
+    heading="Whose",
+    help="An earlier attempt of a task that was started again, such as e1-a1 [the newest].",
+)
 @option("--follow", "-f", is_flag=True, heading="What", help="Go on until the job has ended.")
 @option(
     "--stream",
@@ -83,6 +102,9 @@ def logs(
     ctx: click.Context,
     /,
     job: str,
+    tasks: tuple[str, ...],
+    every: bool,
+    attempt: str | None,
     follow: bool,
     stream: str,
     tail: int | None,
@@ -93,25 +115,31 @@ def logs(
 ) -> Outcome:
     """Print a job's log, while it runs and after.
 
-    On a terminal, control sequences other than colours are left out; into a file or a pipe the
-    bytes go as they are. The job's stdout goes to stdout and its stderr to stderr.
+    Of a job of several tasks it is the chief's unless --task or --all says otherwise. On a
+    terminal, control sequences other than colours are left out; into a file or a pipe the bytes
+    go as they are. The job's stdout goes to stdout and its stderr to stderr.
     """
     _check(follow, tail, offset, limit)
     mouth = ctx.find_object(Mouth) or Mouth()
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = session.job(job)
-    streams = STREAMS if stream == "both" else (stream,)
-    starts = {name: _start(found, name, tail, offset) for name in streams}
+    chosen = chosen_tasks(found, tasks, every)
+    _check_attempt(attempt, chosen, follow)
+    together = every or len(chosen) > 1
+    keys = _keys(found, chosen, attempt, STREAMS if stream == "both" else (stream,))
+    as_json = bool(ctx.meta[AS_JSON])
+    if not together and not as_json:
+        for words in others(found, chosen[0], keys[0].attempt or None, named=bool(tasks)):
+            mouth.say(words)
+    starts = {key: start_of(found, key, tail, offset) for key in keys}
     if follow:
-        return _follow(found, mouth, starts)
-    pieces = (
-        chunk for name in streams for chunk in _read(found, name, starts[name], limit, tail, offset)
-    )
-    if mouth.kind == "cli" and not ctx.meta[AS_JSON]:
-        for chunk in pieces:
-            mouth.write(chunk.data, chunk.stream)
+        return followed(found, mouth, keys, starts, together=together)
+    whole = limit is None and tail is None and offset is None
+    pieces = _pieces(found, keys, starts, limit, whole)
+    if mouth.kind == "cli" and not as_json:
+        shown(mouth, pieces, keys, together=together)
         return Outcome()
-    return _kept(found, pieces, starts)
+    return kept(found, pieces, keys, starts, together=together)
 
 
 def _check(follow: bool, tail: int | None, offset: int | None, limit: int | None) -> None:
@@ -123,97 +151,37 @@ def _check(follow: bool, tail: int | None, offset: int | None, limit: int | None
         raise UsageError("--bytes must not be negative.", "Write a number of bytes.")
 
 
-def _start(job: Job, stream: str, tail: int | None, offset: int | None) -> int:
-    """The offset of the first byte to show."""
-    if tail is None:
-        if offset is None or offset >= 0:
-            return offset or 0
-        return job.log(stream, offset, 1).offset
-    return _tail_offset(job, stream, tail)
-
-
-def _tail_offset(job: Job, stream: str, lines: int) -> int:
-    """Where the last ``lines`` lines begin; looks at 16 MiB of the end at most."""
-    size = 1 << 16
-    while True:
-        first = job.log(stream, -size, min(size, _PIECE))
-        data = first.data + b"".join(
-            chunk.data for chunk in _from(job, stream, first.end, size - len(first.data))
+def _check_attempt(attempt: str | None, chosen: Sequence[str], follow: bool) -> None:
+    if attempt is not None and follow:
+        raise UsageError(
+            "--attempt and --follow exclude each other: a log goes on in the newest attempt.",
+            "Give one of them.",
         )
-        end = first.offset + len(data)
-        if lines == 0:
-            return end
-        place = len(data.removesuffix(b"\n"))
-        for _ in range(lines):
-            place = data.rfind(b"\n", 0, place)
-            if place < 0:
-                break
-        if place >= 0:
-            return first.offset + place + 1
-        if first.offset == 0 or size >= MAX_TAIL_BYTES:
-            return first.offset
-        size *= 4
+    if attempt is not None and len(chosen) > 1:
+        raise UsageError("--attempt belongs to one task.", "Name it with --task.")
 
 
-def _read(
-    job: Job, stream: str, start: int, limit: int | None, tail: int | None, offset: int | None
+def _keys(
+    job: Job, chosen: Sequence[str], attempt: str | None, streams: Sequence[str]
+) -> list[LogKey]:
+    """The logs that are meant; an empty attempt stands for the only or newest one."""
+    from submarine_jobs.log_position import LogKey
+
+    record = job.record() if job.distributed else None
+    keys = []
+    for task in chosen:
+        found = chosen_attempt(job, task, attempt, record)
+        keys += [LogKey(task, found or "", stream) for stream in streams]
+    return keys
+
+
+def _pieces(
+    job: Job, keys: Sequence[LogKey], starts: dict[LogKey, int], limit: int | None, whole: bool
 ) -> Iterator[LogChunk]:
-    if limit is None and tail is None and offset is None:
-        yield from job.read_log(stream)
-    else:
-        yield from _from(job, stream, start, limit)
+    from submarine_jobs.log_merge import merged, read_from
 
-
-def _from(job: Job, stream: str, start: int, limit: int | None) -> Iterator[LogChunk]:
-    """From ``start`` to the end as it stands now, or ``limit`` bytes of it."""
-    left = _MAX_OFFSET if limit is None else limit
-    while left > 0:
-        chunk = job.log(stream, start, min(left, _PIECE))
-        if not chunk.data:
-            return
-        yield chunk
-        start = chunk.end
-        left -= len(chunk.data)
-
-
-def _follow(job: Job, mouth: Mouth, starts: dict[str, int]) -> Outcome:
-    offsets = {name: starts.get(name, 0) for name in STREAMS}
-    try:
-        for chunk in job.follow(stdout=offsets["stdout"], stderr=offsets["stderr"]):
-            if chunk.stream in starts:
-                mouth.write(chunk.data, chunk.stream)
-    except KeyboardInterrupt:
-        return Outcome(
-            text=f"Stopped following; {job.id} goes on.", exit_code=INTERRUPTED, value=None
-        )
-    return Outcome(value={"job_id": job.id})
-
-
-def _kept(job: Job, pieces: Iterator[LogChunk], starts: dict[str, int]) -> Outcome:
-    """The end of the log as text, for a notebook's output and for ``--json``."""
-    from submarine_jobs.display import ansi
-
-    kept: dict[str, bytes] = dict.fromkeys(starts, b"")
-    ends = dict(starts)
-    for chunk in pieces:
-        kept[chunk.stream] = (kept[chunk.stream] + chunk.data)[-KEEP:]
-        ends[chunk.stream] = chunk.end
-    value = {
-        name: {
-            "offset": ends[name] - len(data),
-            "length": len(data),
-            "text": data.decode("utf-8", "replace"),
-        }
-        for name, data in kept.items()
-    }
-    joined = b"".join(_whole_lines(data) for data in kept.values())
-    text = TerminalFilter().feed(joined, final=True).rstrip("\n")
-    return Outcome(
-        text=text,
-        html=ansi.to_html(joined.decode("utf-8", "replace")),
-        value={"job_id": job.id, **value},
-    )
-
-
-def _whole_lines(data: bytes) -> bytes:
-    return data if not data or data.endswith(b"\n") else data + b"\n"
+    if limit is None and len({key.task for key in keys}) > 1:
+        yield from merged(job, keys, starts)
+        return
+    for key in keys:
+        yield from read_from(job, key, 0 if whole else starts[key], limit)

@@ -91,6 +91,16 @@ class Mouth:
     def say(self, text: str) -> None:
         """Show a line while a command is under way: a warning, a step. Silent here."""
 
+    def renew(self, text: str) -> bool:
+        """Show ``text`` in place of what the last call showed; empty: take it away.
+
+        Returns
+        -------
+        bool
+            Whether this mouth can; where it cannot, nothing is shown. Silent here.
+        """
+        return True
+
     def confirm(self, question: str) -> bool:
         """Ask a yes-or-no question; no where nobody can be asked."""
         return False

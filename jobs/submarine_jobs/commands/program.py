@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.usage import printable
 from submarine_jobs.errors import UsageError
+from submarine_jobs.options.roles_of import needs_program, only_board
 from submarine_jobs.options.run_options import RunOptions
 from submarine_jobs.program_files import PROGRAM
 
@@ -53,14 +54,18 @@ def find_program(options: RunOptions, mouth: Mouth) -> Program:
         If there is none, or it cannot be read or shipped.
     """
     wanted = options.program
+    if wanted is None and only_board(options, program=True):
+        return Program("tensorboard", None)
     collected = mouth.collection
     files = {cell.filename for cell in collected.cells()} if collected is not None else set()
     if wanted is not None and wanted not in files:
         return _from_file(wanted)
     if files:
         return _from_cells(options, mouth, files)
-    if options.command is not None:
+    if not needs_program(options):
         return Program("job", None)
+    if only_board(options, program=False):
+        return Program("tensorboard", None)
     if collected is not None:
         raise UsageError(
             "No cell is collected, so there is no program to run.",

@@ -13,14 +13,16 @@ import click
 from submarine_jobs.commands.execute import execute, grammar
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.errors import UsageError
+from submarine_jobs.options.data_pairs import format_param
+from submarine_jobs.options.role_parts import quoted
 
 if TYPE_CHECKING:
     from submarine_jobs.config import Config
     from submarine_jobs.job import Job
     from submarine_jobs.session import Session
 
-#: Keywords that are no option: arguments of the program, values to send, names to bring back.
-SPECIAL = ("args", "values", "returns")
+#: Keywords that are more than an option of that name: what they hold is Python's own.
+SPECIAL = ("args", "values", "returns", "roles", "params", "inputs")
 
 
 class PythonMouth(Mouth):
@@ -61,6 +63,13 @@ def words_of(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]
             continue
         # An unknown keyword is left to the grammar, which has a sentence for each.
         words += _words_of_option(known.get(key, f"--{key}"), value)
+    for name, role in (options.get("roles") or {}).items():
+        words += ["--role", role_text(name, role)]
+    for name, value in (options.get("params") or {}).items():
+        # Not as text: "0.1" stays text where the value is text.
+        words += ["--param", format_param(name, value)]
+    for name, uri in (options.get("inputs") or {}).items():
+        words += ["--input", f"{name}={uri}"]
     if values:
         words += ["--with", ",".join(values)]
     if names := options.get("returns"):
@@ -69,6 +78,43 @@ def words_of(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]
         given = [arguments] if isinstance(arguments, str) else arguments
         words += ["--", *map(str, given)]
     return words
+
+
+def role_text(name: str, role: Any) -> str:
+    """``--role``'s text of ``{"reader": 2}`` or ``{"reader": {"instances": 2, "memory": "4G"}}``.
+
+    The keys are the words of ``--role``, with ``_`` for ``-``; lists stand for repeated words.
+
+    Raises
+    ------
+    UsageError
+        If the value is neither a number nor a mapping.
+    """
+    if isinstance(role, Mapping):
+        parts = dict(role)
+        count = parts.pop("instances", None)
+        words = [name if count is None else f"{name}={count}"]
+        for key, value in parts.items():
+            words += _role_words(key.replace("_", "-"), value)
+        return ",".join(words)
+    if isinstance(role, bool) or not isinstance(role, int):
+        raise UsageError(
+            f"roles: {name!r} is {role!r:.40}, neither a number nor a dict.",
+            'Write roles={"reader": 2} or roles={"reader": {"instances": 2, "memory": "4G"}}.',
+        )
+    return f"{name}={role}"
+
+
+def _role_words(word: str, value: Any) -> list[str]:
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [word]
+    if isinstance(value, Mapping):
+        value = [f"{key}={item}" for key, item in value.items()]
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        value = [value]
+    return [f"{word}={quoted(str(item))}" for item in value]
 
 
 def _words_of_option(option: str, value: Any) -> list[str]:

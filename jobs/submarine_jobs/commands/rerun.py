@@ -14,8 +14,16 @@ from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.commands.waiting import wait_for
 
 
-@click.command("rerun", cls=Verb, example=("rerun digits-20261120-7f3a", "rerun last --wait"))
+@click.command(
+    "rerun", cls=Verb, example=("rerun digits-20261120-7f3a", "rerun last --resume --wait")
+)
 @job_argument
+@option(
+    "--resume",
+    is_flag=True,
+    heading="What",
+    help="Go on from the job's newest checkpoint; the program looks in SUBMARINE_CHECKPOINT_DIR.",
+)
 @option("--yes", "-y", is_flag=True, heading="Flow", help="Do not ask for another user's job.")
 @option("--wait", is_flag=True, heading="Flow", help="Stay until the new job has ended.")
 @option(
@@ -32,6 +40,7 @@ def rerun(
     mouth: Mouth,
     /,
     job: str,
+    resume: bool,
     yes: bool,
     wait: bool,
     on_interrupt: str,
@@ -47,10 +56,12 @@ def rerun(
     old = session.job(job)
     if not ask_if_foreign(old, mouth, "Run", "running it again runs their code as you", yes=yes):
         return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
-    new = old.rerun()
+    new = old.rerun(resume=resume)
     facts = {"job_id": new.id, "name": new.name, "job_dir": new.job_dir, "rerun_of": old.id}
     if wait:
         waited = wait_for(new, mouth, on_interrupt=on_interrupt)
         return replace(waited, value={**facts, "record": waited.value})
     text = f"{new.id} is submitted, as {old.id} was."
+    if resume:
+        text = f"{new.id} is submitted; it goes on from the newest checkpoint of {old.id}."
     return Outcome(f"{text}\n  {mouth.command} logs -f {new.id}", value=facts, job=new)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.program import Program
+from submarine_jobs.environments.python_env import parse_python_env
+from submarine_jobs.options.roles_of import BOARD_COMMAND
 
 if TYPE_CHECKING:
     from submarine_jobs.checks import Finding
@@ -25,10 +28,31 @@ _PASSWORD = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
 
 def check_run(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
     """Findings about the program and the request, errors first."""
-    found = _check_secrets(spec)
+    found = [*_check_secrets(spec), *_check_board(spec)]
     if program.bundle is not None:
         found += _check_program(spec, program, mouth)
     return sorted(found, key=lambda item: str(item.level) != "error")
+
+
+def _check_board(spec: JobSpec) -> list[Finding]:
+    """TensorBoard runs on the job's Python, which must have it."""
+    from submarine_jobs.checks import Finding, Level
+    from submarine_jobs.checks.imports import lacks
+
+    roles = [role for role in spec.roles if (role.command or "").startswith(BOARD_COMMAND)]
+    python_env = roles[0].python_env or spec.python_env if roles else "host"
+    python = roles[0].python or spec.python if roles else ""
+    python = sys.executable if python_env == "auto" else python
+    if not roles or not _asks_here(python) or not lacks(python, "tensorboard"):
+        return []
+    return [
+        Finding(
+            Level.ERROR,
+            "missing-tensorboard",
+            f"--tensorboard: {python} does not have TensorBoard.",
+            fix="Install tensorboard there, or choose another environment with --python-env.",
+        )
+    ]
 
 
 def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
@@ -46,28 +70,53 @@ def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Findin
         return_names=spec.return_names,
         history=mouth.history if program.from_cells else (),
     )
-    if spec.program is not None and _asks_here(spec):
-        found += missing_imports(program.bundle, spec.python, beside=program.directory)
-    elif spec.program is not None and spec.backend != "local":
-        found.append(_python_elsewhere(spec))
+    if spec.program is None:
+        return found
+    for python, python_env in _interpreters(spec).items():
+        if _asks_here(python):
+            missing = missing_imports(program.bundle, python, beside=program.directory)
+            found += [item for item in missing if item not in found]
+        elif spec.backend != "local":
+            found.append(_python_elsewhere(python, python_env))
     return found
 
 
-def _python_elsewhere(spec: JobSpec) -> Finding:
+def _interpreters(spec: JobSpec) -> dict[str, str]:
+    """The interpreters that will run the program, each with its ``--python-env``."""
+    found: dict[str, str] = {}
+    for role in spec.roles:
+        if role.command is not None:
+            continue
+        python_env = role.python_env or spec.python_env
+        # What is packed is this environment, so it answers for what will be in the container.
+        python = sys.executable if python_env == "auto" else role.python or spec.python
+        found.setdefault(python, python_env)
+    return found
+
+
+def _python_elsewhere(python: str, python_env: str) -> Finding:
     """The job's Python is not on this machine, which is how it may be with a cluster's nodes."""
     from submarine_jobs.checks import Finding, Level
 
+    kind = parse_python_env(python_env).kind
+    if kind in ("archive", "docker"):
+        return Finding(
+            Level.NOTE,
+            "imports-unchecked",
+            f"The job's Python comes with its {'image' if kind == 'docker' else kind}, so imports "
+            "were not checked.",
+        )
     return Finding(
         Level.WARNING,
         "imports-unchecked",
-        f"There is no Python at {spec.python} on this machine, so imports were not checked.",
+        f"There is no Python at {python} on this machine, so imports were not checked.",
         fix="It must be there on every node.",
     )
 
 
-def _asks_here(spec: JobSpec) -> bool:
+def _asks_here(python: str) -> bool:
     """Whether the job's Python can be asked on this machine what it can import."""
-    return os.path.isabs(spec.python) and os.access(spec.python, os.X_OK)
+    return os.path.isabs(python) and os.access(python, os.X_OK)
 
 
 def _check_secrets(spec: JobSpec) -> list[Finding]:
@@ -82,7 +131,7 @@ def _check_secrets(spec: JobSpec) -> list[Finding]:
             f"--env {name} looks like a secret, and the job directory would hold it readable.",
             fix=fix,
         )
-        for name in spec.env
+        for name in dict.fromkeys((*spec.env, *(name for role in spec.roles for name in role.env)))
         if _SECRET.search(name)
     ]
     addresses = {
@@ -91,6 +140,8 @@ def _check_secrets(spec: JobSpec) -> list[Finding]:
         "--saved_model_path": spec.saved_model_path,
         **{f"--quicklink {label}": url for label, url in spec.quicklinks.items()},
         **{f"--localization {item.target}": item.source for item in spec.localization},
+        **{f"--archive {item.target}": item.source for item in spec.archives},
+        **{f"--input {item.name}": item.uri for item in spec.inputs},
     }
     found += [
         Finding(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.commands.dry_run import dry_run_outcome, finding_line
+from submarine_jobs.commands.environment_line import EnvironmentLine
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.program import Program, find_program
@@ -67,6 +68,8 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
         backend.prepare()
     program = find_program(options, mouth)
     named = options if options.name is not None else replace(options, name=program.name)
+    if named.resume is not None:
+        named = replace(named, resume=session.job(named.resume).id)
     spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
     with ThreadPoolExecutor(1, "submarine-plan") as pool:
         # The cluster is asked while the program is checked.
@@ -82,7 +85,8 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     values = _values(spec, mouth)
     if options.verbose:
         mouth.say(f"Checked in {time.monotonic() - started:.1f} s; {judged.plan.placement}")
-    job = session.submit(spec, program.bundle, values, judged.plan)
+    with EnvironmentLine(mouth) as line:
+        job = session.submit(spec, program.bundle, values, judged.plan, line.show)
     if options.verbose:
         mouth.say(f"Accepted after {time.monotonic() - started:.1f} s: {job.job_dir}")
     if options.wait:

@@ -7,16 +7,25 @@ import click
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
-from submarine_jobs.commands.verb import Verb
+from submarine_jobs.commands.verb import Verb, option
 
 
 @click.command("show", cls=Verb, example=("show digits-20261120-7f3a", "show last --json"))
 @job_argument
+@option(
+    "--tasks",
+    "every",
+    is_flag=True,
+    heading="What",
+    help="A table of all tasks, however many, in place of the job.",
+)
 @profile_option
 @backend_option
 @click.pass_obj
-def show(mouth: Mouth, /, job: str, profile: str | None, backend: str | None) -> Outcome:
-    """Show one job: state and reason, times, resources, result, links, the end of its log.
+def show(
+    mouth: Mouth, /, job: str, every: bool, profile: str | None, backend: str | None
+) -> Outcome:
+    """Show one job: state and reason, tasks, times, resources, result, links, end of its log.
 
     JOB is an id, the beginning of one, a name (the newest job of that name), or last.
     """
@@ -25,6 +34,10 @@ def show(mouth: Mouth, /, job: str, profile: str | None, backend: str | None) ->
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = session.job(job)
     view = found.view()
+    if every:
+        tasks = display.all_tasks(view)
+        value = view.record.to_json()
+        return Outcome(tasks.text, tasks.html, {"job_id": found.id, "tasks": value["tasks"]})
     return Outcome(
         text=display.text(view, command=mouth.command),
         html=display.html(view),

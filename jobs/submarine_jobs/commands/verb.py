@@ -32,7 +32,10 @@ class HelpRequested(Exception):  # noqa: N818 - no error: a way out of click's p
 
 
 class GroupedOption(click.Option):
-    """An option with a heading for the help and further spellings that the help leaves out."""
+    """An option with a heading for the help and further spellings that the help leaves out.
+
+    With ``in_help=False`` the help leaves it out altogether; Tab still offers it.
+    """
 
     def __init__(
         self,
@@ -40,16 +43,18 @@ class GroupedOption(click.Option):
         *,
         heading: str = "Options",
         aliases: Sequence[str] = (),
+        in_help: bool = True,
         **attrs: Any,
     ) -> None:
         self.heading = heading
+        self.in_help = in_help
         self.aliases = tuple(aliases)
         super().__init__([*declarations, *aliases], **attrs)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """As click's, with the main spellings only; Submarine's own follow the text."""
         record = super().get_help_record(ctx)
-        if record is None:
+        if record is None or not self.in_help:
             return None
         # Both spellings of a word parse; one is shown.
         names, text = record

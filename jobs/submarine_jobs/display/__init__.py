@@ -9,5 +9,6 @@ from submarine_jobs.display.card import html
 from submarine_jobs.display.mime import MIME_TYPE, mimebundle
 from submarine_jobs.display.plain import headline, text
 from submarine_jobs.display.table import Table, table
+from submarine_jobs.display.task_table import all_tasks
 
-__all__ = ["MIME_TYPE", "Table", "headline", "html", "mimebundle", "table", "text"]
+__all__ = ["MIME_TYPE", "Table", "all_tasks", "headline", "html", "mimebundle", "table", "text"]

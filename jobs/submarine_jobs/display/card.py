@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from submarine_jobs.display import ansi, summary
+from submarine_jobs.display import ansi, summary, task_rows, task_table, timeline
+from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.durations import duration
 from submarine_jobs.display.failure import failure_html
 from submarine_jobs.display.plain import LOG_LINES
@@ -17,20 +18,7 @@ from submarine_jobs.display.tame import tame_view
 from submarine_jobs.display.untrusted import escaped, escaped_line, web_link
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
 
-STATE_COLOURS = {
-    State.SUBMITTING: "#6b7280",
-    State.PENDING: "#9a6700",
-    State.STARTING: "#7c5cc4",
-    State.RUNNING: "#0b6bcb",
-    State.RESTARTING: "#9a6700",
-    State.FINISHING: "#0b7a75",
-    State.SUCCEEDED: "#1a7f37",
-    State.FAILED: "#c62828",
-    State.CANCELLED: "#6b7280",
-    State.LOST: "#9a6700",
-}
 _PHASE_COLOURS = {
     "upload": "#8b949e",
     "queue": "#d29922",
@@ -80,10 +68,12 @@ def html(
         _sentence(view),
         _progress(record),
         _phase_bar(view, now),
+        _tasks(view, now),
         _facts(view, now, result or {}),
         _links(record),
         _notes(view),
-        _failure(record),
+        _timeline(record),
+        _failure(view),
         _log(view),
         "</div>",
     ]
@@ -167,6 +157,25 @@ def _facts(view: JobView, now: float | None, result: Mapping[str, str]) -> str:
     return f'<table style="{style}"><tbody>{body}</tbody></table>'
 
 
+def _tasks(view: JobView, now: float | None) -> str:
+    if not task_rows.many(view.record):
+        return ""
+    return task_table.html(view.record, summary.now_of(view, now))
+
+
+def _timeline(record: JobRecord) -> str:
+    moments, older = timeline.timeline(record)
+    if not moments or not task_rows.many(record):
+        return ""
+    first = f'<div style="{_QUIET}">… {older} earlier</div>' if older else ""
+    told = "".join(
+        f'<div><span style="{_QUIET}">{escaped_line(m.when, 40)} &nbsp;{escaped_line(m.word, 40)}'
+        f"</span> &nbsp;{escaped_line(m.sentence, 300)}</div>"
+        for m in moments
+    )
+    return f'<div style="font-size:12px;margin-top:6px">{first}{told}</div>'
+
+
 def _links(record: JobRecord) -> str:
     shown = []
     for label, url in list(record.links.items())[:8]:
@@ -182,17 +191,19 @@ def _links(record: JobRecord) -> str:
 
 
 def _notes(view: JobView) -> str:
-    notes = [escaped_line(words) for words in view.record.missing[:5]]
-    if behind := summary.freshness(view):
-        notes.append(escaped_line(behind))
-    return "".join(f'<div style="font-size:12px;{_QUIET}">Note: {n}</div>' for n in notes)
+    return "".join(
+        f'<div style="font-size:12px;{_QUIET}">{label}: {escaped_line(words)}</div>'
+        for label, words in summary.notes(view)
+    )
 
 
-def _failure(record: JobRecord) -> str:
+def _failure(view: JobView) -> str:
+    record = view.record
     if record.failure is None:
         return ""
+    whose = f" of {escaped_line(name, 60)}" if (name := summary.failing(view)) else ""
     return (
-        '<div style="margin-top:6px">Traceback (most recent call last)</div>'
+        f'<div style="margin-top:6px">Traceback{whose} (most recent call last)</div>'
         f'<pre style="{BOX};border-left:3px solid #c62828">{failure_html(record.failure)}</pre>'
     )
 
@@ -201,7 +212,8 @@ def _log(view: JobView) -> str:
     shown = ansi.to_html(view.tail, lines=LOG_LINES)
     if not shown:
         return ""
+    whose = f" of {escaped_line(view.task, 60)}" if view.task else ""
     return (
-        f'<details open><summary style="margin-top:6px;{_QUIET}">Log, last lines</summary>\n'
+        f'<details open><summary style="margin-top:6px;{_QUIET}">Log{whose}, last lines</summary>\n'
         f'<pre style="{BOX}">{shown}</pre></details>'
     )

@@ -1,4 +1,4 @@
-"""Seconds, bytes and moments as people read them."""
+"""Seconds, bytes, memory and moments as people read them."""
 
 from __future__ import annotations
 
@@ -41,3 +41,10 @@ def moment(time: float | None) -> str:
         return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
         return "-"
+
+
+def memory(mebibytes: float) -> str:
+    """``812 MiB``, ``1.2 GiB``."""
+    if mebibytes >= 1024:
+        return f"{mebibytes / 1024:.1f}".removesuffix(".0") + " GiB"
+    return f"{mebibytes:.0f} MiB"

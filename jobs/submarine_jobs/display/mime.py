@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from submarine_jobs.display import task_rows
 from submarine_jobs.display.card import html
 from submarine_jobs.display.plain import text
 from submarine_jobs.display.tame import tame_view
@@ -24,8 +25,9 @@ def mimebundle(
 ) -> dict[str, Any]:
     """MIME type -> data of a job: JSON for our own renderer, HTML and text for all others.
 
-    The JSON holds ``job_id job_dir name state`` and ``record``, a snapshot without events; lists
-    are cut to 50 entries and texts to 4,000 characters, so a bundle stays far below 1 MB.
+    The JSON holds ``job_id job_dir name state``, ``roles`` (role -> state -> tasks), ``log_task``
+    (whose log the HTML shows) and ``record``, a snapshot without events. Lists are cut to 50
+    entries and texts to 4,000 characters, so a bundle stays far below 1 MB.
     """
     view = tame_view(view)
     record = view.record
@@ -37,7 +39,9 @@ def mimebundle(
             "name": printable(record.name, 200),
             "state": record.state.value,
             "source": view.source,
-            "pending": printable(view.pending, _MAX_TEXT),
+            "pending": printable(view.pending or record.pending, _MAX_TEXT),
+            "log_task": printable(view.task, 200),
+            "roles": _roles(record),
             "record": snapshot(record),
         },
         "text/html": html(view, now=now, result=result),
@@ -46,13 +50,24 @@ def mimebundle(
 
 
 def snapshot(record: JobRecord) -> dict[str, Any]:
-    """The record without its events, as bounded JSON."""
+    """The record without its events, as bounded JSON; of many tasks the telling ones."""
     failure = record.failure
+    tasks = record.tasks
+    if len(tasks) > _MAX_ITEMS:
+        tasks = task_rows.telling(record, _MAX_ITEMS)
     if failure is not None:
         failure = Failure(failure.type, failure.message, failure.frames[-_MAX_ITEMS:], "")
-    bounded = _bounded(replace(record, events=[], failure=failure).to_json(), 0)
+    bounded = _bounded(replace(record, events=[], failure=failure, tasks=tasks).to_json(), 0)
     assert isinstance(bounded, dict)
     return bounded
+
+
+def _roles(record: JobRecord) -> dict[str, dict[str, int]]:
+    """How many tasks of each role are in which state."""
+    return {
+        printable(summary.role, 200): {state.value: number for state, number in summary.states}
+        for summary in task_rows.roles(record)[:_MAX_ITEMS]
+    }
 
 
 def _bounded(value: Any, depth: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from submarine_jobs.display import ansi, summary
+from submarine_jobs.display import ansi, summary, task_rows, task_table, timeline
 from submarine_jobs.display.durations import duration
 from submarine_jobs.display.failure import failure_text
 from submarine_jobs.display.tame import tame_view
@@ -42,6 +42,9 @@ def text(
     if (done := summary.progress(record)) is not None and not record.state.ended:
         filled = round(done * _BAR)
         lines.append(f"  [{'#' * filled}{'-' * (_BAR - filled)}] {done:.0%}")
+    if task_rows.many(record):
+        table = task_table.text_lines(record, summary.now_of(view, now))
+        lines += [f"  {line}" for line in table]
     lines += [f"  {label}: {one_line(value)}" for label, value in summary.facts(view, now)]
     if times := phase_words(view, now):
         lines.append(f"  Phases: {times}")
@@ -49,13 +52,17 @@ def text(
         lines.append(f"  Returned {one_line(name, 80)}: {one_line(value, 200)}")
     for label, url in list(record.links.items())[:8]:
         lines.append(f"  {one_line(label, 80)}: {one_line(url, 300)}")
-    lines += [f"  Note: {one_line(words)}" for words in record.missing[:5]]
-    if behind := summary.freshness(view):
-        lines.append(f"  Note: {behind}")
+    lines += [f"  {label}: {one_line(words)}" for label, words in summary.notes(view)]
+    if task_rows.many(record):
+        moments = timeline.lines(*timeline.timeline(record))
+        lines += [f"  {one_line(line, 300)}" for line in moments]
     if record.failure is not None:
+        if whose := summary.failing(view):
+            lines.append(f"  In {one_line(whose, 60)}:")
         lines += [f"  {line}" for line in failure_text(record.failure).split("\n")]
     if tail := ansi.to_text(view.tail, lines=LOG_LINES, width=_WIDTH):
-        lines += ["  Log:", *(f"  | {line}" for line in tail.split("\n"))]
+        whose = f" of {one_line(view.task, 60)}" if view.task else ""
+        lines += [f"  Log{whose}:", *(f"  | {line}" for line in tail.split("\n"))]
     if not record.state.ended:
         lines.append(f"  Cancel it with: {command} cancel {printable(record.job_id, 100)}")
     return "\n".join(lines)

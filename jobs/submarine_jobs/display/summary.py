@@ -9,7 +9,9 @@ import math
 import time
 from dataclasses import dataclass
 
-from submarine_jobs.display.durations import duration, moment, size
+from submarine_jobs.display import situation
+from submarine_jobs.display.durations import duration, memory, moment, size
+from submarine_jobs.tasks import failed_task
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord
@@ -89,16 +91,7 @@ def sentence(view: JobView) -> str:
         else:
             words = f"The job ended: {record.reason or 'no reason is known'}."
         return f"{words} {_ending_detail(record)}".strip()
-    host = next((task.host for task in record.tasks if task.host), None)
-    where = f" on {host}" if host else ""
-    return {
-        State.SUBMITTING: "Its files are being uploaded and it is handed to the cluster.",
-        State.PENDING: view.pending or "It waits until the cluster has a free container for it.",
-        State.STARTING: f"Its container is being set up{where}.",
-        State.RUNNING: f"The program runs{where}.",
-        State.RESTARTING: f"The program is being started again{where}. {record.detail}".strip(),
-        State.FINISHING: "The program has ended; its output is being saved.",
-    }[record.state]
+    return situation.sentence(view)
 
 
 def _ending_detail(record: JobRecord) -> str:
@@ -136,6 +129,22 @@ def freshness(view: JobView) -> str:
     return ""
 
 
+def notes(view: JobView) -> list[tuple[str, str]]:
+    """Label and sentence of what the reader should know besides: what is missing, hints."""
+    found = [("Note", words) for words in view.record.missing[:5]]
+    if behind := freshness(view):
+        found.append(("Note", behind))
+    return found + [("Hint", words) for words in view.record.hints[:5]]
+
+
+def failing(view: JobView) -> str:
+    """The task whose traceback is shown; empty where the job has only one."""
+    if len(view.record.tasks) < 2:
+        return ""
+    task = failed_task(view.record)
+    return task.task if task is not None else ""
+
+
 def resources(record: JobRecord) -> str:
     """What was asked for and used: ``3 GiB, 1 vcore, 1 GPU; peak 812 MiB``."""
     requested = record.resources.get("requested")
@@ -143,33 +152,28 @@ def resources(record: JobRecord) -> str:
     parts = []
     for role, asked in list(requested.items())[:8]:
         if isinstance(asked, dict):
-            one = _asked(asked)
+            number = sum(task.role == role for task in record.tasks)
+            one = f"{number} of {_asked(asked)}" if number > 1 else _asked(asked)
             parts.append(one if len(requested) == 1 else f"{role}: {one}")
     used = record.resources.get("used")
     peak = used.get("memory_peak") if isinstance(used, dict) else None
     if peak is None:
         peak = max((task.memory_peak or 0.0 for task in record.tasks), default=0.0) or None
     if isinstance(peak, (int, float)) and peak > 0:
-        parts.append(f"peak {_memory(peak)}")
+        parts.append(f"peak {memory(peak)}{' in all' if len(record.tasks) > 1 else ''}")
     return "; ".join(parts)
 
 
 def _asked(asked: dict[str, object]) -> str:
     words = []
-    memory, vcores, gpus = (asked.get(name) for name in ("memory", "vcores", "gpus"))
-    if isinstance(memory, (int, float)) and memory > 0:
-        words.append(_memory(memory))
+    mebibytes, vcores, gpus = (asked.get(name) for name in ("memory", "vcores", "gpus"))
+    if isinstance(mebibytes, (int, float)) and mebibytes > 0:
+        words.append(memory(mebibytes))
     if isinstance(vcores, int) and vcores > 0:
         words.append(f"{vcores} vcore{'s' if vcores != 1 else ''}")
     if isinstance(gpus, int) and gpus > 0:
         words.append(f"{gpus} GPU{'s' if gpus != 1 else ''}")
     return ", ".join(words)
-
-
-def _memory(mebibytes: float) -> str:
-    if mebibytes >= 1024:
-        return f"{mebibytes / 1024:.1f}".removesuffix(".0") + " GiB"
-    return f"{mebibytes:.0f} MiB"
 
 
 def outputs(record: JobRecord, directory: str) -> str:
@@ -201,6 +205,7 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
         rows.append(("Where", ", ".join(str(word) for word in place)))
     if size_words := resources(record):
         rows.append(("Resources", size_words))
+    rows += situation.facts(record)
     if model := outputs(record, "model"):
         rows.append(("Model", f"{record.job_dir}/model: {model}"))
     elif record.job_dir:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from submarine_jobs.display import summary
-from submarine_jobs.display.card import STATE_COLOURS
+from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.durations import duration
 from submarine_jobs.display.tame import tame
 from submarine_jobs.display.untrusted import escaped_line, one_line

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import (
+    Event,
     Failure,
     JobRecord,
     Output,
@@ -22,7 +23,7 @@ from submarine_runtime.protocol.record import (
 )
 
 T = TypeVar("T")
-_MAX_ITEMS = 1000
+_MAX_ITEMS = 4096
 _MAX_NUMBER = 1e15
 
 
@@ -32,7 +33,7 @@ def tame_view(view: JobView) -> JobView:
 
 
 def tame(record: JobRecord) -> JobRecord:
-    """A copy of ``record`` without events in which every field has its type."""
+    """A copy of ``record`` in which every field has its type; the newest events only."""
     reason = record.reason
     return replace(
         record,
@@ -53,7 +54,7 @@ def tame(record: JobRecord) -> JobRecord:
         progress=number(record.progress),
         phases=[_phase(item) for item in _items(record.phases, Phase) if _is_phase(item)],
         tasks=[_task(item) for item in _items(record.tasks, TaskRecord)],
-        events=[],
+        events=[_event(item) for item in _newest(record.events) if number(item.time) is not None],
         failure=_failure(record.failure) if isinstance(record.failure, Failure) else None,
         resources=record.resources if isinstance(record.resources, dict) else {},
         outputs=[
@@ -66,6 +67,9 @@ def tame(record: JobRecord) -> JobRecord:
         missing=[words(item) for item in _items(record.missing, str)],
         behind=number(record.behind),
         written_by=words(record.written_by),
+        epoch=whole(record.epoch) or 1,
+        pending=words(record.pending),
+        hints=[words(item) for item in _items(record.hints, str)],
     )
 
 
@@ -103,14 +107,51 @@ def _phase(phase: Phase) -> Phase:
 
 
 def _task(task: TaskRecord) -> TaskRecord:
+    reason = task.reason
     return replace(
         task,
         task=words(task.task),
         role=words(task.role),
+        index=whole(task.index) or 0,
+        epoch=whole(task.epoch) or 1,
+        attempt=whole(task.attempt) or 1,
+        container_id=words(task.container_id) or None,
         host=words(task.host) or None,
+        started=number(task.started),
+        finished=number(task.finished),
+        exit_code=whole(task.exit_code),
+        signal=whole(task.signal),
         progress=number(task.progress),
+        gpus=[words(item) for item in _items(task.gpus, str)],
         memory_now=number(task.memory_now),
         memory_peak=number(task.memory_peak),
+        cpu_seconds=number(task.cpu_seconds),
+        gpu_percent=number(task.gpu_percent),
+        gpu_memory=number(task.gpu_memory),
+        restarts=whole(task.restarts) or 0,
+        reason=reason if isinstance(reason, EndReason) else None,
+        detail=words(task.detail),
+        network=words(task.network) or None,
+        log_url=words(task.log_url) or None,
+    )
+
+
+def _newest(value: object) -> list[Event]:
+    found = value if isinstance(value, list) else []
+    return [item for item in found[-_MAX_ITEMS:] if isinstance(item, Event)]
+
+
+def _event(event: Event) -> Event:
+    return Event(
+        whole(event.seq) or 0,
+        number(event.time) or 0.0,
+        words(event.kind),
+        words(event.writer),
+        event.state,
+        event.reason,
+        words(event.detail),
+        words(event.task) or None,
+        {"epoch": whole(event.data.get("epoch"))} if isinstance(event.data, dict) else {},
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from submarine_jobs.doctor import cluster, gpu, hadoop, machine, node
 from submarine_jobs.doctor.result import Check
+from submarine_jobs.doctor.room import room
 
 CHECKS: tuple[Check, ...] = (
     Check("profile", hadoop.configured),
@@ -13,6 +14,7 @@ CHECKS: tuple[Check, ...] = (
     Check("resource manager", cluster.resourcemanager, node=True),
     Check("ports", cluster.ports, seconds=45.0, node=True),
     Check("queues", cluster.queues),
+    Check("room", room),
     Check("resource types", hadoop.resource_types),
     Check("hdfs", cluster.hdfs, seconds=30.0),
     Check("webhdfs", cluster.webhdfs, node=True),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import ClusterError
+from submarine_jobs.options.run_options import RunOptions
 from submarine_jobs.options.spec_of import no_cluster
 from submarine_jobs.profile import Profile
 
@@ -24,10 +25,22 @@ _MAX_OUTPUT = 1 << 20
 
 
 class Patient:
-    """One profile, examined from this machine."""
+    """One profile, examined from this machine.
 
-    def __init__(self, profile: Profile, environ: Mapping[str, str] | None = None) -> None:
+    Parameters
+    ----------
+    wish
+        The size of job for which ``room`` asks.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        environ: Mapping[str, str] | None = None,
+        wish: RunOptions | None = None,
+    ) -> None:
         self.profile = profile
+        self.wish = wish or RunOptions()
         self.environ = os.environ if environ is None else environ
         self._lock = threading.Lock()
         self._yarn: YarnBackend | None = None

@@ -95,6 +95,22 @@ def format_duration(seconds: float) -> str:
     return text or "0s"
 
 
+def parse_patience(text: str) -> float:
+    """As ``parse_duration``, and 0 for ``never``.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    return 0.0 if text.strip().lower() in ("never", "0") else parse_duration(text)
+
+
+def format_patience(seconds: float) -> str:
+    """``never`` for 0, else as ``format_duration``."""
+    return format_duration(seconds) if seconds else "never"
+
+
 def parse_count(text: str, what: str, least: int = 0) -> int:
     """A whole number from ``least``; ``what`` names it in the refusal."""
     plain = text.strip()

@@ -1,4 +1,4 @@
-"""What a user asked of ``run``, parsed; and back to words, so that it can be shown and repeated.
+"""What a user asked of ``run``, parsed; ``argv`` turns it back to words.
 
 Does not decide what a job becomes (``spec_of``) and does not know where it was typed.
 """
@@ -8,30 +8,33 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.options.pairs import format_localization, format_pair
-from submarine_jobs.options.quantities import (
-    format_duration,
-    format_memory,
-)
-from submarine_jobs.spec import Localization, Resources
+from submarine_jobs.options.role_options import RoleOptions
+from submarine_jobs.spec import Localization, NamedInput
 
 _MAX_NAME = 128
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of ``run`` by their names.
+    """Options of ``run`` by their names; None or empty: not given.
 
     Parameters
     ----------
     name, program
         Name of the job; file to run (``train.py``, ``train.ipynb``, or a file of the cells).
+    roles
+        What was said of single roles, the usual ones first.
     memory, vcores, gpus
-        Of the one worker, MiB for memory; None: not given.
-    timeout
-        Seconds.
+        Of the workers and of every role that has no size of its own; MiB for memory.
+    min_workers, processes, node_label, nodes, racks, spread, avoid_nodes
+        For the roles that do not say otherwise; see ``spec.Role``.
+    timeout, gang_timeout, heartbeat, lost_after
+        Seconds; a ``gang_timeout`` of 0 means for ever.
+    allow_failures
+        0 to 1.
     settings
         Settings of the profile for this run (``--conf``).
     """
@@ -39,41 +42,62 @@ class RunOptions:
     name: str | None = None
     program: str | None = None
     args: tuple[str, ...] = ()
-    workers: int = 1
+    framework: str = "auto"
+    roles: tuple[RoleOptions, ...] = ()
     memory: int | None = None
     vcores: int | None = None
     gpus: int | None = None
-    command: str | None = None
-    queue: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
+    processes: int | None = None
+    min_workers: int | None = None
+    gang_timeout: float | None = None
+    gang_retries: int | None = None
+    max_restarts: int | None = None
+    policy: str | None = None
+    allow_failures: float | None = None
+    heartbeat: float | None = None
+    lost_after: float | None = None
+    timeout: float | None = None
     input_path: str | None = None
     checkpoint_path: str | None = None
     saved_model_path: str | None = None
+    inputs: tuple[NamedInput, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
     localization: tuple[Localization, ...] = ()
-    quicklinks: Mapping[str, str] = field(default_factory=dict)
-    framework: str = "auto"
-    python_env: str | None = None
-    timeout: float | None = None
+    files: tuple[Localization, ...] = ()
+    archives: tuple[Localization, ...] = ()
+    resume: str | None = None
     with_names: tuple[str, ...] = ()
     return_names: tuple[str, ...] = ()
-    backend: str | None = None
+    python_env: str | None = None
+    docker_image: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    queue: str | None = None
+    priority: int | None = None
+    node_label: str | None = None
+    nodes: tuple[str, ...] = ()
+    racks: tuple[str, ...] = ()
+    spread: bool = False
+    avoid_nodes: tuple[str, ...] = ()
+    network_interface: str | None = None
     profile: str | None = None
+    backend: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    quicklinks: Mapping[str, str] = field(default_factory=dict)
     wait: bool = False
     verbose: bool = False
     dry_run: bool = False
     force: bool = False
     on_interrupt: str = "detach"
 
+    def role(self, name: str) -> RoleOptions | None:
+        """What was said of one role."""
+        return next((role for role in self.roles if role.name == name), None)
+
     @property
-    def resources(self) -> Resources:
-        """Size of the worker, defaults filled in."""
-        base = Resources()
-        return Resources(
-            memory=base.memory if self.memory is None else self.memory,
-            vcores=base.vcores if self.vcores is None else self.vcores,
-            gpus=base.gpus if self.gpus is None else self.gpus,
-        )
+    def command(self) -> str | None:
+        """The workers' command (``--worker_launch_cmd``)."""
+        worker = self.role("worker")
+        return worker.command if worker is not None else None
 
     @property
     def config_options(self) -> dict[str, str | None]:
@@ -125,45 +149,6 @@ def merge_amounts(listed: Mapping[str, int], single: Mapping[str, int | None]) -
     return merged
 
 
-def to_argv(options: RunOptions) -> list[str]:
-    """The words after ``run`` that mean ``options``, in their shortest canonical form."""
-    words: list[str] = []
-
-    def add(option: str, value: str | None) -> None:
-        if value is not None:
-            # One word: a value may itself start with a dash.
-            words.append(f"{option}={value}")
-
-    add("--name", options.name)
-    add("--program", options.program)
-    add("--worker", str(options.workers) if options.workers != 1 else None)
-    add("--memory", None if options.memory is None else format_memory(options.memory))
-    add("--vcores", None if options.vcores is None else str(options.vcores))
-    add("--gpu", None if options.gpus is None else str(options.gpus))
-    add("--worker_launch_cmd", options.command)
-    for option in ("queue", "input_path", "checkpoint_path", "saved_model_path"):
-        add(f"--{option}", getattr(options, option))
-    for name, value in options.env.items():
-        add("--env", format_pair(name, value))
-    for item in options.localization:
-        add("--localization", format_localization(item))
-    for label, url in options.quicklinks.items():
-        add("--quicklink", format_pair(label, url))
-    add("--framework", options.framework if options.framework != "auto" else None)
-    add("--python-env", options.python_env)
-    add("--timeout", None if options.timeout is None else format_duration(options.timeout))
-    add("--with", ",".join(options.with_names) or None)
-    add("--return", ",".join(options.return_names) or None)
-    add("--backend", options.backend)
-    add("--profile", options.profile)
-    for key, value in options.settings.items():
-        add("--conf", format_pair(key, value))
-    for flag in ("wait", "verbose", "dry_run", "force"):
-        words += [f"--{flag.replace('_', '-')}"] if getattr(options, flag) else []
-    add("--on-interrupt", options.on_interrupt if options.on_interrupt != "detach" else None)
-    return [*words, "--", *options.args] if options.args else words
-
-
 def split_args(text: str) -> tuple[str, ...]:
     """The words of ``--args "--epochs 3"``.
 
@@ -178,7 +163,7 @@ def split_args(text: str) -> tuple[str, ...]:
         raise UsageError(f"--args {text[:60]!r} cannot be split into words: {exc}.") from exc
 
 
-def unique(pairs: Sequence[tuple[str, str]], option: str) -> dict[str, str]:
+def unique(pairs: Sequence[tuple[str, Any]], option: str) -> dict[str, Any]:
     """A mapping of ``pairs``.
 
     Raises
@@ -186,7 +171,7 @@ def unique(pairs: Sequence[tuple[str, str]], option: str) -> dict[str, str]:
     UsageError
         If a name is given twice with different values.
     """
-    found: dict[str, str] = {}
+    found: dict[str, Any] = {}
     for name, value in pairs:
         if found.setdefault(name, value) != value:
             raise UsageError(f"{option} gives {name} twice, with different values.")

@@ -6,15 +6,26 @@ The last place where a request can be refused before anything is checked against
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from submarine_jobs.config_values import python_of
+from submarine_jobs.coordinator_orders import with_extra_roles
+from submarine_jobs.environments.python_env import parse_python_env
 from submarine_jobs.errors import NoClusterError, UsageError
+from submarine_jobs.options.role_checks import check_image, check_roles
+from submarine_jobs.options.roles_of import (
+    BOARD,
+    BOARD_LINK,
+    Surroundings,
+    needs_program,
+    only_board,
+    roles_of,
+)
 from submarine_jobs.options.run_options import RunOptions, check_name
 from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.profile import Profile
-from submarine_jobs.spec import JobSpec, Role
+from submarine_jobs.spec import JobSpec, Localization, Role
 
 
 class Program(Protocol):
@@ -48,20 +59,18 @@ def check_options(options: RunOptions) -> None:
     Raises
     ------
     UsageError
-        If options contradict each other or ask for more than one worker.
+        If options contradict each other.
     """
     if options.name is not None:
         check_name(options.name)
-    if options.workers != 1:
-        raise UsageError(
-            f"--worker {options.workers}: distributed jobs are not in this release.",
-            "Leave it out, or write --worker 1.",
-        )
-    if options.command is not None and options.args:
+    check_roles(options)
+    check_image(options)
+    if options.args and not needs_program(options):
         raise UsageError(
             "Arguments after -- belong to a program, and --worker_launch_cmd replaces it.",
             "Write them in the command.",
         )
+    _check_names(options)
     _check_targets(options)
 
 
@@ -77,7 +86,7 @@ def spec_from_options(
     Parameters
     ----------
     bundle
-        None: the worker's command needs no program.
+        None: commands need no program.
     notebook
         Name of the notebook that the program comes from, for the record.
 
@@ -91,55 +100,144 @@ def spec_from_options(
     check_options(options)
     if profile.backend is None:
         raise no_cluster()
-    if options.command is None and bundle is None:
+    board = only_board(options, program=bundle is not None)
+    runs_program = needs_program(options) and not board
+    if runs_program and bundle is None:
         raise UsageError("There is no program to run.", "Name one: submarine run train.py.")
     if bundle is not None:
         _check_overlap(options, bundle)
-    role = Role(instances=1, resources=options.resources, command=options.command)
+    framework = _framework(options, bundle if runs_program else None)
+    python_env, python, image = _environment(options, profile)
+    roles = roles_of(options, Surroundings(framework, profile.python), program=bundle is not None)
+    _check_framework(framework, roles)
+    links = dict([BOARD_LINK] if any(role.name == BOARD for role in roles) else [])
     spec = JobSpec(
         name=check_name(options.name or ""),
         backend=profile.backend,
         queue=profile.queue,
-        roles=(role,),
-        program=bundle.program if bundle is not None and options.command is None else None,
+        roles=roles,
+        program=bundle.program if bundle is not None and runs_program else None,
         args=options.args,
         env=dict(options.env),
-        framework=options.framework,
-        python_env=profile.python_env,
-        python=python_of(profile.python_env, profile.python),
+        framework=framework,
+        python_env=python_env,
+        python=python,
         input_path=options.input_path,
         checkpoint_path=options.checkpoint_path,
         saved_model_path=options.saved_model_path,
-        localization=options.localization,
-        quicklinks=dict(options.quicklinks),
+        localization=(*options.localization, *options.files),
+        quicklinks={**links, **options.quicklinks},
         timeout=options.timeout,
         with_names=options.with_names,
         return_names=options.return_names,
         bundle_digest=bundle.digest if bundle is not None else "",
         notebook=notebook,
+        archives=options.archives,
+        inputs=options.inputs,
+        params=dict(options.params),
+        policy=options.policy or ("fraction" if options.allow_failures is not None else None),
+        allowed_failures=options.allow_failures or 0.0,
+        max_restarts=options.max_restarts,
+        gang_timeout=options.gang_timeout,
+        gang_retries=options.gang_retries,
+        heartbeat=options.heartbeat,
+        lost_after=options.lost_after,
+        priority=options.priority,
+        network_interface=options.network_interface,
+        docker_image=image,
+        resume_from=options.resume,
     )
-    return fill_spec(spec)
+    return fill_spec(with_extra_roles(spec))
+
+
+def _framework(options: RunOptions, bundle: Program | None) -> str:
+    """The framework's word, ``auto`` settled by what the program imports."""
+    if options.framework != "auto":
+        return options.framework
+    if bundle is None:
+        return "auto"  # a command: what it runs is not known
+    from submarine_jobs.checks.imports import imported_modules
+    from submarine_runtime.frameworks import framework_of
+
+    return framework_of(imported_modules(bundle.files))
+
+
+def _check_framework(framework: str, roles: Sequence[Role]) -> None:
+    from submarine_runtime.frameworks import complaint_of
+
+    gang = [role for role in roles if role.kind != "sidecar"]
+    names = [role.name for role in gang for _ in range(role.instances)]
+    complaint = complaint_of(framework, names, max(role.processes for role in roles))
+    if complaint:
+        raise UsageError(complaint)
+
+
+def _environment(options: RunOptions, profile: Profile) -> tuple[str, str, str | None]:
+    """``--python-env`` as it holds, the interpreter that it means, and the image, if any."""
+    text, image = profile.python_env, options.docker_image
+    if image and options.python_env is None and text == "host":
+        # The notebook's own interpreter is not in the image; the image's is.
+        text = f"docker:{image}"
+    parsed = parse_python_env(text)
+    image = parsed.value if parsed.kind == "docker" else image
+    role_images = [role.image for role in options.roles if role.image]
+    if profile.backend == "local" and (image or role_images):
+        raise UsageError(
+            f"The image {image or role_images[0]} needs a cluster: --backend local runs processes "
+            "of this machine.",
+            "Leave the image out, or choose another backend.",
+        )
+    if profile.backend == "local" and parsed.kind == "auto":
+        return text, profile.python, None
+    return text, python_of(text, profile.python), image
+
+
+def _check_names(options: RunOptions) -> None:
+    """Two inputs, or two parameters, cannot be one variable of the program."""
+    inputs = [item.name for item in options.inputs]
+    for option, names, variables in (
+        ("--input", inputs, [f"SUBMARINE_INPUT_{name}" for name in inputs]),
+        ("--param", list(options.params), [f"SUBMARINE_PARAM_{n.upper()}" for n in options.params]),
+    ):
+        taken: dict[str, str] = {}
+        for name, variable in zip(names, variables, strict=True):
+            if variable in taken:
+                raise UsageError(
+                    f"{option} {name} and {option} {taken[variable]} would both be {variable}.",
+                    "Give one of them another name.",
+                )
+            taken[variable] = name
+
+
+def _brought(options: RunOptions) -> list[tuple[str, Localization]]:
+    """Everything that is put beside the program, with the option that says so."""
+    given = (
+        ("--localization", options.localization),
+        ("--file", options.files),
+        ("--archive", options.archives),
+    )
+    return [(option, item) for option, items in given for item in items]
 
 
 def _check_targets(options: RunOptions) -> None:
     """Two localised files cannot have one name; neither may one lie in the other."""
     taken: list[str] = []
-    for item in options.localization:
+    for option, item in _brought(options):
         target = posixpath.normpath(item.target)
         for other in taken:
             if target == other or (target + "/").startswith(other + "/"):
-                raise UsageError(f"--localization puts two things at {target[:80]}.")
+                raise UsageError(f"{option} puts two things at {target[:80]}.")
             if (other + "/").startswith(target + "/"):
-                raise UsageError(f"--localization puts {other[:80]} into {target[:80]}.")
+                raise UsageError(f"{option} puts {other[:80]} into {target[:80]}.")
         taken.append(target)
 
 
 def _check_overlap(options: RunOptions, bundle: Program) -> None:
     """A localised file cannot take the place of one of the program's own."""
-    for item in options.localization:
+    for option, item in _brought(options):
         for name in bundle.files:
             if name == item.target or name.startswith(item.target + "/"):
                 raise UsageError(
-                    f"--localization {item.source}: {name} is a file of the program itself.",
+                    f"{option} {item.source}: {name} is a file of the program itself.",
                     "Choose another TARGET.",
                 )

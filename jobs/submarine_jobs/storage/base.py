@@ -7,6 +7,7 @@ Paths are absolute, without scheme and host, ``/`` between the parts. Whoever ha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,8 +70,14 @@ class Storage(ABC):
         """Remove; no error when it is not there."""
 
     @abstractmethod
-    def upload(self, source: Path, path: str) -> None:
-        """Copy a local file here, published by rename, without holding it in memory."""
+    def upload(self, source: Path, path: str, heard: Callable[[int], None] | None = None) -> None:
+        """Copy a local file here, published by rename, without holding it in memory.
+
+        Parameters
+        ----------
+        heard
+            Told of the bytes sent so far; where a storage copies at once, of nothing.
+        """
 
     @abstractmethod
     def download(self, path: str, target: Path) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from submarine_jobs.errors import StorageError
 from submarine_jobs.profile import hadoop_user
@@ -156,13 +156,13 @@ class HdfsStorage(Storage):
         except FileNotFoundError:
             return
 
-    def upload(self, source: Path, path: str) -> None:
+    def upload(self, source: Path, path: str, heard: Callable[[int], None] | None = None) -> None:
         """See ``Storage.upload``."""
         temporary = self._temporary_name(path)
 
         def work(client: Any) -> None:
             with source.open("rb") as stream:
-                self._write(client, temporary, iter(lambda: stream.read(CHUNK), b""), 0o600)
+                self._write(client, temporary, _pieces(stream, heard), 0o600)
             client.rename(temporary, path, overwrite=True)
 
         self._call("write", path, work, TRANSFER_FACTOR)
@@ -212,6 +212,15 @@ class HdfsStorage(Storage):
         with client.create(path, options) as writer:
             for piece in pieces:
                 writer.write(piece)
+
+
+def _pieces(stream: BinaryIO, heard: Callable[[int], None] | None) -> Iterator[bytes]:
+    done = 0
+    while piece := stream.read(CHUNK):
+        yield piece
+        done += len(piece)
+        if heard is not None:
+            heard(done)
 
 
 def _entry(status: Any) -> Entry:

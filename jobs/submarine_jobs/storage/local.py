@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -98,7 +98,7 @@ class LocalStorage(Storage):
         except FileNotFoundError:
             return
 
-    def upload(self, source: Path, path: str) -> None:
+    def upload(self, source: Path, path: str, heard: Callable[[int], None] | None = None) -> None:
         """See ``Storage.upload``."""
         with _translated("write", path):
             temporary = self._temporary_name(path)

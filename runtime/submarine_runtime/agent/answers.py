@@ -70,29 +70,50 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(400)
 
     def do_POST(self) -> None:
-        """Cancel."""
-        if urlsplit(self.path).path != wire.CANCEL:
+        """Cancel, or save."""
+        server, path = self.server, urlsplit(self.path).path
+        known = {wire.CANCEL: server.on_cancel, wire.SAVE: server.on_save}
+        if known.get(path) is None:
             self._answer(404)
             return
+        body = self._body()
+        if body is None:
+            return
+        if path == wire.SAVE:
+            self._save(str(body.get("name") or "")[:200])
+        elif server.on_cancel is not None:
+            server.on_cancel({key: str(body.get(key) or "")[:500] for key in ("by", "why")})
+            self._answer(202)
+
+    def _body(self) -> dict[str, Any] | None:
+        """The JSON object that was sent; None when that was answered as wrong."""
         length = self.headers.get("Content-Length", "")
         if not length.isdigit():
             self._answer(411)
-            return
+            return None
         if int(length) > MAX_BODY:
             self._answer(413)
-            return
+            return None
         try:
             body = json.loads(self.rfile.read(int(length)) or b"{}")
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
             self._answer(400)
-            return
-        self.server.on_cancel({key: str(body.get(key) or "")[:500] for key in ("by", "why")})
-        self._answer(202)
+            return None
+        return body
+
+    def _save(self, name: str) -> None:
+        save = self.server.on_save
+        assert save is not None
+        try:
+            self._answer(200, json.dumps(save(name)).encode())
+        except (ValueError, OSError) as exc:
+            self._answer(409, json.dumps({"error": str(exc)[:1000]}).encode())
 
     def _log(self, query: Mapping[str, str]) -> None:
-        path = self.server.logs.get(query.get("stream", ""))
+        paths = self.server.logs.paths(query.get("attempt", ""))
+        path = paths.get(query.get("stream", "")) if paths is not None else None
         if path is None or query.get("task", self.server.task) != self.server.task:
             self._answer(404)
             return

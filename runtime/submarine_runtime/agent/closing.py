@@ -6,13 +6,16 @@ The record is last, so that it being there means that everything else is. Does n
 from __future__ import annotations
 
 import json
-import os
 import time
-from typing import Callable
+from contextlib import suppress
+from typing import Callable, Sequence
 
 from submarine_runtime.agent.ending import Ending
+from submarine_runtime.agent.log_shipper import LogShipper
 from submarine_runtime.agent.outputs import find_outputs, save_outputs
-from submarine_runtime.agent.publisher import LogShipper, Publisher
+from submarine_runtime.agent.publisher import Publisher
+from submarine_runtime.agent.restore import forget
+from submarine_runtime.agent.saving import save_result
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.status import Status
 from submarine_runtime.agent.store import Store, StoreError, patiently
@@ -25,7 +28,10 @@ PUBLISH_FILES = 1
 
 
 class Closing:
-    """Saves with patience until ``deadline()``, which may come nearer meanwhile."""
+    """Saves with patience until ``deadline()``, which may come nearer meanwhile.
+
+    ``others`` are shipped beside the logs, and not counted in the record.
+    """
 
     def __init__(
         self,
@@ -35,6 +41,7 @@ class Closing:
         log_key: str,
         deadline: Callable[[], float],
         wait: Callable[[float], object],
+        others: Sequence[LogShipper] = (),
     ) -> None:
         self._store = store
         self._status = status
@@ -42,6 +49,7 @@ class Closing:
         self._log_key = log_key
         self._deadline = deadline
         self._wait = wait
+        self._others = others
 
     def save(self, scratch: Scratch, publisher: Publisher) -> str | None:
         """Outputs, then logs; one failure's sentence, or None when all is saved."""
@@ -51,39 +59,23 @@ class Closing:
             self._status.add_output,
             self._status.miss,
         )
-        failure = self._save_result(scratch) or failure
+        failure = (
+            save_result(scratch, self._upload, self._status.add_output, self._status.miss)
+            or failure
+        )
         publisher.stop(max(1.0, self._deadline() - time.monotonic()))
         failure = self._save_logs() or failure
-        return self._unreturned(scratch) or failure
+        if failure is None and self._status.has_outputs:
+            with suppress(StoreError):  # they take room, and nothing else
+                forget(self._store)
+        return failure
 
     def _upload(self, path: str, source: str) -> int:
         return patiently(lambda: self._store.upload(path, source), self._deadline, wait=self._wait)
 
-    def _save_result(self, scratch: Scratch) -> str | None:
-        source = scratch.path(layout.RESULT)
-        if not os.path.isfile(source) or os.path.islink(source):
-            return None
-        try:
-            self._status.add_output(layout.RESULT, self._upload(layout.RESULT, source))
-        except StoreError as exc:
-            self._status.miss(f"{layout.RESULT} was not saved: {exc}.")
-            return str(exc)
-        return None
-
-    def _unreturned(self, scratch: Scratch) -> str | None:
-        """Why values of ``--return`` did not come back, if so."""
-        try:
-            with open(scratch.path("returns.txt"), encoding="utf-8") as file:
-                sentences = [line.strip() for line in file.read(1 << 16).splitlines()]
-        except OSError:
-            return None
-        for sentence in sentences:
-            self._status.miss(sentence)
-        return " ".join(sentences)[:2000] or None
-
     def _save_logs(self) -> str | None:
         failure = None
-        for log in self._logs.values():
+        for log in [*self._logs.values(), *self._others]:
             log.note()
             try:
                 patiently(log.ship_rest, self._deadline, wait=self._wait)
@@ -112,6 +104,34 @@ class Closing:
             raise AssertionError("a program that never ran cannot have succeeded")
         state = meaning_of(ending.reason).state
         status.event("state", ending.detail, state=state, reason=ending.reason)
+
+    def last_words(self, ending: Ending, record_first: bool) -> None:
+        """Leave the record, and of the logs what there is time for.
+
+        Parameters
+        ----------
+        record_first
+            It says what nobody else could find out; it also says that of the logs something may be
+            missing.
+
+        Raises
+        ------
+        StoreError
+            If that cannot be done until the deadline.
+        """
+        if not record_first:
+            self._ship_logs()
+        self.count_logs()
+        self._status.miss("Outputs were not saved: the container was killed.")
+        if not self._status.state.ended:
+            self.settle(ending)
+        self.publish_record()
+        if record_first:
+            self._ship_logs()
+
+    def _ship_logs(self) -> None:
+        for log in self._logs.values():
+            log.ship()
 
     def publish_record(self) -> bool:
         """Publish the record; False when somebody else has closed the job already.

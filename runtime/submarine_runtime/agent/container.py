@@ -9,6 +9,7 @@ from typing import Mapping
 
 from submarine_runtime.agent.claim import application_id, container_id
 from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.quicklinks import settled
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord, known
 from submarine_runtime.protocol.states import State
 
@@ -42,7 +43,7 @@ def new_record(config: AgentConfig, task: str) -> JobRecord:
             )
         ],
         resources={"requested": requested, "used": {}},
-        links=dict(config.links),
+        links=settled(config.links, [config.role]),
         written_by="agent",
     )
 

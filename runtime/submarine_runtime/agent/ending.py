@@ -31,6 +31,8 @@ class Facts:
         Processes that the kernel killed for memory in our control group meanwhile.
     disk_full
         Whether the node's disk has no room now.
+    port_taken
+        The line of stderr that says that a port was taken; empty: none does.
     """
 
     status: int
@@ -44,6 +46,7 @@ class Facts:
     limit: float | None = None
     kernel_kills: int = 0
     disk_full: bool = False
+    port_taken: str = ""
     last_line: str = ""
 
 
@@ -82,6 +85,8 @@ def _reason(facts: Facts, number: int | None) -> tuple[EndReason, str]:
             EndReason.OUT_OF_MEMORY,
             f"The kernel killed the program when it used {facts.peak:.0f}{limit} MiB.",
         )
+    if facts.port_taken and number in (None, signal.SIGABRT, signal.SIGSEGV):
+        return EndReason.ADDRESS_IN_USE, facts.port_taken
     if number is not None:
         return EndReason.KILLED_BY_SIGNAL, f"Signal {number} ({signal_name(number)})."
     if facts.kind == "disk_full" or (facts.disk_full and not facts.kind):

@@ -11,9 +11,19 @@ from submarine_runtime.agent.watching import Watch
 
 #: A disk with less room than this, in bytes, is full.
 DISK_FULL = 1 << 16
+#: So much of the end of stderr may say that a port was taken.
+PORT_TAIL = 1 << 14
 
 
-def gather(scratch: Scratch, stderr: str, code: int, *, shell: bool, watch: Watch) -> Facts:
+def gather(
+    scratch: Scratch,
+    stderr: str,
+    code: int,
+    *,
+    shell: bool,
+    watch: Watch,
+    port_words: tuple[str, ...] = (),
+) -> Facts:
     """The facts of a program that ended with the status ``code``."""
     facts = Facts(
         code,
@@ -31,11 +41,26 @@ def gather(scratch: Scratch, stderr: str, code: int, *, shell: bool, watch: Watc
     if code != 0:
         facts.last_line = last_line(stderr)
         facts.disk_full = _disk_full(scratch.root, scratch.logs)
+        facts.port_taken = _said(stderr, port_words)
         if facts.failure is None:
             facts.failure = parse_stderr(stderr)
     if facts.failure is not None:
         facts.failure = name_cells(facts.failure, scratch.program)
     return facts
+
+
+def _said(path: str, words: tuple[str, ...]) -> str:
+    """The last line of the end of a log that holds one of some words; empty: none does."""
+    if not words:
+        return ""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - PORT_TAIL))
+            lines = file.read(PORT_TAIL).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    found = (line for line in reversed(lines) if any(word in line for word in words))
+    return next(found, "").strip()[:300]
 
 
 def _disk_full(*paths: str) -> bool:

@@ -1,4 +1,8 @@
-"""The verb ``agent``: reads its orders and runs one job's task to its end."""
+"""The verb ``agent``: reads its orders and runs one task to its end.
+
+In a container of a distributed job, where the environment names a coordinator, that is ``task``;
+else the agent is alone with its job, which is ``supervisor``.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,13 @@ def main(arguments: Sequence[str]) -> int:
     Returns
     -------
     int
-        0 if the program succeeded, 1 if not, 2 for orders that make no sense.
+        0 if the program succeeded (in a distributed job: if the coordinator has sent the agent
+        away), 1 if not, 2 for orders that make no sense.
     """
     if len(arguments) != 2 or arguments[0] != "--directory":
         sys.stderr.write(USAGE + "\n")
         return 2
-    from submarine_runtime.agent.supervisor import Supervisor
-    from submarine_runtime.protocol.launch import AgentConfig
+    from submarine_runtime.protocol.launch import COORDINATOR_VARIABLE, AgentConfig
 
     directory = os.path.abspath(arguments[1])
     try:
@@ -35,4 +39,15 @@ def main(arguments: Sequence[str]) -> int:
     except (OSError, ValueError, KeyError, TypeError) as exc:
         sys.stderr.write(f"submarine agent: cannot read the orders in {directory}: {exc!r}\n")
         return 2
+    if COORDINATOR_VARIABLE in os.environ:
+        from submarine_runtime.agent.task import TaskAgent
+
+        try:
+            agent = TaskAgent(config, secret, directory)
+        except (ValueError, KeyError) as exc:
+            sys.stderr.write(f"submarine agent: the environment makes no sense: {exc!r}\n")
+            return 2
+        return agent.run()
+    from submarine_runtime.agent.supervisor import Supervisor
+
     return Supervisor(config, secret, directory).run()

@@ -24,8 +24,16 @@ class Item(NamedTuple):
     refusal: str = ""
 
 
-def find_outputs(directories: Mapping[str, str]) -> Iterator[Item]:
-    """All files of the output directories, links and odd names with their refusal."""
+def find_outputs(directories: Mapping[str, str], prefix: str = "") -> Iterator[Item]:
+    """All files of the output directories, links and odd names with their refusal.
+
+    Parameters
+    ----------
+    directories
+        Name in the job directory -> directory here.
+    prefix
+        Where in the job directory they go: ``tasks/worker-1/`` for a task that is not the chief.
+    """
     count = 0
     for name, root in sorted(directories.items()):
         for directory, subdirectories, files in os.walk(root):
@@ -34,10 +42,12 @@ def find_outputs(directories: Mapping[str, str]) -> Iterator[Item]:
             for file in sorted(files + links):
                 count += 1
                 if count > MAX_FILES:
-                    yield Item(name, root, 0, f"More than {MAX_FILES} files: the rest of {name}.")
+                    yield Item(
+                        prefix + name, root, 0, f"More than {MAX_FILES} files: the rest of {name}."
+                    )
                     return
                 source = os.path.join(directory, file)
-                yield _item(f"{name}/{os.path.relpath(source, root)}", source)
+                yield _item(f"{prefix}{name}/{os.path.relpath(source, root)}", source)
 
 
 def _item(path: str, source: str) -> Item:

@@ -14,6 +14,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: A scan of all of /proc may cost this share of a core.
 SCAN_SHARE = 0.002
+#: A glance looks at so many processes, the largest ones, and at the children of some.
+GLANCE_AT = 16
+GLANCE_BELOW = 4
 
 
 class Process(NamedTuple):
@@ -38,16 +41,7 @@ class Usage(NamedTuple):
 
 def read_process(pid: int) -> Process | None:
     """The process ``pid``, or None when it is gone."""
-    try:
-        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        data = os.read(descriptor, 4096)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
+    data = _read(f"/proc/{pid}/stat")
     # The name in brackets may hold anything, brackets and spaces included.
     field = data[data.rfind(b")") + 2 :].split()
     if len(field) < 22:
@@ -62,6 +56,30 @@ def read_process(pid: int) -> Process | None:
         cpu=cpu / _TICKS,
         zombie=field[0] in (b"Z", b"X"),
     )
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that ``pid`` holds now; 0 when it is gone. A tenth of ``read_process``."""
+    data = _read(f"/proc/{pid}/statm").split()
+    return int(data[1]) * _PAGE if len(data) > 1 else 0
+
+
+def children(pid: int) -> list[int]:
+    """Processes that the main thread of ``pid`` has started; empty where the kernel lacks it."""
+    return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
+
+
+def _read(path: str) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def family(root: int) -> dict[int, Process]:
@@ -96,6 +114,8 @@ class Tree:
         self._root = root
         self.known: dict[int, int] = {}
         self._next_scan = 0.0
+        self._large: list[int] = []
+        self._small = 0
         self.peak = 0.0
         self.cpu_seconds = 0.0
 
@@ -114,11 +134,36 @@ class Tree:
                 process = read_process(pid)
                 if process is not None and process.start == start and not process.zombie:
                     members[pid] = process
+        self._remember(members)
         memory = sum(process.memory for process in members.values()) / (1 << 20)
         self.peak = max(self.peak, memory)
         self.cpu_seconds = max(self.cpu_seconds, sum(p.cpu for p in members.values()))
         groups = frozenset(process.group for process in members.values())
         return Usage(memory, self.cpu_seconds, groups)
+
+    def glance(self) -> float:
+        """MiB now: the large processes as they are, the small ones as they were last sampled.
+
+        A large process's new child is found too, where the kernel tells.
+        """
+        total = self._small
+        for pid in [self._root, *self._large][: GLANCE_BELOW + 1]:
+            for child in children(pid):
+                if child not in self.known:
+                    process = read_process(child)
+                    if process is not None:
+                        self.known[child] = process.start
+                        self._large.append(child)
+        for pid in self._large:
+            total += resident(pid)
+        memory = total / (1 << 20)
+        self.peak = max(self.peak, memory)
+        return memory
+
+    def _remember(self, members: dict[int, Process]) -> None:
+        by_size = sorted(members, key=lambda pid: members[pid].memory, reverse=True)
+        self._large = by_size[:GLANCE_AT]
+        self._small = sum(members[pid].memory for pid in by_size[GLANCE_AT:])
 
 
 def kernel_memory_kills() -> int:

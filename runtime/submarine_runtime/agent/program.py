@@ -1,8 +1,6 @@
 """One run of the user's program: its start, its signals, and that it never outlives the agent.
 
-A guard, a shell that waits on a pipe, kills the program's process groups when the agent is gone,
-however it went; that works for shell commands and their children too, where PR_SET_PDEATHSIG
-would reach only the first process. Does not judge how the program ended (``ending``).
+Does not judge how the program ended (``ending``).
 """
 
 from __future__ import annotations
@@ -14,14 +12,8 @@ import time
 from contextlib import suppress
 from typing import IO, Iterable, Mapping, Sequence
 
+from submarine_runtime.agent.guard import Guard
 from submarine_runtime.agent.processes import family, read_process
-
-_GUARD = """\
-trap '' TERM INT HUP
-groups=
-while read -r line; do groups=$line; done
-for group in $groups; do kill -s KILL -- "-$group"; done
-"""
 
 
 class Program:
@@ -33,6 +25,8 @@ class Program:
         Arguments to execute.
     stdout, stderr
         Files that it writes to; appended, so that a truncation by the user's code does no harm.
+    guard
+        One that exists already, for what runs beside the program; None: a new one.
 
     Raises
     ------
@@ -47,21 +41,11 @@ class Program:
         environment: Mapping[str, str],
         stdout: str,
         stderr: str,
+        guard: Guard | None = None,
     ) -> None:
         self._groups: frozenset[int] = frozenset()
         self._signals: set[int] = set()
-        reader, self._pipe = os.pipe()
-        try:
-            self._guard = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD],
-                stdin=reader,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                start_new_session=True,
-            )
-        finally:
-            os.close(reader)
+        self._guard = guard or Guard()
         try:
             with _log(stdout) as out, _log(stderr) as err:
                 self.started = time.time()
@@ -75,22 +59,15 @@ class Program:
                     start_new_session=True,
                 )
         except BaseException:
-            self._release()
+            self._guard.release()
             raise
         self.pid = self._process.pid
         self.guard(frozenset({self.pid}))
 
     def guard(self, groups: Iterable[int]) -> None:
         """Tell the guard which process groups to kill when the agent is gone."""
-        wanted = frozenset(groups) | {self.pid}
-        if wanted != self._groups:
-            self._groups = wanted
-            self._tell(" ".join(map(str, sorted(wanted)[:200])))
-
-    def _tell(self, groups: str) -> None:
-        # Should somebody have killed the guard, the job is better off without it than ended.
-        with suppress(OSError):
-            os.write(self._pipe, f"{groups}\n".encode())
+        self._groups = frozenset(groups) | {self.pid}
+        self._guard.watch(self._groups)
 
     def poll(self) -> int | None:
         """Exit status as subprocess gives it (negative for a signal), None while it runs."""
@@ -151,16 +128,7 @@ class Program:
 
     def release(self) -> None:
         """Let the guard go once the program has ended."""
-        self._tell("")
-        self._release()
-
-    def _release(self) -> None:
-        os.close(self._pipe)
-        try:
-            self._guard.wait(5)
-        except subprocess.TimeoutExpired:
-            self._guard.kill()
-            self._guard.wait()
+        self._guard.release()
 
 
 def _log(path: str) -> IO[bytes]:

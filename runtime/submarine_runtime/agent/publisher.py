@@ -1,110 +1,27 @@
 """Brings live address, events and log segments to the job directory, in a thread of its own.
 
-The program never waits for it: what cannot be shipped now lies in files on the node's disk and is
-shipped later. Holds positions, never log text. Does not save outputs or the record.
+Does not save outputs or the record.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
-import threading
 import time
-from typing import Callable, Mapping
+from typing import Callable
 
 from submarine_runtime.agent.claim import asked_to_cancel
+from submarine_runtime.agent.log_shipper import LARGEST_SEGMENT, LogShipper, log_shippers
+from submarine_runtime.agent.shipping import Shipping
 from submarine_runtime.agent.store import Store, StoreError
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.launch import AgentConfig
 
-TICK = 1.0
-LARGEST_SEGMENT = 16 << 20
-LONGEST_INTERVAL = 300.0
-LONGEST_BACKOFF = 10.0
-MAX_INDEX = 4096
+__all__ = ["LARGEST_SEGMENT", "LogShipper", "Publisher", "log_shippers"]
+
 CANCEL_CHECK = 10.0
 
 
-class LogShipper:
-    """Ships one stream: segments while it grows, its index at the end.
-
-    A segment is published when ``ship_bytes`` or a 32nd of what is there came in, whichever is
-    more, or when something came in and the interval is over; the interval grows with the job's
-    age. So the number of files grows with the logarithm of log and age.
-    """
-
-    def __init__(
-        self, store: Store, directory: str, stream: str, path: str, interval: float, size: int
-    ) -> None:
-        self._store = store
-        self._directory = directory
-        self._stream = stream
-        self._path = path
-        self._interval = interval
-        self._size = size
-        self._began = self._last = time.monotonic()
-        self._index: list[tuple[int, float]] = []
-        self._indexed = False
-        self.shipped = 0
-
-    def length(self) -> int:
-        """Length of the log now."""
-        try:
-            return os.stat(self._path).st_size
-        except OSError:
-            return self.shipped
-
-    def note(self) -> None:
-        """Remember that the log has this length at this time."""
-        length = self.length()
-        if length > (self._index[-1][0] if self._index else 0):
-            self._index.append((length, time.time()))
-            if len(self._index) > MAX_INDEX:
-                del self._index[1::2]
-
-    def due(self) -> bool:
-        """Whether there is a segment to publish now."""
-        new = self.length() - self.shipped
-        if new <= 0:
-            return False
-        now = time.monotonic()
-        interval = min(LONGEST_INTERVAL, max(self._interval, (now - self._began) / 64))
-        enough = max(self._size, min(LARGEST_SEGMENT, self.shipped // 32))
-        return new >= enough or now - self._last >= interval
-
-    def ship(self) -> None:
-        """Publish one segment, at most 16 MiB."""
-        length = min(self.length() - self.shipped, LARGEST_SEGMENT)
-        if length <= 0:
-            return
-        name = layout.segment_name(self._stream, self.shipped)
-        self.shipped += self._store.upload(
-            f"{self._directory}/{name}", self._path, self.shipped, length
-        )
-        self._last = time.monotonic()
-
-    def ship_rest(self) -> None:
-        """Publish all that is left, then the index."""
-        while self.shipped < self.length():
-            self.ship()
-        if self._index and not self._indexed:
-            lines = "".join(f"{offset} {moment:.3f}\n" for offset, moment in self._index)
-            self._store.publish(f"{self._directory}/{self._stream}.index", lines.encode())
-            self._indexed = True
-
-
-def log_shippers(
-    store: Store, directory: str, logs: Mapping[str, str], config: AgentConfig
-) -> dict[str, LogShipper]:
-    """Stream -> its shipper; ``logs`` is stream -> file."""
-    return {
-        stream: LogShipper(store, directory, stream, path, config.ship_interval, config.ship_bytes)
-        for stream, path in logs.items()
-    }
-
-
-class Publisher:
+class Publisher(Shipping):
     """The thread.
 
     Parameters
@@ -127,24 +44,21 @@ class Publisher:
         on_cancel: Callable[[dict[str, str]], None],
         on_trouble: Callable[[str], None],
     ) -> None:
+        super().__init__(on_trouble)
         self._store = store
         self._logs = logs
         self._events_after = events_after
         self._on_cancel = on_cancel
-        self._on_trouble = on_trouble
+        self._others: list[LogShipper] = []
         self._live: bytes | None = None
         self._events_shipped = 0
         self._event_files = 0
         self._events_wanted = False
         self._cancel_checked: float | None = None
-        self._in_trouble = False
-        self._wake = threading.Event()
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
 
-    def start(self) -> None:
-        """Begin to ship."""
-        self._thread.start()
+    def add(self, log: LogShipper) -> None:
+        """Ship this one too."""
+        self._others.append(log)
 
     def announce(self, host: str, port: int) -> None:
         """Publish where the agent listens."""
@@ -157,40 +71,16 @@ class Publisher:
         self._events_wanted = True
         self._wake.set()
 
-    def stop(self, timeout: float) -> bool:
-        """End the thread; False when it hangs in a call for longer than ``timeout``."""
-        self._stopping = True
-        self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        pause = TICK
-        while True:
-            self._wake.wait(pause)
-            self._wake.clear()
-            if self._stopping:
-                return
-            try:
-                self._round()
-                pause, self._in_trouble = TICK, False
-            except StoreError as exc:
-                if not self._in_trouble:
-                    self._on_trouble(str(exc))
-                self._in_trouble = True
-                longest = LONGEST_BACKOFF if exc.transient else 6 * LONGEST_BACKOFF
-                pause = min(longest, pause * 2) * random.uniform(0.5, 1.0)  # noqa: S311
-
     def _round(self) -> None:
         if self._live is not None:
             live = self._live
             self._store.publish(layout.LIVE, live)
             self._live = None
             self._check_cancel()
-        for log in self._logs.values():
+        logs = [*self._logs.values(), *self._others]
+        for log in logs:
             log.note()
-        due = [log for log in self._logs.values() if log.due()]
+        due = [log for log in logs if log.due()]
         if self._events_wanted or due:
             self._events_wanted = False
             try:

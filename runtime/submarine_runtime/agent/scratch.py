@@ -29,9 +29,9 @@ class Scratch:
         """A path below the root."""
         return os.path.join(self.root, *parts)
 
-    def log(self, stream: str) -> str:
-        """The file that the program's ``stdout`` or ``stderr`` is."""
-        return os.path.join(self.logs, f"{self.task_name}.{stream}.log")
+    def log(self, stream: str, mark: str = "") -> str:
+        """The file that the program's ``stdout`` or ``stderr`` is; ``mark`` is of its attempt."""
+        return os.path.join(self.logs, f"{self.task_name}{mark}.{stream}.log")
 
     @property
     def program(self) -> str:

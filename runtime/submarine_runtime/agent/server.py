@@ -16,6 +16,7 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Callable, Mapping
 
 from submarine_runtime.agent.answers import SOCKET_SECONDS, Handler
+from submarine_runtime.agent.logfiles import LogFiles
 from submarine_runtime.agent.status import Status
 
 MAX_CONNECTIONS = 32
@@ -31,10 +32,12 @@ class LiveServer(ThreadingMixIn, TCPServer):
     ----------
     secret
         ``token``, ``certificate``, ``key``.
-    logs
-        Stream -> file.
+    listen
+        Address to bind any free port of, or a socket that listens already.
     on_cancel
-        Called with ``by`` and ``why``.
+        Called with ``by`` and ``why``; None: there is nothing to cancel here.
+    on_save
+        Saves the model directory under a name as a version and returns that; None: not here.
     """
 
     daemon_threads = True
@@ -44,18 +47,25 @@ class LiveServer(ThreadingMixIn, TCPServer):
 
     def __init__(
         self,
-        listen: str,
+        listen: str | socket.socket,
         secret: Mapping[str, str],
         status: Status,
         task: str,
-        logs: Mapping[str, str],
-        on_cancel: Callable[[dict[str, str]], None],
+        logs: LogFiles,
+        on_cancel: Callable[[dict[str, str]], None] | None = None,
+        on_save: Callable[[str], dict[str, Any]] | None = None,
     ) -> None:
-        super().__init__((listen, 0), Handler)
+        if isinstance(listen, str):
+            super().__init__((listen, 0), Handler)
+        else:
+            super().__init__(listen.getsockname(), Handler, bind_and_activate=False)
+            self.socket.close()
+            self.socket = listen
         self.status = status
         self.task = task
         self.logs = logs
         self.on_cancel = on_cancel
+        self.on_save = on_save
         self.ended = threading.Event()
         self.streams = threading.BoundedSemaphore(MAX_STREAMS)
         self._token = secret["token"].encode()
@@ -67,7 +77,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
     @property
     def port(self) -> int:
         """The port that was free."""
-        return int(self.server_address[1])
+        return int(self.socket.getsockname()[1])
 
     def start(self) -> None:
         """Answer in the background."""

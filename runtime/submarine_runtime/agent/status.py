@@ -11,7 +11,15 @@ import time
 from typing import Any
 
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, Failure, JobRecord, Output, Phase, event_json
+from submarine_runtime.protocol.record import (
+    Event,
+    Failure,
+    JobRecord,
+    Output,
+    Phase,
+    TaskRecord,
+    event_json,
+)
 from submarine_runtime.protocol.states import State, may_follow
 
 #: Events are few; a fault that repeats must not make them many.
@@ -37,6 +45,11 @@ class Status:
     def state(self) -> State:
         """The state as of now."""
         return self._record.state
+
+    @property
+    def first_task(self) -> TaskRecord:
+        """The first, or only, task; change it with ``set_task`` only."""
+        return self._record.tasks[0]
 
     def event(
         self,
@@ -119,6 +132,11 @@ class Status:
         """A file was saved to the job directory."""
         with self._lock:
             self._record.outputs.append(Output(path, size))
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether any file was saved to the job directory."""
+        return bool(self._record.outputs)
 
     def use(self, **used: Any) -> None:
         """Set entries of ``resources["used"]``."""

@@ -9,7 +9,7 @@ import os
 import random
 import time
 from abc import ABC, abstractmethod
-from typing import Callable, TypeVar
+from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
 from submarine_runtime.protocol.launch import JobStore
 
@@ -32,10 +32,25 @@ class StoreError(Exception):
         self.transient = transient
 
 
+class NotThereError(StoreError):
+    """Nothing lies at the path that was to be read."""
+
+
+class Entry(NamedTuple):
+    """A file or directory: base name, bytes, whether it is a directory, when it was modified."""
+
+    name: str
+    size: int
+    is_directory: bool
+    modified: float
+
+
 class Store(ABC):
     """A job directory; paths are relative to it, ``/`` between their parts.
 
-    Every method makes one attempt, bounded by the client's timeout, and raises StoreError.
+    A path that begins with ``/`` names anything on the same file system. Several threads may use
+    one store. Every method makes one attempt, bounded by the client's timeout, and raises
+    StoreError.
 
     Attributes
     ----------
@@ -72,6 +87,34 @@ class Store(ABC):
     @abstractmethod
     def publish(self, path: str, data: bytes) -> None:
         """Publish a whole small file by rename, replacing any."""
+
+    @abstractmethod
+    def put(self, path: str, blocks: Iterable[bytes], length: int) -> None:
+        """Publish what ``blocks`` gives, ``length`` bytes in all, by rename, replacing any."""
+
+    @abstractmethod
+    def stat(self, path: str) -> Entry | None:
+        """What lies at ``path``, or None."""
+
+    @abstractmethod
+    def entries(self, path: str) -> list[Entry]:
+        """What a directory holds, in any order; nothing when it is not there."""
+
+    @abstractmethod
+    def stream(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """Bytes of a file from ``offset``, a block at a time; NotThereError if there is none."""
+
+    @abstractmethod
+    def move(self, path: str, to: str) -> None:
+        """Rename a file, replacing any other; the target's directory must be there."""
+
+    @abstractmethod
+    def delete(self, path: str, recursive: bool = False) -> None:
+        """Remove a file or an empty directory, or all of one; no error when it is not there."""
+
+    @abstractmethod
+    def make_directory(self, path: str) -> None:
+        """Make a directory (0700) and its parents; no error when it is there."""
 
 
 def open_store(store: JobStore, timeout: float = 20.0) -> Store:

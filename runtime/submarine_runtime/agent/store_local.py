@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from typing import BinaryIO, Callable
+from shutil import rmtree
+from stat import S_ISDIR
+from typing import BinaryIO, Callable, Iterable, Iterator
 
-from submarine_runtime.agent.store import Store, StoreError, temporary_name
+from submarine_runtime.agent.store import Entry, NotThereError, Store, StoreError, temporary_name
 
 COPY_BYTES = 1 << 18
 _PASSING = frozenset({errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.EIO, errno.ETIMEDOUT})
@@ -76,13 +78,91 @@ class LocalStore(Store):
         self._rename(self._write(path, copy), path)
         return sent
 
+    def put(self, path: str, blocks: Iterable[bytes], length: int) -> None:
+        """See ``Store.put``."""
+
+        def fill(file: BinaryIO) -> int:
+            return sum(file.write(block) for block in blocks)
+
+        self._rename(self._write(path, fill), path)
+
+    def stat(self, path: str) -> Entry | None:
+        """See ``Store.stat``."""
+        try:
+            return _entry(os.path.basename(path.rstrip("/")), os.stat(self._full(path)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise _error("look at", path, exc) from exc
+
+    def entries(self, path: str) -> list[Entry]:
+        """See ``Store.entries``."""
+        found = []
+        try:
+            with os.scandir(self._full(path)) as listing:
+                for item in listing:
+                    with suppress(FileNotFoundError):  # it may go, or point nowhere
+                        found.append(_entry(item.name, item.stat()))
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as exc:
+            raise _error("list", path, exc) from exc
+        return found
+
+    def stream(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """See ``Store.stream``."""
+        try:
+            with open(self._full(path), "rb") as file:
+                file.seek(offset)
+                while length is None or length > 0:
+                    block = file.read(COPY_BYTES if length is None else min(COPY_BYTES, length))
+                    if not block:
+                        return
+                    length = None if length is None else length - len(block)
+                    yield block
+        except FileNotFoundError as exc:
+            raise NotThereError(f"there is no file {path}") from exc
+        except OSError as exc:
+            raise _error("read", path, exc) from exc
+
+    def move(self, path: str, to: str) -> None:
+        """See ``Store.move``."""
+        try:
+            os.rename(self._full(path), self._full(to))
+        except FileNotFoundError as exc:
+            raise NotThereError(f"there is no file {path}") from exc
+        except OSError as exc:
+            raise _error("rename", path, exc) from exc
+
+    def delete(self, path: str, recursive: bool = False) -> None:
+        """See ``Store.delete``."""
+        full = self._full(path)
+        try:
+            if not os.path.isdir(full) or os.path.islink(full):
+                os.unlink(full)
+            elif recursive:
+                rmtree(full)
+            else:
+                os.rmdir(full)
+        except FileNotFoundError:
+            pass
+        except OSError as exc:
+            raise _error("delete", path, exc) from exc
+
+    def make_directory(self, path: str) -> None:
+        """See ``Store.make_directory``."""
+        try:
+            make_directories(self._full(path))
+        except OSError as exc:
+            raise _error("make", path, exc) from exc
+
     def _write(self, path: str, fill: Callable[[BinaryIO], int]) -> str:
         temporary = self._full(temporary_name(path))
         try:
             try:
                 descriptor = _create(temporary)
             except FileNotFoundError:
-                if not os.path.isdir(self._root):
+                if not os.path.isabs(path) and not os.path.isdir(self._root):
                     raise StoreError(f"the job directory {self._root} is not there") from None
                 make_directories(os.path.dirname(temporary))
                 descriptor = _create(temporary)
@@ -93,6 +173,9 @@ class LocalStore(Store):
         except OSError as exc:
             _remove(temporary)
             raise _error("write", path, exc) from exc
+        except BaseException:
+            _remove(temporary)
+            raise
         return temporary
 
     def _rename(self, temporary: str, path: str) -> None:
@@ -130,6 +213,10 @@ def make_directories(path: str) -> None:
 
 def _create(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
+def _entry(name: str, info: os.stat_result) -> Entry:
+    return Entry(name, info.st_size, S_ISDIR(info.st_mode), info.st_mtime)
 
 
 def _remove(path: str) -> None:

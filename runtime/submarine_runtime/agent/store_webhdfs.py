@@ -1,51 +1,30 @@
-"""The job directory on HDFS through WebHDFS and ``http.client``; does no retries.
+"""The job directory on HDFS through WebHDFS; does no retries.
 
 Redirects are followed by hand, because only CREATE and OPEN have one and it must carry the body to
-the DataNode. RENAME answers ``false`` where the target exists: that is the exclusive publish.
+the DataNode. A plain RENAME answers ``false`` where the target exists: that is the exclusive
+publish. Absolute paths name anything on the same HDFS.
 """
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
-import socket
-import ssl
-from typing import Any, Iterator, Sequence
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, Iterable, Iterator, Sequence
+from urllib.parse import quote, urlencode
 
-from submarine_runtime.agent.store import Store, StoreError, temporary_name
+from submarine_runtime.agent.store import Entry, NotThereError, Store, StoreError, temporary_name
+from submarine_runtime.agent.webhdfs_http import (
+    COPY_BYTES,
+    MAX_ANSWER_BYTES,
+    REDIRECTS,
+    StandbyError,
+    json_of,
+    request,
+)
 
-COPY_BYTES = 1 << 18
-MAX_ANSWER_BYTES = 1 << 20
-#: Only small files are ever read: claims, requests to cancel, our own record.
+#: Only small files are read whole: claims, requests to cancel, manifests, our own record.
 MAX_READ_BYTES = 64 << 20
 #: A create costs the NameNode the redirect, create, addBlock and complete.
 CREATE_OPERATIONS = 4
-#: What no repetition mends. Anything else may pass: after a restart, for instance, HDFS refuses
-#: with a plain IOException until its DataNodes have come back.
-_LASTING = frozenset(
-    {
-        "AccessControlException",
-        "AuthorizationException",
-        "DSQuotaExceededException",
-        "FileAlreadyExistsException",
-        "IllegalArgumentException",
-        "InvalidPathException",
-        "InvalidToken",
-        "NSQuotaExceededException",
-        "ParentNotDirectoryException",
-        "PathComponentTooLongException",
-        "QuotaExceededException",
-        "SecurityException",
-        "UnsupportedOperationException",
-    }
-)
-_LASTING_STATUS = frozenset({400, 401, 403, 404, 405, 413})
-
-
-class _StandbyError(StoreError):
-    """A NameNode that is not the active one, or is not there: ask the next."""
 
 
 class WebHdfsStore(Store):
@@ -72,23 +51,56 @@ class WebHdfsStore(Store):
         self._user = user
         self._timeout = timeout
 
+    def _full(self, path: str) -> str:
+        return path if path.startswith("/") else f"{self._root}/{path}".rstrip("/")
+
     def read(self, path: str) -> bytes | None:
         """See ``Store.read``."""
         try:
-            status, headers, body = self._namenode("GET", path, "OPEN")
-            if status in (301, 302, 303, 307):
-                _, _, body = self._send("GET", headers.get("location", ""), limit=MAX_READ_BYTES)
-            return body
-        except FileNotFoundError:
+            return b"".join(self.stream(path, 0, MAX_READ_BYTES))
+        except NotThereError:
             return None
+
+    def stream(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """See ``Store.stream``."""
+        if length == 0:
+            return
+        query: dict[str, Any] = {"offset": str(offset)} if offset else {}
+        if length is not None:
+            query["length"] = str(length)
+        status, headers, body = self._namenode("GET", path, "OPEN", **query)
+        if status not in REDIRECTS:
+            yield body
+            return
+        with request("GET", headers.get("location", ""), self._timeout) as answer:
+            expected = int(answer.headers.get("content-length") or 0)
+            while block := answer.read(COPY_BYTES):
+                expected -= len(block)
+                yield block
+            if expected > 0:
+                raise StoreError(f"the answer for {path} ended {expected} bytes too early", True)
 
     def exists(self, path: str) -> bool:
         """See ``Store.exists``."""
+        return self.stat(path) is not None
+
+    def stat(self, path: str) -> Entry | None:
+        """See ``Store.stat``."""
         try:
-            self._namenode("GET", path, "GETFILESTATUS")
-        except FileNotFoundError:
-            return False
-        return True
+            _, _, body = self._namenode("GET", path, "GETFILESTATUS")
+        except NotThereError:
+            return None
+        status = json_of(body).get("FileStatus") or {}
+        return _entry(status, path.rstrip("/").rpartition("/")[2])
+
+    def entries(self, path: str) -> list[Entry]:
+        """See ``Store.entries``."""
+        try:
+            _, _, body = self._namenode("GET", path, "LISTSTATUS", limit=MAX_READ_BYTES)
+        except NotThereError:
+            return []
+        found = (json_of(body).get("FileStatuses") or {}).get("FileStatus") or []
+        return [_entry(status) for status in found if status.get("pathSuffix")]
 
     def publish_exclusive(self, path: str, data: bytes) -> bool:
         """See ``Store.publish_exclusive``."""
@@ -108,143 +120,121 @@ class WebHdfsStore(Store):
 
     def publish(self, path: str, data: bytes) -> None:
         """See ``Store.publish``."""
-        self._publish(path, [data], len(data))
+        self.put(path, [data], len(data))
 
     def upload(self, path: str, source: str, offset: int = 0, length: int | None = None) -> int:
         """See ``Store.upload``."""
         try:
             available = max(0, os.path.getsize(source) - offset)
             length = available if length is None else min(length, available)
-            self._publish(path, _blocks(source, offset, length), length)
+            self.put(path, _blocks(source, offset, length), length)
         except StoreError:
             raise
         except OSError as exc:
             raise StoreError(f"cannot read {source}: {exc.strerror}") from exc
         return length
 
-    def _publish(self, path: str, blocks: Any, length: int) -> None:
+    def put(self, path: str, blocks: Iterable[bytes], length: int) -> None:
+        """See ``Store.put``."""
         temporary = temporary_name(path)
-        self._create(temporary, blocks, length)
-        if not self._rename(temporary, path):
-            # Either an earlier attempt of ours got through, or an older file: ours replaces it.
-            self._namenode("DELETE", path, "DELETE", recursive="false")
-            if not self._rename(temporary, path):
-                raise StoreError(f"cannot rename a finished upload to {path}", True)
+        try:
+            self._create(temporary, blocks, length)
+        except StandbyError:
+            raise  # nobody is there to delete it
+        except BaseException:
+            self._delete_quietly(temporary)
+            raise
+        self.move(temporary, path)
+
+    def move(self, path: str, to: str) -> None:
+        """See ``Store.move``."""
+        _, _, body = self._namenode(
+            "PUT", path, "RENAME", destination=self._full(to), renameoptions="OVERWRITE"
+        )
+        if json_of(body).get("boolean") is False:
+            # A gateway that does not know the option: take the old one away first.
+            self.delete(to)
+            if not self._rename(path, to):
+                raise StoreError(f"cannot rename a finished upload to {to}", True)
+            return
+        self.files += 1
+
+    def delete(self, path: str, recursive: bool = False) -> None:
+        """See ``Store.delete``."""
+        self._namenode("DELETE", path, "DELETE", recursive="true" if recursive else "false")
+
+    def make_directory(self, path: str) -> None:
+        """See ``Store.make_directory``."""
+        self._namenode("PUT", path, "MKDIRS", permission="700")
 
     def _create(self, path: str, blocks: Any, length: int) -> None:
         status, headers, body = self._namenode(
             "PUT", path, "CREATE", overwrite="true", permission="600"
         )
-        if status not in (301, 302, 303, 307):
+        if status not in REDIRECTS:
             raise StoreError(f"WebHDFS answered {status} where CREATE should redirect: {body!r}")
         self.operations += CREATE_OPERATIONS - 1
-        self._send("PUT", headers.get("location", ""), blocks, length)
+        with request("PUT", headers.get("location", ""), self._timeout, blocks, length):
+            pass
 
     def _rename(self, temporary: str, path: str) -> bool:
-        destination = f"{self._root}/{path}"
-        _, _, body = self._namenode("PUT", temporary, "RENAME", destination=destination)
-        done = bool(_json(body).get("boolean"))
+        _, _, body = self._namenode("PUT", temporary, "RENAME", destination=self._full(path))
+        done = bool(json_of(body).get("boolean"))
         self.files += int(done)
         return done
 
     def _delete_quietly(self, path: str) -> None:
         try:
-            self._namenode("DELETE", path, "DELETE", recursive="false")
-        except (StoreError, OSError):
+            self.delete(path)
+        except StoreError:
             pass  # a name that readers skip; the job directory's removal takes it along
 
     def _namenode(
-        self, method: str, path: str, operation: str, **query: str
+        self,
+        method: str,
+        path: str,
+        operation: str,
+        limit: int = MAX_ANSWER_BYTES,
+        **query: str,
     ) -> tuple[int, dict[str, str], bytes]:
         query["op"] = operation
         if self._user:
             query["user.name"] = self._user
-        target = f"/webhdfs/v1{quote(f'{self._root}/{path}')}?{urlencode(query)}"
+        target = f"/webhdfs/v1{quote(self._full(path) or '/')}?{urlencode(query)}"
         failure: StoreError | None = None
         for url in list(self._urls):
             self.operations += 1
             try:
-                answer = self._send(method, url + target)
-            except _StandbyError as exc:
+                with request(method, url + target, self._timeout) as answer:
+                    result = answer.status, answer.headers, answer.read(limit)
+            except StandbyError as exc:
                 failure = exc
                 continue
             if url != self._urls[0]:
-                self._urls.remove(url)
-                self._urls.insert(0, url)
-            return answer
+                self._urls = [url, *(other for other in self._urls if other != url)]
+            return result
         assert failure is not None
         raise failure
 
-    def _send(
-        self,
-        method: str,
-        url: str,
-        blocks: Any = None,
-        length: int = 0,
-        limit: int = MAX_ANSWER_BYTES,
-    ) -> tuple[int, dict[str, str], bytes]:
-        """One request, never following a redirect."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise StoreError(f"WebHDFS sent us to {url[:200]!r}, which is not an http address")
-        connection = _connection(parts.scheme, parts.hostname, parts.port, self._timeout)
-        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(length)}
-        try:
-            connection.request(
-                method,
-                f"{parts.path}?{parts.query}",
-                body=blocks,
-                headers=headers if method == "PUT" else {},
-            )
-            answer = connection.getresponse()
-            body = answer.read(limit)
-        except (OSError, http.client.HTTPException) as exc:
-            what = "no answer in time" if isinstance(exc, socket.timeout) else str(exc)
-            raise _StandbyError(f"WebHDFS at {parts.netloc}: {what}", True) from exc
-        finally:
-            connection.close()
-        if answer.status >= 400:
-            raise _refusal(answer.status, body, parts.path)
-        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, body
-
-
-def _connection(
-    scheme: str, host: str, port: int | None, timeout: float
-) -> http.client.HTTPConnection:
-    if scheme == "https":
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
-    return http.client.HTTPConnection(host, port, timeout=timeout)
-
 
 def _blocks(source: str, offset: int, length: int) -> Iterator[bytes]:
-    with open(source, "rb") as file:
-        file.seek(offset)
-        while length > 0:
-            block = file.read(min(COPY_BYTES, length))
-            if not block:
-                raise StoreError(f"{source} became shorter while it was saved")
-            length -= len(block)
-            yield block
-
-
-def _json(body: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(body)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+        with open(source, "rb") as file:
+            file.seek(offset)
+            while length > 0:
+                block = file.read(min(COPY_BYTES, length))
+                if not block:
+                    raise StoreError(f"{source} became shorter while it was saved")
+                length -= len(block)
+                yield block
+    except OSError as exc:  # not the connection's, which would be repeated
+        raise StoreError(f"cannot read {source}: {exc.strerror}") from exc
 
 
-def _refusal(status: int, body: bytes, path: str) -> Exception:
-    remote = _json(body).get("RemoteException") or {}
-    name = str(remote.get("exception", ""))
-    message = str(remote.get("message", "")).splitlines()
-    sentence = message[0][:300] if message else f"status {status}"
-    if name == "FileNotFoundException":
-        return FileNotFoundError(path)
-    text = f"HDFS refused {path[len('/webhdfs/v1') :]}: {sentence}"
-    if name == "StandbyException":
-        return _StandbyError(text, True)
-    lasting = name in _LASTING if name else status in _LASTING_STATUS
-    return StoreError(text, transient=not lasting)
+def _entry(status: dict[str, Any], name: str = "") -> Entry:
+    return Entry(
+        str(status.get("pathSuffix") or name),
+        int(status.get("length", 0)),
+        status.get("type") == "DIRECTORY",
+        float(status.get("modificationTime", 0)) / 1000,
+    )

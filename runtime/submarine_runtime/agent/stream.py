@@ -14,6 +14,7 @@ import threading
 import time
 from typing import Any, Callable, Mapping, NamedTuple
 
+from submarine_runtime.agent.logfiles import LogFiles
 from submarine_runtime.agent.status import Status
 from submarine_runtime.protocol import wire
 
@@ -51,14 +52,15 @@ class Stream:
         write: Callable[[bytes], Any],
         status: Status,
         task: str,
-        logs: Mapping[str, str],
+        logs: LogFiles,
         ended: threading.Event,
         start: Positions,
     ) -> None:
         self._write = write
         self._status = status
         self._task = task
-        self._paths = logs
+        self._logs = logs
+        self._attempt = logs.newest
         self._ended = ended
         self._events = max(0, start.events)
         self._offsets = {"stdout": max(0, start.stdout), "stderr": max(0, start.stderr)}
@@ -109,19 +111,31 @@ class Stream:
         lengths = {stream: self._length(stream) for stream in self._offsets}
         self._catch_up(lengths, ended)
         sent = [self._send_log(stream, length) for stream, length in lengths.items()]
-        return any(sent)
+        return any(sent) or self._follow_next()
+
+    def _follow_next(self) -> bool:
+        """Go on with the task's next attempt in this container, once there is one."""
+        if self._attempt == self._logs.newest:
+            return False
+        self._attempt = self._logs.newest
+        self._offsets = dict.fromkeys(self._offsets, 0)
+        self._behind = dict.fromkeys(self._offsets, 0)
+        return True
+
+    def _path(self, stream: str) -> str:
+        return (self._logs.paths(self._attempt) or {})[stream]
 
     def _length(self, stream: str) -> int:
         try:
-            return os.stat(self._paths[stream]).st_size
-        except OSError:
+            return os.stat(self._path(stream)).st_size
+        except (OSError, KeyError):
             return 0
 
     def _send_log(self, stream: str, length: int) -> bool:
         offset = self._offsets[stream]
         if length <= offset:
             return False
-        with open(self._paths[stream], "rb") as file:
+        with open(self._path(stream), "rb") as file:
             file.seek(offset)
             data = file.read(min(wire.MAX_LINE_LOG_BYTES, length - offset))
         self._offsets[stream] = offset + len(data)
@@ -129,6 +143,7 @@ class Stream:
             {
                 "type": "log",
                 "task": self._task,
+                "attempt": self._attempt,
                 "stream": stream,
                 "offset": offset,
                 "data": base64.b64encode(data).decode(),
@@ -149,5 +164,5 @@ class Stream:
             if behind <= MAX_BEHIND or (not hurry and (not before or behind < before)):
                 continue
             offset, self._offsets[stream] = self._offsets[stream], length - KEPT_BEHIND
-            skip = {"type": "skip", "task": self._task, "stream": stream}
-            self._line({**skip, "offset": offset, "to": length - KEPT_BEHIND})
+            skip = {"type": "skip", "task": self._task, "attempt": self._attempt}
+            self._line({**skip, "stream": stream, "offset": offset, "to": length - KEPT_BEHIND})

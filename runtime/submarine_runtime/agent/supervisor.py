@@ -6,24 +6,28 @@ Its parts: ``claim``, ``starting``, ``watching``, ``publisher``, ``views``, ``en
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import time
 from typing import TYPE_CHECKING, Callable, Mapping
 
+from submarine_runtime.agent.alone import gang_of_one, links_of
+from submarine_runtime.agent.attempt import Attempt
+from submarine_runtime.agent.cancelling import CANCELLED_GRACE, Cancelling
 from submarine_runtime.agent.claim import CLAIM_GRACE, asked_to_cancel, claim
 from submarine_runtime.agent.container import new_record, say
-from submarine_runtime.agent.ending import Ending, judge
-from submarine_runtime.agent.processes import kernel_memory_kills
-from submarine_runtime.agent.program import Program
-from submarine_runtime.agent.publisher import Publisher, log_shippers
+from submarine_runtime.agent.ending import Ending
+from submarine_runtime.agent.log_shipper import log_shippers
+from submarine_runtime.agent.logfiles import LogFiles
+from submarine_runtime.agent.preparing import Preparing
+from submarine_runtime.agent.publisher import Publisher
+from submarine_runtime.agent.saving import model_version
 from submarine_runtime.agent.scratch import Scratch
-from submarine_runtime.agent.starting import localised_from, start_program
+from submarine_runtime.agent.starting import note_beginning
 from submarine_runtime.agent.status import Status
 from submarine_runtime.agent.store import StoreError, open_store, patiently
 from submarine_runtime.agent.views import Views
 from submarine_runtime.agent.wakeup import Terminated, Wakeup
-from submarine_runtime.agent.watching import Watch, cancel_sentence, memory_ending
+from submarine_runtime.agent.watching import cancel_sentence
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
@@ -34,8 +38,6 @@ if TYPE_CHECKING:
 
 #: Seconds for the last words after SIGTERM; YARN's own patience is 0.25 s by default.
 LAST_WORDS = 1.0
-#: Seconds that a cancel leaves for saving.
-CANCELLED_GRACE = 10.0
 
 
 class Supervisor:
@@ -49,11 +51,10 @@ class Supervisor:
         self._scratch = Scratch.of(directory, config, os.environ)
         self._task = f"{config.role}:{config.index}"
         self._status = Status(new_record(config, self._task))
-        self._cancel: dict[str, str] | None = None
-        self._deadline = float("inf")
-        self._program: Program | None = None
+        self._cancel = Cancelling(self._asked_to_cancel)
+        self._attempt: Attempt | None = None
         self._views = Views(config, secret, self._status, self._task)
-        self._claimed = False
+        self._seen = self._claimed = False
         self._ending: Ending | None = None
 
     def run(self) -> int:
@@ -82,24 +83,30 @@ class Supervisor:
             self._store = open_store(config.store)
         except ValueError as exc:
             raise StoreError(str(exc)) from exc
+        self._logs = LogFiles(self._scratch)
+        self._preparing = Preparing(
+            config,
+            self._store,
+            self._scratch,
+            self._wakeup.wait,
+            self._status.event,
+            lambda detail, share: self._status.set_task(detail=detail),
+            lambda: self._cancel.asked is not None,
+        )
+        files = self._logs.begin(config.epoch, config.attempt)
         directory = layout.log_directory(self._task, config.epoch, config.attempt)
-        self._log_paths = {stream: self._scratch.log(stream) for stream in layout.STREAMS}
-        self._shippers = log_shippers(self._store, directory, self._log_paths, config)
+        self._shippers = log_shippers(self._store, directory, files, config)
         self._publisher = Publisher(
             self._store,
             self._shippers,
             self._status.events_after,
-            self._on_cancel,
+            self._cancel.hear,
             lambda sentence: self._status.event("warning", f"Shipping waits: {sentence}"),
         )
 
     def _claimed_run(self) -> int:
         status = self._status
-        localised = localised_from(self._scratch, self._began)
-        status.end_phases(localised)  # the client's last one, the wait in the queue
-        status.begin_phase("localisation", localised)
-        status.end_phase("localisation", self._began)
-        status.begin_phase("start", self._began)
+        note_beginning(status, self._scratch, self._began)
         status.event("claimed", data={"host": socket.gethostname(), "pid": os.getpid()})
         status.event("state", state=State.STARTING)
         asked = patiently(
@@ -108,75 +115,83 @@ class Supervisor:
             wait=self._wakeup.wait,
         )
         if asked is not None:
-            self._on_cancel(asked)
+            self._cancel.hear(asked)
             return self._close(Ending(EndReason.CANCELLED, cancel_sentence(asked)))
-        failed = self._start()
+        failed = self._prepare() or self._start()
         if failed is not None:
             return self._close(failed)
-        assert self._program is not None
-        return self._close(self._watch(self._program))
-
-    def _start(self) -> Ending | None:
-        """Unpack and start; how it ended if it could not be started."""
-        failed = start_program(
-            self._config, self._scratch, self._log_paths, self._wakeup, self._hold
+        assert self._attempt is not None
+        return self._close(
+            self._attempt.watch(self._wakeup, lambda: self._cancel.asked, alone=True)
         )
+
+    def _prepare(self) -> Ending | None:
+        """Devices, bundle and inputs; how it ended if one of them cannot be had."""
+        preparing, config = self._preparing, self._config
+        failed = preparing.claim_devices() or preparing.place()
         if failed is not None:
             return failed
-        assert self._program is not None
-        status, started = self._status, self._program.started
-        status.set_task(started=started)
+        if config.fetch:
+            self._be_seen()  # it may take long: who cancels must be heard
+        failed = preparing.fetch(1)
+        if failed is not None and self._cancel.asked is not None:
+            failed.detail = cancel_sentence(self._cancel.asked)
+        self._status.set_task(gpus=list(preparing.devices), detail="")
+        return failed
+
+    def _start(self) -> Ending | None:
+        """Start the program; how it ended if it could not be started."""
+        config, preparing = self._config, self._preparing
+        try:
+            me, ports = gang_of_one(config)
+        except (ValueError, OSError) as exc:
+            return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
+        self._status.set_record(links=links_of(config, me))
+        files = self._logs.begin(config.epoch, config.attempt)
+        devices = preparing.devices if preparing.driver else ()
+        attempt = self._attempt = Attempt(
+            config, [me], self._store, self._scratch, self._status, files, devices
+        )
+        self._publisher.add(attempt.samples)
+        failed = attempt.restore(False) or attempt.start(ports, preparing.found, self._wakeup)
+        if failed is not None:
+            return failed
+        status, started = self._status, attempt.started
+        status.set_task(started=started, network=attempt.network or None)
         status.end_phase("start", started)
         status.begin_phase("first_line", started)
         status.begin_phase("run", started)
-        status.event("state", state=State.RUNNING, data={"pid": self._program.pid})
+        status.event("state", state=State.RUNNING, data={"pid": attempt.pid})
         self._publisher.want_events()
-        self._publisher.start()
-        self._views.open(self._log_paths, self._on_cancel, self._publisher.announce)
+        self._be_seen()
         return None
 
-    def _hold(self, program: Program) -> None:
-        self._program = program
-
-    def _watch(self, program: Program) -> Ending:
-        kills = kernel_memory_kills()
-        watch = Watch(
-            self._config,
-            program,
-            self._status,
-            self._wakeup,
-            tuple(self._log_paths.values()),
-            lambda: self._cancel,
-        )
-        code = watch.until_end()
-        left = program.end_stragglers(watch.tree.known)
-        program.release()
-        if left:
-            self._status.event("warning", f"The program left {left} processes behind; ended.")
-        self._status.use(
-            memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1)
-        )
-        from submarine_runtime.agent.evidence import gather
-
-        facts = gather(
-            self._scratch,
-            self._log_paths["stderr"],
-            code,
-            shell=self._config.command is not None,
-            watch=watch,
-        )
-        facts.kernel_kills = kernel_memory_kills() - kills
-        return judge(facts)
+    def _be_seen(self) -> None:
+        """Open the live view and begin to ship."""
+        if not self._seen:
+            self._seen = True
+            self._publisher.start()
+            self._views.open(
+                self._logs,
+                self._cancel.hear,
+                lambda name: model_version(self._store, self._scratch, name),
+                self._publisher.announce,
+            )
+            # Nothing is to be loaded any more when SIGTERM leaves a quarter of a second.
+            self._closing(self._wakeup.wait)
 
     def _close(self, ending: Ending) -> int:
         """Save everything, publish the record, let the followers go."""
         status, self._ending = self._status, ending
-        self._deadline = time.monotonic() + self._config.save_grace
-        if self._program is not None:
+        self._cancel.deadline = time.monotonic() + self._config.save_grace
+        if self._attempt is not None and self._attempt.started is not None:
             status.end_phase("first_line")
             status.end_phase("run")
             status.begin_phase("save")
             status.event("state", state=State.FINISHING)
+        if self._attempt is not None:
+            grace = CANCELLED_GRACE if self._cancel.asked else self._config.save_grace
+            self._attempt.sync(ending, grace, outputs_follow=True)
         closing = self._closing(self._wakeup.wait)
         failure = closing.save(self._scratch, self._publisher)
         if failure is not None and ending.reason is EndReason.SUCCEEDED:
@@ -184,7 +199,7 @@ class Supervisor:
         closing.settle(ending)
         self._views.finish_page()
         # The record must have its chance even where saving has used up all patience.
-        self._deadline = max(self._deadline, time.monotonic() + LAST_WORDS)
+        self._cancel.deadline = max(self._cancel.deadline, time.monotonic() + LAST_WORDS)
         try:
             if not closing.publish_record():
                 say(f"{self._config.job_id} was closed by somebody else meanwhile")
@@ -203,44 +218,33 @@ class Supervisor:
             self._status,
             self._shippers,
             f"{self._task}/e{self._config.epoch}-a{self._config.attempt}",
-            lambda: self._deadline,
+            lambda: self._cancel.deadline,
             wait,
+            () if self._attempt is None else (self._attempt.samples,),
         )
 
-    def _on_cancel(self, asked: dict[str, str]) -> None:
-        """From any thread; only the first word counts."""
-        if self._cancel is not None:
-            return
-        self._cancel = asked
+    def _asked_to_cancel(self, asked: dict[str, str]) -> None:
         self._status.event("cancel_requested", cancel_sentence(asked))
-        self._deadline = min(self._deadline, time.monotonic() + CANCELLED_GRACE)
         self._wakeup.wake()
 
     def _last_words(self, reason: EndReason, detail: str) -> int:
         """End the program at once and leave the record while there is time."""
         over = None
-        if self._program is not None and self._program.poll() is None:
-            over = memory_ending(self._program.pid, self._config)
-            self._program.signal(signal.SIGKILL)
+        if self._attempt is not None:
+            over = self._attempt.memory_ending()
         if not self._claimed:
             return 1
         self._store = open_store(self._config.store, timeout=LAST_WORDS)
-        self._deadline = time.monotonic() + LAST_WORDS
-        ending = over or Ending(reason, detail)
+        self._cancel.deadline = time.monotonic() + LAST_WORDS
         try:
-            asked = self._cancel or asked_to_cancel(self._store)
+            ending = over or Ending(reason, detail)
             if self._ending is not None and self._ending.reason is not EndReason.SUCCEEDED:
                 ending = self._ending  # it had failed by itself before
-            elif asked is not None:
-                ending = Ending(EndReason.CANCELLED, cancel_sentence(asked))
-            closing = self._closing(time.sleep)
-            for log in self._shippers.values():
-                log.ship()
-            closing.count_logs()
-            self._status.miss("Outputs were not saved: the container was killed.")
-            if not self._status.state.ended:
-                closing.settle(ending)
-            closing.publish_record()
+            elif over is None:
+                asked = self._cancel.asked or asked_to_cancel(self._store)
+                if asked is not None:
+                    ending = Ending(EndReason.CANCELLED, cancel_sentence(asked))
+            self._closing(time.sleep).last_words(ending, record_first=over is not None)
         except StoreError as exc:
             say(f"the record of {self._config.job_id} could not be published: {exc}")
         return 1

@@ -6,9 +6,10 @@ A job without either is still a job, so that trouble here is an event, never the
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from submarine_runtime.agent.container import reachable_host
+from submarine_runtime.agent.logfiles import LogFiles
 from submarine_runtime.agent.status import Status
 from submarine_runtime.protocol.launch import AgentConfig
 
@@ -35,12 +36,13 @@ class Views:
 
     def open(
         self,
-        logs: Mapping[str, str],
+        logs: LogFiles,
         on_cancel: Callable[[dict[str, str]], None],
+        on_save: Callable[[str], dict[str, Any]],
         announce: Callable[[str, int], None],
     ) -> None:
         """Open the port, tell the job directory of it by ``announce``, show the job on YARN."""
-        self._serve(logs, on_cancel, announce)
+        self._serve(logs, on_cancel, on_save, announce)
         self._show_on_yarn()
 
     def finish_page(self) -> None:
@@ -55,8 +57,9 @@ class Views:
 
     def _serve(
         self,
-        logs: Mapping[str, str],
+        logs: LogFiles,
         on_cancel: Callable[[dict[str, str]], None],
+        on_save: Callable[[str], dict[str, Any]],
         announce: Callable[[str, int], None],
     ) -> None:
         from submarine_runtime.agent.server import LiveServer
@@ -64,7 +67,7 @@ class Views:
         listen = self._config.listen
         try:
             self._server = LiveServer(
-                listen, self._secret, self._status, self._task, logs, on_cancel
+                listen, self._secret, self._status, self._task, logs, on_cancel, on_save
             )
         except (OSError, ValueError) as exc:
             self._status.event("warning", f"There is no live view: {exc}")

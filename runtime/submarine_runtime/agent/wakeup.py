@@ -59,6 +59,8 @@ class Wakeup:
 
     def wait(self, seconds: float) -> None:
         """Sleep for ``seconds``, or less when something happens."""
+        if self._terminated:
+            raise Terminated  # it came where exceptions are lost, in a destructor for instance
         ready, _, _ = select.select([self._reader], [], [], max(0.0, seconds))
         if ready:
             try:

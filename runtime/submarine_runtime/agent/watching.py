@@ -1,6 +1,7 @@
-"""Watches the running program: samples it, finds its progress, ends it when it must end.
+"""Watches the running program and ends it when it must end: cancel, time, memory.
 
-Does not say why a program ended by itself (``ending``) and ships nothing.
+Does not say why a program ended by itself (``ending``), measures nothing (``measuring``) and ships
+nothing.
 """
 
 from __future__ import annotations
@@ -8,21 +9,23 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
 from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.processes import Tree
 from submarine_runtime.agent.program import Program
-from submarine_runtime.agent.progress import Progress
 from submarine_runtime.agent.status import Status
 from submarine_runtime.agent.wakeup import Wakeup
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 
+if TYPE_CHECKING:
+    from submarine_runtime.agent.samples import SampleLog
+
 SAMPLE = 2.0
-#: How often when the program is near its limit, and from which share of it on.
-SAMPLE_NEAR = 0.25
-NEAR = 0.7
+#: How often memory is glanced at in between: who takes all of it at a stroke must be found before
+#: YARN, which looks every 3 s and then ends the whole container.
+GLANCE = 0.25
 LOOK_FIRST = 0.02
 
 
@@ -33,6 +36,10 @@ class Watch:
     ----------
     asked
         Who asked to cancel and why, or None.
+    samples
+        Where measurements are noted; its devices are measured too.
+    tensorboard
+        Directory in which the program's event files appear; empty: none.
 
     Attributes
     ----------
@@ -48,18 +55,23 @@ class Watch:
         wakeup: Wakeup,
         logs: tuple[str, ...],
         asked: Callable[[], dict[str, str] | None],
+        samples: SampleLog | None = None,
+        tensorboard: str = "",
     ) -> None:
+        # Not sooner: the program runs already, and need not wait until this is loaded.
+        from submarine_runtime.agent.measuring import Measure
+
         self._config = config
         self._program = program
         self._status = status
         self._wakeup = wakeup
         self._logs = logs
         self._asked = asked
-        self._progress = Progress(logs)
+        self._measure = Measure(program.pid, status, logs, samples, tensorboard)
         self._began = time.monotonic()
         self._kill_at: float | None = None
         self._first_line = False
-        self.tree = Tree(program.pid)
+        self.tree = self._measure.tree
         self.limit: float | None = None
         if config.memory:
             self.limit = float(config.memory + config.memory_slack)
@@ -68,23 +80,42 @@ class Watch:
 
     def until_end(self) -> int:
         """Wait for the program's end; its exit status as subprocess gives it."""
-        next_sample = 0.0
+        next_sample = next_glance = 0.0
         while True:
             status = self._program.poll()
             if status is not None:
                 self.look_for_first_line()
-                self._look_for_progress()
+                self._measure.end()
                 return status
             now = time.monotonic()
             self._obey(now)
             if now >= next_sample:
-                next_sample = now + self._sample()
+                next_sample = now + SAMPLE
+                usage = self._measure.sample()
+                self._program.guard(usage.groups)
+                self._check_memory(usage.memory)
+            elif now >= next_glance and self.limit is not None:
+                self._check_memory(self._measure.glance())
+            if now >= next_glance:
+                next_glance = now + GLANCE
             self.look_for_first_line()
-            self._wakeup.wait(self._pause(next_sample))
+            self._wakeup.wait(self._pause(min(next_sample, next_glance)))
 
-    def _pause(self, next_sample: float) -> float:
+    def hints(self, succeeded: bool) -> list[str]:
+        """What the owner could do better, once the program has ended."""
+        from submarine_runtime.agent.hints import hints
+
+        return hints(
+            asked=self._config.memory,
+            peak=self.tree.peak,
+            seconds=time.monotonic() - self._began,
+            succeeded=succeeded,
+            gpus=self._measure.idleness(),
+        )
+
+    def _pause(self, next_look: float) -> float:
         now = time.monotonic()
-        moments = [next_sample]
+        moments = [next_look]
         if self._kill_at is not None:
             moments.append(self._kill_at)
         elif self._config.timeout is not None:
@@ -111,34 +142,20 @@ class Watch:
         self._program.signal(signal.SIGTERM)
         self._kill_at = now + self._config.kill_grace
 
-    def _sample(self) -> float:
-        """Measure; returns the seconds until the next time."""
-        usage = self.tree.sample()
-        self._program.guard(usage.groups)
-        self._status.set_task(
-            memory_now=round(usage.memory, 1),
-            memory_peak=round(self.tree.peak, 1),
-            cpu_seconds=round(self.tree.cpu_seconds, 1),
-        )
-        self._look_for_progress()
-        if self.limit is None:
-            return SAMPLE
-        if usage.memory > self.limit and self.stopped is None:
-            self.stopped = EndReason.OUT_OF_MEMORY
-            self.stopped_detail = (
-                f"The program used {usage.memory:.0f} MiB of {self._config.memory} MiB; "
-                "it was ended before the whole container would be."
-            )
-            self._status.event("stopping", self.stopped_detail, reason=self.stopped)
-            self._program.signal(signal.SIGKILL)
-            self._kill_at = time.monotonic() + 1.0
-        return SAMPLE_NEAR if usage.memory > NEAR * self.limit else SAMPLE
+    def _check_memory(self, used: float) -> None:
+        if self.limit is None or used <= self.limit or self.stopped is not None:
+            return
+        from submarine_runtime.agent.hints import memory_sentence
 
-    def _look_for_progress(self) -> None:
-        progress = self._progress.look()
-        if progress is not None:
-            self._status.set_task(progress=round(progress, 4))
-            self._status.set_record(progress=round(progress, 4))
+        # First of all: who takes memory that fast takes more while we speak.
+        self._program.signal(signal.SIGKILL)
+        self._kill_at = time.monotonic() + 1.0
+        self.stopped = EndReason.OUT_OF_MEMORY
+        self.stopped_detail = (
+            f"{memory_sentence(used, self._config.memory or 0)} "
+            "It was ended before the whole container would be."
+        )
+        self._status.event("stopping", self.stopped_detail, reason=self.stopped)
 
     def look_for_first_line(self) -> None:
         """Note the moment at which the program has first written something."""
@@ -159,9 +176,11 @@ def memory_ending(pid: int, config: AgentConfig) -> Ending | None:
     used = Tree(pid).sample().memory
     if used <= config.memory + config.memory_slack:
         return None
+    from submarine_runtime.agent.hints import memory_sentence
+
     return Ending(
         EndReason.OUT_OF_MEMORY,
-        f"The program used {used:.0f} MiB of {config.memory} MiB, and its container was ended.",
+        f"{memory_sentence(used, config.memory)} Its container was ended.",
     )
 
 

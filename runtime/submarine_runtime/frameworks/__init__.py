@@ -1,34 +1,231 @@
 """The environment that each framework expects of its cluster: one small module each.
 
-A module has ``environment(config, cluster) -> dict``: the variables for the task that ``config``
-describes, where ``cluster`` maps each role to its tasks' ``host:port`` in order of index. Nothing
-here starts a process or reserves a port.
+A module has ``environment(me, members) -> dict`` and, where it differs from ``DEFAULTS``, the
+names of ``DEFAULTS`` in capitals or functions ``processes(me, members) -> list[dict]`` (variables
+of each process in one container), ``helpers(me, members) -> list[Helper]``, ``policy(roles) ->
+str`` (where ``POLICY`` depends on the roles), ``complaint(roles) -> str`` (a sentence on roles that
+cannot work) and ``base(env) -> str`` (another framework whose setup comes first). Standard library
+only; the notebook's side imports it too. Nothing here starts a process or reserves a port; see
+docs/frameworks.md for how to add one.
 """
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Mapping, Sequence
+from types import ModuleType
+from typing import Any, Iterable, Sequence
 
 from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.link import Member
 
-Cluster = Mapping[str, Sequence[str]]
+#: Words of ``--framework`` and the module behind each; ``auto`` is settled before the agent for a
+#: program, whose imports are known, and stays for a command. In this order imports choose: a
+#: program may use TensorFlow or PyTorch only to read its data, Keras on top of any of them, and
+#: XGBoost beside anything.
+KNOWN = {
+    "any": "generic",
+    "auto": "shell",
+    "horovod": "horovod",
+    "jax": "jax",
+    "pytorch": "pytorch",
+    "tensorflow": "tensorflow",
+    "mxnet": "mxnet",
+    "paddle": "paddle",
+    "keras": "keras",
+    "xgboost": "xgboost",
+    "lightgbm": "lightgbm",
+}
 
-#: Words of ``--framework`` and the module behind each.
-KNOWN = {"any": "generic", "auto": "generic", "tensorflow": "tensorflow"}
+#: What a module says in capitals unless it says otherwise.
+#: IMPORTS: top-level modules whose import chooses the framework, the more telling first.
+#: PORTS: ports that each task reserves. HOLD_PORTS: whether the reservation may stay bound while
+#: the program binds the same port (SO_REUSEPORT). RESTART_IN_PLACE: whether one task may be started
+#: again while the others go on. UNTRACKED: roles that serve and never end. EXTRA_ROLES: roles that
+#: a job needs besides those asked for. POLICY: who decides. SHIMS: files of this package that the
+#: launcher applies once the program imports the framework. ADDRESS_IN_USE: words in stderr that
+#: mean a taken port. PROCESSES: processes of the program in one container: ``one`` always,
+#: ``asked`` (one unless asked for more) or ``gpu`` (in a gang, one for each device unless asked
+#: otherwise).
+DEFAULTS: dict[str, Any] = {
+    "IMPORTS": (),
+    "PORTS": 1,
+    "HOLD_PORTS": False,
+    "RESTART_IN_PLACE": False,
+    "UNTRACKED": ("ps", "scheduler", "server"),
+    "EXTRA_ROLES": (),
+    "POLICY": "chief",
+    "SHIMS": (),
+    "ADDRESS_IN_USE": ("Address already in use", "EADDRINUSE", "address already in use"),
+    "PROCESSES": "one",
+}
 
 
-def environment(config: AgentConfig, cluster: Cluster) -> dict[str, str]:
-    """The variables that ``config.framework`` expects.
+@dataclass(frozen=True)
+class Helper:
+    """A process that an agent runs beside the program and ends with it: a tracker, a rendezvous.
+
+    Parameters
+    ----------
+    command
+        Arguments; ``{python}`` stands for the job's interpreter, ``{agent}`` for the agent's own,
+        ``{runtime}`` for the runtime's zip.
+    ready
+        A line that it writes to stdout once it serves; the program is started after it.
+    """
+
+    command: tuple[str, ...]
+    ready: str = ""
+
+
+def await_chief(address: str, port: int) -> Helper:
+    """The helper by which a task waits until a helper of the chief serves."""
+    place = ("--address", address, "--port", str(port))
+    return Helper(("{agent}", "-I", "{runtime}", "await", *place), "the chief serves")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that starting one task's program needs of its framework.
+
+    Parameters
+    ----------
+    env
+        Variables of every process.
+    processes
+        Variables of each process of the program in this container on top; one entry a process.
+    network
+        What the framework was told to use, for the record: ``eth0 10.0.0.7``; empty: nothing.
+    shims
+        Files of this package to copy into ``shims`` beside the launcher.
+    """
+
+    env: dict[str, str]
+    processes: list[dict[str, str]] = field(default_factory=lambda: [{}])
+    helpers: list[Helper] = field(default_factory=list)
+    shims: tuple[str, ...] = ()
+    hold_ports: bool = False
+    network: str = ""
+
+
+def module_of(framework: str) -> ModuleType:
+    """The module behind a word of ``--framework``.
 
     Raises
     ------
     ValueError
         If no such framework is known.
     """
-    if config.framework not in KNOWN:
+    if framework not in KNOWN:
         known = ", ".join(sorted(KNOWN))
-        raise ValueError(f"framework {config.framework!r} is unknown; this agent knows {known}")
-    module = import_module(f"submarine_runtime.frameworks.{KNOWN[config.framework]}")
-    variables: dict[str, str] = module.environment(config, cluster)
-    return variables
+        raise ValueError(f"framework {framework!r} is unknown; this agent knows {known}")
+    return import_module(f"submarine_runtime.frameworks.{KNOWN[framework]}")
+
+
+def trait(framework: str, name: str) -> Any:
+    """A capital name of the framework's module, or its default."""
+    return _said(module_of(framework), name)
+
+
+def framework_of(imports: Iterable[str]) -> str:
+    """The framework that a program's top-level imports choose; ``any`` if they choose none."""
+    found = set(imports)
+    for word in KNOWN:
+        if word != "auto" and found.intersection(trait(word, "IMPORTS")):
+            return word
+    return "any"
+
+
+def policy_of(framework: str, roles: Iterable[str]) -> str:
+    """Who decides that a job of these roles has succeeded, unless the user says otherwise."""
+    module = module_of(framework)
+    return str(module.policy(roles) if hasattr(module, "policy") else trait(framework, "POLICY"))
+
+
+def complaint_of(framework: str, roles: Sequence[str], processes: int = 0) -> str:
+    """Why the framework cannot work like this; empty if it can.
+
+    Parameters
+    ----------
+    roles
+        One entry a task, without sidecars.
+    processes
+        The most that are asked for in one container.
+    """
+    if processes > 1 and trait(framework, "PROCESSES") == "one":
+        return (
+            f"{framework} runs one process in a container: ask for {processes} times as many "
+            "instances instead of --processes"
+        )
+    module = module_of(framework)
+    alone = len(roles) < 2 or not hasattr(module, "complaint")
+    return "" if alone else str(module.complaint(roles))
+
+
+def process_count(framework: str, asked: int, gpus: int, gang: bool) -> int:
+    """Processes of the program in one container.
+
+    Parameters
+    ----------
+    asked
+        What the role asks for; 0: nothing.
+    gang
+        Whether the job has more than one task; a program alone uses its devices as it likes.
+    """
+    if asked:
+        return asked
+    return max(1, gpus) if gang and trait(framework, "PROCESSES") == "gpu" else 1
+
+
+def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
+    """What ``me`` needs, in a gang of ``members`` (itself included; in order of role and index).
+
+    Raises
+    ------
+    ValueError
+        If the framework is unknown or cannot work with these roles; one sentence.
+    """
+    from submarine_runtime.frameworks import generic
+
+    gang = [one.role for one in members if one.kind != "sidecar"]
+    complaint = complaint_of(config.framework, gang, me.processes)
+    if complaint:
+        raise ValueError(complaint)
+    modules = [module_of(config.framework)]
+    if hasattr(modules[0], "base"):
+        modules.insert(0, module_of(modules[0].base({**os.environ, **config.env})))
+    env: dict[str, str] = generic.names(me, members)
+    processes: list[dict[str, str]] = [{}]
+    helpers: list[Helper] = []
+    for module in modules:
+        env.update(module.environment(me, members))
+        if hasattr(module, "processes"):
+            processes = module.processes(me, members)
+        if hasattr(module, "helpers"):
+            helpers += module.helpers(me, members)
+    network = ""
+    if len(gang) > 1:
+        network = _network(env, me, config.network_interface)
+    shims = tuple(name for module in modules for name in _said(module, "SHIMS"))
+    return Setup(
+        env=env,
+        processes=processes,
+        helpers=helpers,
+        shims=("shims.py", *shims) if shims else (),
+        hold_ports=all(_said(module, "HOLD_PORTS") for module in modules),
+        network=network,
+    )
+
+
+def _network(env: dict[str, str], me: Member, asked: str | None) -> str:
+    """Add the variables that name the interface; what the record says of it."""
+    from submarine_runtime.frameworks.network import interface_for, variables
+
+    interface = interface_for(me.address, asked)
+    env.update(variables(interface, asked is not None))
+    return f"{interface} {me.address}" if interface else ""
+
+
+def _said(module: ModuleType, name: str) -> Any:
+    return getattr(module, name, DEFAULTS[name])

@@ -1,12 +1,76 @@
-"""Any program: nothing but what every program of Submarine finds."""
+"""Any program: the names by which XLearning (Hbox), TonY and torchrun describe a gang.
+
+A program that runs alone gets none of them. ``names`` goes to the programs of every framework,
+since scripts written for those systems read them beside the framework's own.
+"""
 
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+import json
+from typing import Iterable, Sequence
 
-from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.frameworks.ranks import cluster_of, crew_of, first_rank, port_of, world_size
+from submarine_runtime.protocol.link import Member
+
+PROCESSES = "asked"
+RESTART_IN_PLACE = True  # it imports nothing that we know to work in step
+POLICY = "all"
 
 
-def environment(config: AgentConfig, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """No variables of its own."""
-    return {}
+def policy(roles: Iterable[str]) -> str:
+    """A chief of its own decides; workers alone must all succeed."""
+    return "chief" if {"chief", "master"}.intersection(roles) else "all"
+
+
+def names(me: Member, members: Sequence[Member]) -> dict[str, str]:
+    """Who is in the gang and which of them this is."""
+    gang = [one for one in members if one.kind != "sidecar"]
+    if len(gang) < 2:
+        return {}
+    cluster = cluster_of(gang)
+    crew = crew_of(gang)
+    spec = json.dumps(cluster)
+    return {
+        "CLUSTER_SPEC": spec,
+        "DISTRIBUTED_MODE": "GANG",
+        "IS_CHIEF": str(bool(crew) and crew[0].task == me.task).lower(),
+        "JOB_NAME": me.role,
+        "TASK_INDEX": str(me.index),
+        "TASK_NUM": str(len(cluster.get(me.role, ()))),
+        "TF_CLUSTER_DEF": spec,
+        "TF_INDEX": str(me.index),
+        "TF_ROLE": me.role,
+    }
+
+
+def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+    """``names`` and, for those who work in step, their meeting point and ranks."""
+    crew = crew_of(members)
+    rank = first_rank(me, crew)
+    if rank is None or world_size(crew) < 2:
+        return {}
+    return meeting_point(crew)
+
+
+def meeting_point(crew: Sequence[Member]) -> dict[str, str]:
+    """Where the crew meets: the chief's address and first port."""
+    address, port, size = crew[0].address, str(port_of(crew[0])), str(world_size(crew))
+    host = f"[{address}]" if ":" in address else address
+    return {
+        "INIT_METHOD": f"tcp://{host}:{port}",
+        "MASTER_ADDR": address,
+        "MASTER_PORT": port,
+        "WORLD": size,
+        "WORLD_SIZE": size,
+        "master_addr": address,
+        "master_port": port,
+    }
+
+
+def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
+    """``RANK`` and ``LOCAL_RANK`` of each process."""
+    crew = crew_of(members)
+    rank = first_rank(me, crew)
+    if rank is None or world_size(crew) < 2:
+        return [{} for _ in range(max(1, me.processes))]
+    return [{"RANK": str(rank + local), "LOCAL_RANK": str(local)} for local in range(me.processes)]

@@ -1,17 +1,59 @@
-"""TensorFlow: ``TF_CONFIG`` where there is a cluster; a single task needs none."""
+"""TensorFlow: ``TF_CONFIG`` where there is a cluster; a single task needs none.
+
+``MultiWorkerMirroredStrategy`` and ``ParameterServerStrategy`` read it. The strategies know four
+roles; ``master`` is their chief. With parameter servers and no chief the first worker is the
+chief, as ``ParameterServerStrategy`` needs one that directs the others. An evaluator is not in the
+cluster of the others and looks at it from outside. A role of another name gets no ``TF_CONFIG``.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Mapping, Sequence
+from dataclasses import replace
+from typing import Iterable, Sequence
 
-from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.frameworks.ranks import cluster_of
+from submarine_runtime.protocol.link import Member
+
+IMPORTS = ("tensorflow", "tf_keras")
+HOLD_PORTS = True
+POLICY = "chief"
+ADDRESS_IN_USE = ("Address already in use", "Could not start gRPC server")
+CLUSTER_ROLES = ("chief", "worker", "ps")
 
 
-def environment(config: AgentConfig, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def policy(roles: Iterable[str]) -> str:
+    """Under parameter servers only the chief ends; else each worker ends by itself."""
+    return "chief" if {"ps", "evaluator"}.intersection(roles) else "all"
+
+
+def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     """``TF_CONFIG`` for more than one task; without it TensorFlow runs on its own."""
-    if sum(len(tasks) for tasks in cluster.values()) < 2:
+    renamed = {one.task: one for one in in_tensorflows_words(members)}
+    cluster = cluster_of([one for one in renamed.values() if one.role in CLUSTER_ROLES])
+    mine = renamed.get(me.task)
+    if mine is None or sum(len(addresses) for addresses in cluster.values()) < 2:
         return {}
-    addresses = {role: list(tasks) for role, tasks in cluster.items()}
-    task = {"type": config.role, "index": config.index}
-    return {"TF_CONFIG": json.dumps({"cluster": addresses, "task": task})}
+    task = {"type": mine.role, "index": mine.index}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
+
+
+def in_tensorflows_words(members: Sequence[Member]) -> list[Member]:
+    """The members that TensorFlow knows a word for, with that word and their index under it."""
+    known = [
+        replace(one, role="chief") if one.role == "master" else one
+        for one in members
+        if one.role in (*CLUSTER_ROLES, "master", "evaluator") and one.kind != "sidecar"
+    ]
+    workers = [one for one in known if one.role == "worker"]
+    roles = {one.role for one in known}
+    if "ps" not in roles or "chief" in roles or len(workers) < 2:
+        return known
+    first = min(workers, key=lambda one: one.index)
+    promoted = [replace(first, role="chief", index=0)]
+    for one in known:
+        if one.role != "worker":
+            promoted.append(one)
+        elif one is not first:
+            promoted.append(replace(one, index=one.index - 1))
+    return promoted

@@ -12,10 +12,17 @@
         claim.json         exclusive: the one container that may run the program
         cancel.json        exclusive: somebody asked to cancel
         live.json          host and port where the agent listens
-        events/            client-000000.jsonl, agent-000000.jsonl, ... immutable
+        claim-2.json       the same of the second attempt of a distributed job's master
+        events/            client-000000.jsonl, agent-000000.jsonl, coordinator-1-000000.jsonl, ...
+                           immutable
         logs/worker-0/e1-a1/stdout.000000000000   segments named by the offset of their first byte
         logs/worker-0/e1-a1/stdout.index          offset -> time, written at the end
-        checkpoints/ tensorboard/ model/ result.zip
+        metrics/worker-0/e1-a1/samples.000000000000   the same for what was measured
+        checkpoints/ tensorboard/ model/ result.zip   of the chief (or only) task, at the end
+        tasks/worker-1/    the same three of every other task that wrote any
+        snapshots/worker-0/e1-a1/   checkpoints as synced: files, and a manifest a snapshot
+        models/<version>/  the model directory as it was at some moment, with version.json
+        growing/worker-0/e1-a1/     pieces of TensorBoard files that still grow
         record.json        exclusive: the result; there means that everything else is complete
 
 A file is first written under a name that starts with ``.tmp-`` and then renamed, so whatever has
@@ -43,12 +50,20 @@ CHECKPOINTS = "checkpoints"
 TENSORBOARD = "tensorboard"
 MODEL = "model"
 RESULT = "result.zip"
+METRICS = "metrics"
+TASKS = "tasks"
+SNAPSHOTS = "snapshots"
+MODELS = "models"
+GROWING = "growing"
+COORDINATOR = "coordinator.json"
+AGENT = "agent.json"
 RUNTIME_CACHE = "cache"
 TEMPORARY_PREFIX = ".tmp-"
 STREAMS = ("stdout", "stderr")
 
 _JOB_ID = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,62})-(\d{4})(\d{2})\d{2}-[0-9a-f]{4,12}$")
-_SEGMENT = re.compile(r"^(stdout|stderr)\.(\d{12})$")
+_SEGMENT = re.compile(r"^(stdout|stderr|samples)\.(\d{12})$")
+_ATTEMPT = re.compile(r"^e(\d{1,6})-a(\d{1,6})$")
 _TASK = re.compile(r"^([a-z][a-z0-9_]{0,31}):(\d{1,5})$")
 
 
@@ -83,13 +98,44 @@ def job_directory(job_root: str, job_id: str) -> str:
     return "{}/{}/{}".format(job_root.rstrip("/"), month_of(job_id), job_id)
 
 
-def log_directory(task: str, epoch: int, attempt: int) -> str:
-    """Relative directory of one attempt's log segments, ``logs/worker-0/e1-a1``."""
+def split_task(task: str) -> tuple[str, int]:
+    """Role and index of ``worker:3``; raises ValueError for what is no task."""
     match = _TASK.match(task)
     if not match:
         raise ValueError(f"{task[:80]!r} is not a task (one looks like worker:0)")
-    role, index = match.groups()
-    return f"{LOGS}/{role}-{index}/e{epoch}-a{attempt}"
+    return match.group(1), int(match.group(2))
+
+
+def attempt_name(epoch: int, attempt: int) -> str:
+    """``e1-a1``."""
+    return f"e{epoch}-a{attempt}"
+
+
+def parse_attempt(name: str) -> tuple[int, int] | None:
+    """Epoch and attempt of ``e1-a1``, or None for any other name."""
+    match = _ATTEMPT.match(name)
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def attempt_directory(part: str, task: str, epoch: int, attempt: int) -> str:
+    """Relative directory of one attempt in ``part``: ``metrics/worker-0/e1-a1``."""
+    role, index = split_task(task)
+    return f"{part}/{role}-{index}/{attempt_name(epoch, attempt)}"
+
+
+def log_directory(task: str, epoch: int, attempt: int) -> str:
+    """Relative directory of one attempt's log segments, ``logs/worker-0/e1-a1``."""
+    return attempt_directory(LOGS, task, epoch, attempt)
+
+
+def claim_name(application_attempt: int) -> str:
+    """The claim of the n-th attempt of a job's master, from 1."""
+    return CLAIM if application_attempt <= 1 else f"claim-{application_attempt}.json"
+
+
+def coordinator_writer(application_attempt: int) -> str:
+    """The writer of events in the n-th attempt of a job's master, from 1."""
+    return f"coordinator-{application_attempt}"
 
 
 def segment_name(stream: str, offset: int) -> str:

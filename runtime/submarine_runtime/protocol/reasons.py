@@ -33,6 +33,10 @@ class EndReason(str, Enum):
     NODE_LOST = "node_lost"
     MASTER_LOST = "master_lost"
     AGENT_LOST = "agent_lost"
+    TASK_LOST = "task_lost"
+    GANG_TIMED_OUT = "gang_timed_out"
+    INPUT_MISSING = "input_missing"
+    ADDRESS_IN_USE = "address_in_use"
     CANCELLED = "cancelled"
     KILLED_ON_CLUSTER = "killed_on_cluster"
     NEVER_SUBMITTED = "never_submitted"
@@ -80,7 +84,8 @@ MEANINGS: dict[EndReason, Meaning] = {
         State.FAILED,
         "A signal ended the program.",
         True,
-        "SIGSEGV and SIGABRT come from native code: look at the end of stderr.",
+        "SIGSEGV and SIGABRT come from native code: look at the end of stderr. SIGKILL comes from "
+        "the node, often for want of memory, or from somebody there.",
     ),
     EndReason.TIMED_OUT: Meaning(
         State.FAILED,
@@ -92,7 +97,7 @@ MEANINGS: dict[EndReason, Meaning] = {
         State.FAILED,
         "The program could not be started on its node.",
         False,
-        "Check that the Python of --python-env exists on every node of the cluster.",
+        "Put right what the message names; if it is the Python, choose another --python-env.",
     ),
     EndReason.LOCALISATION_FAILED: Meaning(
         State.FAILED,
@@ -154,6 +159,30 @@ MEANINGS: dict[EndReason, Meaning] = {
         "The agent beside the program died and the program with it.",
         True,
         "Run again; the last seconds of the log may be missing.",
+    ),
+    EndReason.TASK_LOST: Meaning(
+        State.FAILED,
+        "A task of the job was not heard of any more and could not be replaced.",
+        True,
+        "Run again; --max-restarts sets how many losses a job survives.",
+    ),
+    EndReason.GANG_TIMED_OUT: Meaning(
+        State.FAILED,
+        "The cluster did not give all containers that must start together in time.",
+        True,
+        "Ask for fewer or smaller tasks, give --min-workers, or wait longer with --gang-timeout.",
+    ),
+    EndReason.INPUT_MISSING: Meaning(
+        State.FAILED,
+        "An input could not be fetched.",
+        False,
+        "Check that the URIs of --input exist and that you may read them.",
+    ),
+    EndReason.ADDRESS_IN_USE: Meaning(
+        State.FAILED,
+        "A port that the framework needs was taken by somebody else, again and again.",
+        True,
+        "Run again: other ports, and perhaps other nodes, will be chosen.",
     ),
     EndReason.CANCELLED: Meaning(
         State.CANCELLED,

@@ -38,8 +38,10 @@ class Phase:
 class Event:
     """Something that happened: a change of state, or a fact worth keeping.
 
-    ``seq`` counts from 0 within one writer (``client`` or ``agent``); ``kind`` is ``state`` or a
-    short word such as ``claimed``, ``shipped``, ``warning``, ``cancel_requested``.
+    ``seq`` counts from 0 within one writer (``client``, ``agent``, or ``coordinator-1`` for the
+    coordinator in the first attempt of its application); ``kind`` is ``state`` or a short word
+    such as ``claimed``, ``shipped``, ``warning``, ``cancel_requested``, ``task`` (``data["task"]``
+    is the task's record), ``gang``, ``restart``.
     """
 
     seq: int
@@ -63,7 +65,21 @@ class Event:
 
 @dataclass
 class TaskRecord:
-    """One task of a job; memory in MiB, times in seconds since the epoch."""
+    """One task of a job; memory in MiB, times in seconds since the epoch.
+
+    Parameters
+    ----------
+    gpus
+        Devices that the container got: ``GPU-<uuid>`` where a driver tells, else their numbers.
+    gpu_percent, gpu_memory
+        Mean utilisation (0 to 100) and memory (MiB) over the task's devices at the last sample.
+    restarts
+        How often this task was started anew after a fault, in place or with its gang.
+    reason, detail
+        Why its last attempt ended; None and empty while it runs.
+    network
+        Interface and address that the framework was told to use, ``eth0 10.0.0.7``.
+    """
 
     task: str
     role: str
@@ -84,12 +100,19 @@ class TaskRecord:
     memory_peak: float | None = None
     cpu_seconds: float | None = None
     log_url: str | None = None
+    gpu_percent: float | None = None
+    gpu_memory: float | None = None
+    restarts: int = 0
+    reason: EndReason | None = None
+    detail: str = ""
+    network: str | None = None
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TaskRecord:
         """Read what ``to_json`` wrote; unknown fields are ignored."""
         values = known(cls, data)
         values["state"] = _state(data.get("state")) or State.PENDING
+        values["reason"] = _reason(data.get("reason"))
         return cls(**values)
 
 
@@ -150,6 +173,13 @@ class JobRecord:
         What the record knows to be absent, one sentence each (a log tail that was not shipped).
     behind
         Seconds by which a view from shipped data may lag; None for live or final data.
+    epoch
+        Number of the gang's (re)start, from 1.
+    pending
+        Why the job waits, one sentence; empty when it does not.
+    hints
+        What the owner could do better next time, one sentence each (memory asked for and not
+        used, a GPU that idled).
     """
 
     job_id: str
@@ -179,6 +209,9 @@ class JobRecord:
     missing: list[str] = field(default_factory=list)
     behind: float | None = None
     written_by: str = ""
+    epoch: int = 1
+    pending: str = ""
+    hints: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; enum members become their words."""

@@ -1,4 +1,7 @@
-"""What an agent answers on its port: paths, headers and the lines of the live stream.
+"""What a job answers on its port: paths, headers and the lines of the live stream.
+
+The port is the agent's for a job of one task, else the coordinator's, which fetches logs from the
+agents' own ports while somebody looks.
 
 HTTPS with the certificate of the job, which the client pins; every request carries
 ``Authorization: Bearer <token>``. Holds names only; the server is ``agent``, the client is
@@ -6,11 +9,21 @@ HTTPS with the certificate of the job, which the client pins; every request carr
 
 ========================================  =====================================================
 ``GET /v1/status``                        the job record, live
-``GET /v1/log?task=&stream=&offset=&limit=``  bytes from ``offset`` (negative: from the end);
+``GET /v1/log?task=&attempt=&stream=&offset=&limit=``  bytes from ``offset`` (negative: from the
+                                          end); ``attempt`` is ``e1-a1``, absent: the newest;
                                           headers ``X-Submarine-Offset`` (of the first byte sent)
                                           and ``X-Submarine-Length`` (of the log so far)
 ``GET /v1/stream?events=N&stdout=N&stderr=N``  newline-delimited JSON until the job has ended
+``GET /v1/stream?events=N&tasks=&at=``      the same from a coordinator: ``tasks`` is a comma list
+                                          or ``*``, ``at`` a comma list of
+                                          ``worker:0/e1-a1/stdout=OFFSET``; what is not in ``at``
+                                          starts at 0, or, with ``tail=BYTES``, so far from its end
 ``POST /v1/cancel``                       body ``{"by": user, "why": text}``; 202, idempotent
+``POST /v1/save``                         body ``{"name": text or ""}``; upload the model directory
+                                          as it is now as a named version; 200 with its JSON
+``POST /v1/stand_down``                   a later attempt of the application to an earlier one's
+                                          coordinator, which is still there: 202, and it goes
+``GET /v1/link`` (Upgrade)                agents to their coordinator; see ``protocol.link``
 ========================================  =====================================================
 
 Lines of the stream, told apart by ``type``:
@@ -18,8 +31,8 @@ Lines of the stream, told apart by ``type``:
 ``status``  ``record``: the job record without its events; sent first and on each change, at most
             twice a second
 ``event``   ``event``: one event, in order
-``log``     ``task stream offset data``: ``data`` is base64 of at most 64 KiB of the log
-``skip``    ``task stream offset to``: bytes that were not sent because the reader was too slow
+``log``     ``task attempt stream offset data``: ``data`` is base64 of at most 64 KiB of the log
+``skip``    ``task attempt stream offset to``: not sent because the reader was too slow
 ``ping``    every 5 s when there is nothing else to say
 ``end``     ``record``: the final record; the last line
 """
@@ -30,6 +43,9 @@ STATUS = "/v1/status"
 LOG = "/v1/log"
 STREAM = "/v1/stream"
 CANCEL = "/v1/cancel"
+SAVE = "/v1/save"
+LINK = "/v1/link"
+STAND_DOWN = "/v1/stand_down"
 OFFSET_HEADER = "X-Submarine-Offset"
 LENGTH_HEADER = "X-Submarine-Length"
 MAX_LOG_BYTES = 1 << 20

@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from submarine_jobs.backends.base import Submission
-from submarine_jobs.backends.yarn import cds
+from submarine_jobs.backends.yarn import cds, coordinatorpython
 from submarine_jobs.backends.yarn.localize import localized_files
 from submarine_jobs.backends.yarn.skein_calls import skein_module
-from submarine_jobs.localization import container_names
+from submarine_jobs.environments.python_env import DIRECTORY
+from submarine_jobs.localization import brought, container_names
+from submarine_jobs.spec import Role
 from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.launch import AgentConfig
 
 TAG = "submarine"
 #: On applications whose program has a container of its own.
@@ -32,7 +35,7 @@ MASTER_JVM = (
     # skein's own pages read java.util's insides.
     "--add-opens=java.base/java.util=ALL-UNNAMED",
 )
-_END = "END-OF-AGENT-JSON"
+END = "END-OF-ORDERS"
 _SCRIPT = """\
 umask 077
 unset JDK_JAVA_OPTIONS
@@ -56,25 +59,24 @@ def build(
     jvm_options: tuple[str, ...] = MASTER_JVM,
     archive: str | None = None,
     agent_python: str,
+    brought_python: str | None = None,
     fallback_queue: str,
 ) -> Any:
     """The ``skein.ApplicationSpec`` of a submission."""
     skein = skein_module()
 
-    plan, url = submission.plan, submission.storage.url
-
-    def cached(path: str) -> Any:
-        return skein.File(source=url(path), type="file", visibility="private")
-
-    master_files: dict[str, Any] = {"skein.jar": cached(skein_jar)}
+    plan = submission.plan
+    master_files: dict[str, Any] = {"skein.jar": cached(submission, skein_jar)}
     if archive:
-        source = url(archive)
-        master_files[cds.DIRECTORY] = skein.File(source, type="archive", visibility="private")
+        master_files[cds.DIRECTORY] = cached(submission, archive, "archive")
         jvm_options = (cds.OPTION, *jvm_options)
     if heartbeat_jar:
-        master_files["heartbeat.jar"] = cached(heartbeat_jar)
-    task_files = {"runtime.zip": cached(submission.runtime_zip), **_job_files(submission)}
-    script = agent_script(submission, agent_python)
+        master_files["heartbeat.jar"] = cached(submission, heartbeat_jar)
+    task_files = job_files(submission, submission.spec.worker)
+    task_files["runtime.zip"] = cached(submission, submission.runtime_zip)
+    if brought_python:
+        task_files[coordinatorpython.DIRECTORY] = cached(submission, brought_python, "archive")
+    script = agent_script(submission, agent_python, submission.agent)
     master, task = _sizes(plan.containers)
     if task is None:
         master_files.update(task_files)
@@ -100,14 +102,19 @@ def build(
     return skein.ApplicationSpec(**common)
 
 
-def agent_script(submission: Submission, python: str) -> str:
+def cached(submission: Submission, path: str, kind: str = "file") -> Any:
+    """A file that jobs share: node managers keep it for this user between jobs."""
+    url = submission.storage.url(path)
+    return skein_module().File(source=url, type=kind, visibility="private")
+
+
+def agent_script(submission: Submission, python: str, orders: AgentConfig) -> str:
     """The shell script that puts ``agent.json`` in place and becomes the agent."""
-    agent = json.dumps(submission.agent.to_json(), sort_keys=True)  # one line, ASCII
+    agent = json.dumps(orders.to_json(), sort_keys=True)  # one line, ASCII
     links = "".join(
-        _link(name, item.target)
-        for name, item in container_names(submission.spec.localization).items()
+        _link(name, item.target) for name, item in container_names(brought(submission.spec)).items()
     )
-    return _SCRIPT.format(end=_END, agent=agent, links=links, python=quote(python))
+    return _SCRIPT.format(end=END, agent=agent, links=links, python=quote(python))
 
 
 def quote(text: str) -> str:
@@ -121,32 +128,38 @@ def _link(name: str, target: str) -> str:
     return f"mkdir -p {quote(parent)}\nln -s {up}{name} {quote(f'program/{target}')}\n"
 
 
-def _job_files(submission: Submission) -> dict[str, Any]:
-    """What lies in the job directory already is brought from there: no second upload."""
-    skein = skein_module()
+def job_files(submission: Submission, role: Role | None) -> dict[str, Any]:
+    """What lies in the job directory already is brought from there: no second upload.
 
-    storage, job_dir = submission.storage, submission.job_dir
+    ``role``'s program, values and environment; None: the secret alone.
+    """
+    skein = skein_module()
+    spec, storage, job_dir = submission.spec, submission.storage, submission.job_dir
 
     def job_file(name: str) -> Any:
         source = storage.url(f"{job_dir}/{name}")
         return skein.File(source=source, type="file", visibility="application")
 
     files = {layout.SECRET: job_file(layout.SECRET)}
-    if submission.spec.bundle_digest or submission.spec.worker.command is None:
+    if role is None:
+        return files
+    if spec.bundle_digest or role.command is None:
         files[layout.BUNDLE] = job_file(layout.BUNDLE)
-    if submission.spec.with_names:
+    if spec.with_names:
         files[layout.VALUES] = job_file(layout.VALUES)
+    environment = submission.environments.get(role.name)
+    if environment:
+        files[DIRECTORY] = skein.File(environment, type="archive", visibility="private")
     files.update(localized_files(submission))
     return files
 
 
+def sized(entry: Mapping[str, Any]) -> Any:
+    """One container of a plan as skein's resources."""
+    return skein_module().Resources(
+        memory=int(entry["memory"]), vcores=int(entry["vcores"]), gpus=int(entry["gpus"])
+    )
+
+
 def _sizes(containers: Any) -> tuple[Any, Any]:
-    skein = skein_module()
-
-    def resources(entry: Mapping[str, Any]) -> Any:
-        return skein.Resources(
-            memory=int(entry["memory"]), vcores=int(entry["vcores"]), gpus=int(entry["gpus"])
-        )
-
-    master = resources(containers[0])
-    return master, resources(containers[1]) if len(containers) > 1 else None
+    return sized(containers[0]), sized(containers[1]) if len(containers) > 1 else None

@@ -10,19 +10,23 @@ from dataclasses import replace
 from functools import cached_property
 
 from submarine_jobs.backends.base import Submission
-from submarine_jobs.backends.yarn import application
+from submarine_jobs.backends.yarn import application, coordinatorpython, gangapplication
 from submarine_jobs.backends.yarn.cds import MasterArchive
 from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.backends.yarn.plan import SLACK_BESIDE, SLACK_TOGETHER
 from submarine_jobs.backends.yarn.shipped import Shipped
+from submarine_jobs.environments.python_env import parse_python_env
 from submarine_jobs.profile import Profile
+from submarine_jobs.spec import Role
 from submarine_jobs.storage.base import Storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 
 #: Milliseconds between a master's heartbeats while it waits for another container.
 HEARTBEAT_SHARED = 1000
 HEARTBEAT_LOOPBACK = 200
+#: ``agent_python = brought``: agents run on the coordinator's Python, which is brought along.
+BROUGHT = "brought"
 
 
 class ApplicationMaker:
@@ -46,19 +50,97 @@ class ApplicationMaker:
 
     def spec(self, submission: Submission) -> object:
         """The skein ``ApplicationSpec`` of a submission; uploads what the cache lacks."""
+        if submission.coordinator is not None:
+            return self._gang(submission)
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
         agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)
-        settings = self._profile.settings
-        options = tuple(settings.get("am_java_options", "").split())
         return application.build(
             replace(submission, agent=agent),
             skein_jar=cache.skein_jar(),
             heartbeat_jar=cache.heartbeat_jar(self._conf, self._heartbeat) if beside else None,
-            jvm_options=options or application.MASTER_JVM,
+            jvm_options=self._jvm_options,
             archive=self.archive.path() if self.archive else None,
-            agent_python=settings.get("agent_python") or submission.agent.python,
+            agent_python=self._agent_python(submission, None),
+            brought_python=self.python.path() if self._brings else None,
             fallback_queue=self._profile.queue or "default",
         )
+
+    def _gang(self, submission: Submission) -> object:
+        """The same of a distributed job."""
+        cache, settings = self._cache(submission), self._profile.settings
+        agents = {
+            role: replace(agent, memory_slack=SLACK_BESIDE)
+            for role, agent in submission.agents.items()
+        }
+        orders = submission.coordinator
+        if orders is not None:
+            orders = replace(orders, resourcemanagers=self._conf.resourcemanagers)
+        python = {role.name: self._agent_python(submission, role) for role in submission.spec.roles}
+        own = settings.get("coordinator_python")
+        bring = own is None or coordinatorpython.INTERPRETER in python.values()
+        parts = gangapplication.Parts(
+            skein_jar=cache.skein_jar(),
+            heartbeat_jar=cache.heartbeat_jar(self._conf, self._heartbeat),
+            jvm_options=self._jvm_options,
+            coordinator_python=own or coordinatorpython.INTERPRETER,
+            agent_python=python,
+            archive=self.archive.path() if self.archive else None,
+            coordinator_archive=self.python.path() if bring else None,
+            fallback_queue=self._profile.queue or "default",
+            docker=self._docker,
+        )
+        return gangapplication.build_gang(
+            replace(submission, agents=agents, coordinator=orders), parts
+        )
+
+    def _agent_python(self, submission: Submission, role: Role | None) -> str:
+        """What runs a role's agents; never the role's own environment, which may be anything.
+
+        A job of one task (no ``role``) starts its agent on the job's own Python, which is there in
+        any case.
+        """
+        spec = submission.spec
+        if self._brings:
+            return coordinatorpython.INTERPRETER
+        named = self._profile.settings.get("agent_python")
+        if named or role is None:
+            return named or submission.agent.python
+        if gangapplication.docker_image(spec, role):
+            return "python3"
+        if parse_python_env(spec.python_env).kind in ("host", "path"):
+            return spec.python or self._profile.python
+        return coordinatorpython.INTERPRETER
+
+    def prepare_gang(self) -> None:
+        """Have the coordinator's Python on the cluster by the time that a submit needs it."""
+        if self._profile.settings.get("coordinator_python") is None or self._brings:
+            self.python.make_later()
+
+    @cached_property
+    def python(self) -> coordinatorpython.CoordinatorPython:
+        """The Python that coordinators bring along."""
+        return coordinatorpython.CoordinatorPython(
+            self._storage, self._directory, self._profile.state_dir
+        )
+
+    @property
+    def _docker(self) -> dict[str, str]:
+        """What the profile says of all Docker containers, as variables of YARN's runtime."""
+        settings = self._profile.settings
+        said = {
+            "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": settings.get("docker_mounts"),
+            "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": settings.get("docker_network"),
+        }
+        return {name: value for name, value in said.items() if value}
+
+    @property
+    def _brings(self) -> bool:
+        return self._profile.settings.get("agent_python") == BROUGHT
+
+    @property
+    def _jvm_options(self) -> tuple[str, ...]:
+        options = tuple(self._profile.settings.get("am_java_options", "").split())
+        return options or application.MASTER_JVM
 
     @cached_property
     def archive(self) -> MasterArchive | None:
@@ -79,6 +161,7 @@ class ApplicationMaker:
         self._cache(submission).forget()
         if self.archive is not None:
             self.archive.forget()
+        self.python.forget()
 
     @property
     def _heartbeat(self) -> int:

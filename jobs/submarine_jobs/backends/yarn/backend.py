@@ -17,6 +17,8 @@ from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Sub
 from submarine_jobs.backends.yarn import observe
 from submarine_jobs.backends.yarn.applicationmaker import ApplicationMaker
 from submarine_jobs.backends.yarn.driver import Driver
+from submarine_jobs.backends.yarn.gangapplication import containers_needed
+from submarine_jobs.backends.yarn.gangplan import make_gang_plan
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf, path_on
 from submarine_jobs.backends.yarn.plan import ClusterView, Steps, make_plan
 from submarine_jobs.backends.yarn.queues import queues, smallest_memory
@@ -26,6 +28,8 @@ from submarine_jobs.backends.yarn.skein_calls import (
     DriverTimeoutError,
     DriverUnreachableError,
 )
+from submarine_jobs.backends.yarn.waiting import Waits
+from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.errors import (
     ClusterError,
     NoClusterError,
@@ -51,7 +55,8 @@ class YarnBackend(Backend):
     profile
         Names the cluster's configuration directory, user, timeout and settings. Settings read here:
         ``am_cds`` (auto, on, off), ``am_heartbeat_ms``, ``am_java_options``, ``agent_python``,
-        ``yarn_command``, ``driver_java_options``.
+        ``coordinator_python``, ``docker_mounts``, ``docker_network``, ``yarn_command``,
+        ``driver_java_options``.
     """
 
     name = "yarn"
@@ -81,6 +86,11 @@ class YarnBackend(Backend):
         """The ResourceManager's REST interface."""
         urls = self.conf.resourcemanagers
         return ResourceManager(urls, timeout=self._profile.timeout, user=self.user)
+
+    @cached_property
+    def waits(self) -> Waits:
+        """Why jobs wait on this cluster."""
+        return Waits(self.rm, self.user)
 
     @cached_property
     def driver(self) -> Driver:
@@ -118,14 +128,18 @@ class YarnBackend(Backend):
             steps=self._steps(smallest_memory(scheduler)),
             knows_gpus=self.conf.knows_gpus,
         )
-        return make_plan(spec, view, self._queue)
+        spec = with_extra_roles(spec)
+        judge = make_gang_plan if spec.distributed else make_plan
+        return judge(spec, view, self._profile.queue or "default")
 
     def queue_names(self) -> list[str]:
         """Queues that take jobs, for completion and `doctor`."""
         return [q.name for q in queues(self.rm.get("/scheduler")) if q.leaf and q.running]
 
-    def prepare(self) -> None:
+    def prepare(self, spec: JobSpec | None = None) -> None:
         """See ``Backend.prepare``: start the driver in the background; errors show at submit."""
+        if spec is not None and spec.distributed:
+            self.applications.prepare_gang()
 
         def work() -> None:
             try:
@@ -148,7 +162,9 @@ class YarnBackend(Backend):
         submitted = time.time()
         application_id = self._submit(submission)
         self.applications.build_archive_later()
-        return self._handle(application_id, submitted, beside=len(submission.plan.containers) > 1)
+        handle = self._handle(application_id, submitted, containers_needed(submission))
+        why_not = self._set_priority(application_id, submission.spec.priority)
+        return {**handle, "warnings": [why_not]} if why_not else handle
 
     def find(self, job_id: str) -> Handle | None:
         """See ``Backend.find``."""
@@ -156,11 +172,11 @@ class YarnBackend(Backend):
         if app is None:
             return None
         started = int(app.get("startedTime") or 0) / 1000
-        return self._handle(str(app["id"]), started, beside=observe.is_beside(app))
+        return self._handle(str(app["id"]), started, observe.containers_of(app))
 
     def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
         """See ``Backend.observe``."""
-        return observe.observe(self.rm, handles)
+        return observe.observe(self.rm, handles, self.waits)
 
     def stop(self, handle: Handle) -> None:
         """See ``Backend.stop``: over REST, or through the driver where REST may not kill."""
@@ -170,13 +186,9 @@ class YarnBackend(Backend):
             return
         if not self.rm.kill(application_id, f"cancelled by {self.user} with Submarine"):
             self.driver.call(lambda c: c.kill(application_id, self._profile.timeout))
-        elif app.get("state") != "RUNNING":
-            # A master that never ran cannot clear away what skein uploaded for it.
+        elif app.get("state") != "RUNNING" or int(handle.get("containers") or 1) > 1:
+            # A master that never ran, or believes that it will be tried again, leaves this.
             self.storage.delete(f"/user/{self.user}/.skein/{application_id}", recursive=True)
-
-    @property
-    def _queue(self) -> str:
-        return self._profile.queue or "default"
 
     def _steps(self, said: int | None) -> Steps:
         """How sizes are rounded, as the ResourceManager said, else as the client believes."""
@@ -185,12 +197,23 @@ class YarnBackend(Backend):
         increment = int(get("yarn.scheduler.increment-allocation-mb") or 0)
         return Steps(max(minimum, 1), max(increment or minimum, 1))
 
-    def _handle(self, application_id: str, submitted: float, *, beside: bool) -> Handle:
+    def _set_priority(self, application_id: str, priority: int | None) -> str | None:
+        """Set the priority that a spec asks for; one sentence where that was not possible."""
+        if priority is None:
+            return None
+        try:
+            why_not = self.rm.set_priority(application_id, priority)
+        except ClusterError as exc:
+            why_not = exc.message
+        return f"The priority {priority} is not in force: {why_not}" if why_not else None
+
+    def _handle(self, application_id: str, submitted: float, containers: int) -> Handle:
         return {
             "kind": "yarn",
             "application_id": application_id,
             "submitted": submitted,
-            "beside": beside,
+            "beside": containers > 1,
+            "containers": containers,
             "user": self.user,
             "page": f"{self.rm.url}/cluster/app/{application_id}",
         }
@@ -222,8 +245,6 @@ class YarnBackend(Backend):
         deadline = time.monotonic() + LOST_REPLY_SECONDS
         while True:
             app = observe.find(self.rm, job_id, self.user)
-            if app is not None:
-                return str(app["id"])
-            if time.monotonic() > deadline:
-                return None
+            if app is not None or time.monotonic() > deadline:
+                return str(app["id"]) if app is not None else None
             time.sleep(0.3)

@@ -1,4 +1,4 @@
-"""``--localization`` in a container: the files of a job that YARN brings beside the agent's.
+"""``--localization`` and ``--archive`` in a container: what YARN brings beside the agent's files.
 
 What travels under which condition is ``submarine_jobs.localization``. YARN brings each entry under
 a plain name; the agent's script links it to its place in the program's directory.
@@ -10,15 +10,16 @@ from typing import Any
 
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn.skein_calls import skein_module
-from submarine_jobs.localization import container_names, copy_of, on_hdfs
+from submarine_jobs.localization import brought, container_names, copy_of, on_hdfs
 
 
 def localized_files(submission: Submission) -> dict[str, Any]:
     """Name in the container -> ``skein.File`` for every entry."""
     skein = skein_module()
     files: dict[str, Any] = {}
-    for name, item in container_names(submission.spec.localization).items():
-        kind, source = "file", item.source
+    spec = submission.spec
+    for name, item in container_names(brought(spec)).items():
+        kind, source = ("archive" if item in spec.archives else "file"), item.source
         if not on_hdfs(item):
             path, archived = copy_of(submission.storage, submission.job_dir, item)
             kind, source = ("archive" if archived else "file"), submission.storage.url(path)

@@ -7,13 +7,16 @@ the list names, is asked for once more. Does not read job directories.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from submarine_jobs.backends.base import Handle, Observation, Stage
 from submarine_jobs.backends.yarn.application import BESIDE_TAG, TAG, tag_of
+from submarine_jobs.backends.yarn.gangapplication import GANG_TAG
 from submarine_jobs.backends.yarn.reasons import why_ended, why_waiting
 from submarine_jobs.backends.yarn.rm import ResourceManager
+from submarine_jobs.backends.yarn.waiting import Waits
 from submarine_jobs.errors import RefusedError
 from submarine_runtime.protocol.reasons import EndReason
 
@@ -24,12 +27,15 @@ _SKEW = 3600.0
 _VAGUE = frozenset((EndReason.MASTER_LOST, EndReason.AGENT_LOST))
 
 
-def observe(rm: ResourceManager, handles: Mapping[str, Handle]) -> dict[str, Observation]:
-    """What the ResourceManager says of each job."""
+def observe(
+    rm: ResourceManager, handles: Mapping[str, Handle], waits: Waits | None = None
+) -> dict[str, Observation]:
+    """What the ResourceManager says of each job; ``waits`` explains those that wait."""
     if not handles:
         return {}
     listed = {str(app.get("id")): app for app in _list(rm, handles)}
     found: dict[str, Observation] = {}
+    waiting: dict[str, Mapping[str, Any]] = {}
     for job_id, handle in handles.items():
         application_id = str(handle["application_id"])
         app = listed.get(application_id)
@@ -39,7 +45,20 @@ def observe(rm: ResourceManager, handles: Mapping[str, Handle]) -> dict[str, Obs
             found[job_id] = Observation(Stage.UNKNOWN, handle=handle)
         else:
             found[job_id] = observation(rm, app, handle)
+            if found[job_id].stage is Stage.WAITING:
+                waiting[job_id] = app
+    reasons = waits.sentences(list(waiting.values())) if waits is not None else {}
+    for job_id, app in waiting.items():
+        if why := reasons.get(str(app.get("id"))):
+            found[job_id] = replace(found[job_id], pending=_pending(found[job_id], app, why))
     return found
+
+
+def _pending(observed: Observation, app: Mapping[str, Any], why: str) -> str:
+    """How many are there, where some are, and why not the others."""
+    if app.get("state") != "RUNNING":
+        return why
+    return f"{observed.pending.partition(': ')[2]}: {why}"  # the queue is named once
 
 
 def find(rm: ResourceManager, job_id: str, user: str) -> Mapping[str, Any] | None:
@@ -50,9 +69,13 @@ def find(rm: ResourceManager, job_id: str, user: str) -> Mapping[str, Any] | Non
     return max(mine, key=lambda app: int(app.get("startedTime") or 0), default=None)
 
 
-def is_beside(app: Mapping[str, Any]) -> bool:
-    """Whether the application's program has a container of its own."""
-    return BESIDE_TAG in _tags(app)
+def containers_of(app: Mapping[str, Any]) -> int:
+    """Containers that the application needs before a program of it can run, by its tags."""
+    for tag in _tags(app):
+        count = tag.removeprefix(GANG_TAG)
+        if tag.startswith(GANG_TAG) and count.isdecimal():
+            return int(count) + 1
+    return 2 if BESIDE_TAG in _tags(app) else 1
 
 
 def application(rm: ResourceManager, application_id: str) -> Mapping[str, Any] | None:
@@ -88,8 +111,12 @@ def observation(rm: ResourceManager, app: Mapping[str, Any], handle: Handle) -> 
         return Observation(Stage.ENDED, reason=reason, detail=detail, **common)
     if state != "RUNNING":
         return Observation(Stage.WAITING, pending=why_waiting(diagnostics, queue), **common)
-    if handle.get("beside") and int(app.get("runningContainers") or 0) < 2:
+    needed = int(handle.get("containers") or (2 if handle.get("beside") else 1))
+    there = int(app.get("runningContainers") or 0)
+    if needed > 1 and there < needed:
         pending = f"queue {queue}: the master runs; waiting for the program's container"
+        if needed > 2:
+            pending = f"queue {queue}: {max(0, there - 1)} of {needed - 1} containers"
         return Observation(Stage.WAITING, pending=pending, **common)
     return Observation(Stage.RUNNING, **common)
 

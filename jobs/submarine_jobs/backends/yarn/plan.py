@@ -17,7 +17,7 @@ from submarine_jobs.backends.yarn.queues import (
     queues,
     some_node_holds,
 )
-from submarine_jobs.localization import check
+from submarine_jobs.localization import errors_of
 from submarine_jobs.spec import JobSpec
 
 #: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
@@ -61,16 +61,16 @@ def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
     all_queues = queues(view.scheduler)
     name = spec.queue or default_queue
     queue = find(all_queues, name)
-    errors = [text for item in spec.localization if (text := check(item, bool(spec.rerun_of)))]
-    errors += _queue_errors(all_queues, queue, name)
+    errors = errors_of(spec)
+    errors += queue_errors(all_queues, queue, name)
     placement, containers, overhead = _place(wanted, queue, view.steps)
     if not errors and queue is not None:
-        errors += _size_errors(wanted, containers, queue, view)
+        errors += size_errors(wanted, containers, queue, view)
     return Plan(
         placement=placement,
         containers=containers,
         overhead=overhead,
-        warnings=_warnings(spec, queue, wanted, containers),
+        warnings=warnings_of(spec, queue, wanted, containers),
         errors=errors,
         extra={
             "queue": queue.name if queue else name,
@@ -87,15 +87,15 @@ def _place(
     together = Size(steps.round(wanted.memory + overhead), wanted.vcores, wanted.gpus)
     if queue is None or _admits(queue, together):
         placement = "in the application master's container: one container, no second wait"
-        return placement, [_container("program and application master", together)], overhead
+        return placement, [container("program and application master", together)], overhead
     master = Size(steps.round(MASTER_MEMORY), 1, 0)
     task = Size(steps.round(wanted.memory + AGENT_MEMORY), wanted.vcores, wanted.gpus)
     limit = queue.masters or Size()
     placement = (
-        f"in a container of its own beside the application master: queue {queue.name} lets "
-        f"masters hold {_words(limit)}, and the program with its master needs {_words(together)}"
+        f"in a container of its own beside the application master: queue {queue.name} lets masters "
+        f"hold {words_of(limit)}, and the program with its master needs {words_of(together)}"
     )
-    both = [_container("application master", master), _container("program", task)]
+    both = [container("application master", master), container("program", task)]
     return placement, both, overhead
 
 
@@ -108,7 +108,8 @@ def _admits(queue: Queue, together: Size) -> bool:
     return queue.masters_user is None or queue.masters_user.holds(together)
 
 
-def _queue_errors(all_queues: list[Queue], queue: Queue | None, name: str) -> list[str]:
+def queue_errors(all_queues: list[Queue], queue: Queue | None, name: str) -> list[str]:
+    """Why the queue could not take any job."""
     leaves = ", ".join(q.name for q in all_queues if q.leaf and q.running)[:300]
     if queue is None:
         return [f"There is no queue {name}; this cluster has {leaves}."]
@@ -120,9 +121,10 @@ def _queue_errors(all_queues: list[Queue], queue: Queue | None, name: str) -> li
     return []
 
 
-def _size_errors(
+def size_errors(
     wanted: Size, containers: list[dict[str, Any]], queue: Queue, view: ClusterView
 ) -> list[str]:
+    """Why one of ``containers`` could never be placed; ``wanted`` is the program's own size."""
     node, count = largest_node(view.nodes)
     if count == 0:
         return ["The cluster has no running node, so no job can start."]
@@ -132,8 +134,10 @@ def _size_errors(
             "resource-types.xml beside core-site.xml, or ask for no GPU."
         ]
     if wanted.gpus > node.gpus:
-        most = f"the largest node has {_gpus(node.gpus)}" if node.gpus else "no node has any GPU"
-        return [f"The job asks for {_gpus(wanted.gpus)}, and {most}."]
+        most = (
+            f"the largest node has {gpus_words(node.gpus)}" if node.gpus else "no node has any GPU"
+        )
+        return [f"The job asks for {gpus_words(wanted.gpus)}, and {most}."]
     errors: list[str] = []
     largest = max(containers, key=lambda entry: int(entry["memory"]))
     need = Size(int(largest["memory"]), int(largest["vcores"]), int(largest["gpus"]))
@@ -148,15 +152,16 @@ def _size_errors(
         elif need.vcores > limit.vcores:
             errors.append(f"The job asks for {need.vcores} vcores, and {whose} {limit.vcores}.")
         elif need.gpus > limit.gpus:
-            errors.append(f"The job asks for {_gpus(need.gpus)}, and {whose} {limit.gpus}.")
+            errors.append(f"The job asks for {gpus_words(need.gpus)}, and {whose} {limit.gpus}.")
     if not errors and not some_node_holds(view.nodes, need):
-        errors.append(f"No single node has {_words(need)} together.")
+        errors.append(f"No single node has {words_of(need)} together.")
     return errors
 
 
-def _warnings(
+def warnings_of(
     spec: JobSpec, queue: Queue | None, wanted: Size, containers: list[dict[str, Any]]
 ) -> list[str]:
+    """What does not stop a submit."""
     found = []
     granted, asked = int(containers[-1]["memory"]), wanted.memory
     if granted > asked + MASTER_MEMORY + AGENT_MEMORY + 512:
@@ -172,14 +177,17 @@ def _warnings(
     return found
 
 
-def _container(what: str, need: Size) -> dict[str, Any]:
+def container(what: str, need: Size) -> dict[str, Any]:
+    """An entry of ``Plan.containers``."""
     return {"what": what, "memory": need.memory, "vcores": need.vcores, "gpus": need.gpus}
 
 
-def _gpus(count: int) -> str:
+def gpus_words(count: int) -> str:
+    """``1 GPU``, ``2 GPUs``."""
     return f"{count} GPU" if count == 1 else f"{count} GPUs"
 
 
-def _words(need: Size) -> str:
+def words_of(need: Size) -> str:
+    """``2048 MiB and 1 vcore``."""
     text = f"{need.memory} MiB and {need.vcores} vcore" + ("" if need.vcores == 1 else "s")
-    return text + (f" and {_gpus(need.gpus)}" if need.gpus else "")
+    return text + (f" and {gpus_words(need.gpus)}" if need.gpus else "")

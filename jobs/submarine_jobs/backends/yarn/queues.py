@@ -41,6 +41,12 @@ class Queue:
         What they hold now.
     maximum
         The largest container that the queue accepts; None: not said.
+    share
+        The most that it can ever hold, as a part of the cluster from 0 to 1; None: not said.
+    most
+        The same as a size, where the scheduler says it so.
+    labels
+        Node labels that its jobs may ask for; ``*``: any. None: not said.
     """
 
     name: str
@@ -51,6 +57,9 @@ class Queue:
     masters_user: Size | None = None
     masters_used: Size = Size()
     maximum: Size | None = None
+    share: float | None = None
+    most: Size | None = None
+    labels: tuple[str, ...] | None = None
 
 
 def size(raw: Any) -> Size:
@@ -121,6 +130,30 @@ def some_node_holds(nodes: Any, wanted: Size) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class Node:
+    """One usable node: all that it has, in use or not."""
+
+    host: str
+    rack: str
+    labels: tuple[str, ...]
+    total: Size
+
+
+def usable_nodes(nodes: Any) -> list[Node]:
+    """The running nodes of ``/ws/v1/cluster/nodes``."""
+    return [
+        Node(
+            str(raw.get("nodeHostName") or ""),
+            str(raw.get("rack") or ""),
+            tuple(str(label) for label in raw.get("nodeLabels") or () if label),
+            _node_total(raw),
+        )
+        for raw in _children((nodes or {}).get("nodes"), "node")
+        if raw.get("state") == "RUNNING"
+    ]
+
+
 def _node_total(node: Mapping[str, Any]) -> Size:
     if node.get("totalResource"):
         return size(node["totalResource"])
@@ -154,6 +187,8 @@ def _capacity(raw: Mapping[str, Any], parent: str) -> Iterator[Queue]:
         masters_user=size(user_limit) if user_limit else None,
         masters_used=size(raw.get("usedAMResource")),
         maximum=size(maximum) if maximum else None,
+        share=float(raw["absoluteMaxCapacity"]) / 100 if "absoluteMaxCapacity" in raw else None,
+        labels=tuple(str(label) for label in raw["nodeLabels"]) if "nodeLabels" in raw else None,
     )
     for child in below:
         yield from _capacity(child, path)
@@ -171,6 +206,7 @@ def _fair(raw: Mapping[str, Any]) -> Iterator[Queue]:
         masters=size(limit) if limit else None,
         masters_used=size(raw.get("amUsedResources")),
         maximum=size(maximum) if maximum else None,
+        most=size(raw["maxResources"]) if raw.get("maxResources") else None,
     )
     for child in below:
         yield from _fair(child)

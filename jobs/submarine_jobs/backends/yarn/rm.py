@@ -82,6 +82,27 @@ class ResourceManager:
             self._meaning(status, answer)
         return True
 
+    def set_priority(self, application_id: str, priority: int) -> str | None:
+        """Set an application's priority within its queue; one sentence why not, or None.
+
+        Raises
+        ------
+        ClusterError
+            If no ResourceManager answers in time.
+        """
+        body = json.dumps({"priority": priority}).encode()
+        status, answer = self._ask("PUT", f"/apps/{application_id}/priority", {}, body)
+        if status in (401, 403):
+            return f"The ResourceManager does not let you set a priority ({status})."
+        try:
+            told = self._meaning(status, answer)
+        except RefusedError as exc:
+            return exc.message
+        given = told.get("priority") if isinstance(told, dict) else None
+        if given is not None and int(given) != priority:
+            return f"The ResourceManager made it {given}: the queue or the cluster allows no more."
+        return None
+
     def _meaning(self, status: int, body: bytes) -> Any:
         if status == 401:
             raise ClusterError(

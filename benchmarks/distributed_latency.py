@@ -1,0 +1,203 @@
+"""A job of four workers: Submarine against bare skein with four service instances, interleaved.
+
+Bare skein runs the same program the way its documentation shows: one service with four instances,
+defaults, its driver up. Ours is a distributed job: coordinator, four agents, gang, log and record.
+Both on the same minicluster, turn by turn. Each task writes the time of its first line to a file
+of this machine; "finished" is when the ResourceManager says so. Ours is measured twice: with the
+master's usual heartbeat on this machine (200 ms) and with the one of a shared cluster (1 s).
+
+Run: ``python benchmarks/distributed_latency.py [--runs N] [--minicluster NAME]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.backends.yarn.backend import YarnBackend
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.submit import submit
+from submarine_minicluster import Minicluster
+
+WORKERS = 4
+FIRST_TARGET, FINISHED_TARGET = 0.9, 0.6
+#: Writes its time under a name that no other task has.
+PROGRAM = """\
+import os, sys, time
+print("first line", flush=True)
+name = os.path.join(sys.argv[1], str(os.getpid()))
+with open(name + ".tmp", "w") as f: f.write(repr(time.time()))
+os.rename(name + ".tmp", name)
+"""
+OURS = {"ours": {}, "ours, 1 s heartbeat": {"am_heartbeat_ms": "1000"}}
+ENDED = ("FINISHED", "FAILED", "KILLED")
+
+
+def main() -> int:
+    """Run the benchmark; 1 if a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--minicluster", help="use this one; else one is started and removed")
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    cluster = Minicluster(chosen.minicluster or "benchmark-distributed")
+    try:
+        cluster.start()
+        os.environ.update(cluster.environ())
+        with tempfile.TemporaryDirectory(prefix="distributed-latency-") as name:
+            result = measure(Path(name), chosen.runs)
+    finally:
+        if not chosen.minicluster:
+            cluster.stop(delete_data=True)
+    report(result)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(result, indent=1))
+    ratios = result["ratios"]["ours"]
+    return 0 if ratios[0] <= FIRST_TARGET and ratios[1] <= FINISHED_TARGET else 1
+
+
+def measure(scratch: Path, runs: int) -> dict[str, Any]:
+    """First line in all tasks and end of the application, in seconds from the submit call."""
+    import skein
+
+    sessions = {
+        word: Session(
+            Profile(
+                backend="yarn",
+                hadoop_conf_dir=Path(os.environ["HADOOP_CONF_DIR"]),
+                java_home=Path(os.environ["JAVA_HOME"]),
+                state_dir=scratch / "state",
+                settings=settings,
+            )
+        )
+        for word, settings in OURS.items()
+    }
+    (scratch / "main.py").write_text(PROGRAM)
+    times: dict[str, list[tuple[float, float]]] = {"bare skein": [], **{word: [] for word in OURS}}
+    backend = sessions["ours"].backend()
+    assert isinstance(backend, YarnBackend)
+    try:
+        with skein.Client(log=False) as client:
+            warm_up(sessions, client, backend, scratch)
+            for number in range(runs):
+                times["bare skein"].append(bare(client, backend, scratch / f"bare-{number}"))
+                for word, session in sessions.items():
+                    out = scratch / f"{word.replace(' ', '-')}-{number}"
+                    times[word].append(submarine(session, backend, out))
+    finally:
+        stop_driver(sessions["ours"].profile)
+    medians = {
+        word: [statistics.median(pair[part] for pair in pairs) for part in (0, 1)]
+        for word, pairs in times.items()
+    }
+    bare_medians = medians["bare skein"]
+    ratios = {word: [medians[word][part] / bare_medians[part] for part in (0, 1)] for word in OURS}
+    return {"seconds": times, "medians": medians, "ratios": ratios}
+
+
+def warm_up(sessions: dict[str, Session], client: Any, backend: YarnBackend, scratch: Path) -> None:
+    """Drivers up, caches filled, class archive and coordinator's environment on the cluster."""
+    bare(client, backend, scratch / "warm-bare")
+    for number in range(2):
+        for word, session in sessions.items():
+            submarine(session, backend, scratch / f"warm-{number}-{word.replace(' ', '-')}")
+        archive = backend.applications.archive
+        if archive is not None:
+            archive.wait()
+
+
+def bare(client: Any, backend: YarnBackend, out: Path) -> tuple[float, float]:
+    """Seconds from skein's submit call."""
+    import skein
+
+    out.mkdir()
+    service = skein.Service(
+        instances=WORKERS,
+        resources=skein.Resources(memory=512, vcores=1),
+        files={"main.py": str(out.parent / "main.py")},
+        script=f"{sys.executable} main.py {out}",
+    )
+    began = time.time()
+    application_id = client.submit(
+        skein.ApplicationSpec(name=out.name, services={"worker": service})
+    )
+    return watch(backend, application_id, out, began)
+
+
+def submarine(session: Session, backend: YarnBackend, out: Path) -> tuple[float, float]:
+    """The same through Submarine's core; the job must have succeeded."""
+    out.mkdir()
+    spec, bundle = job_of(out)
+    began = time.time()
+    job = submit(session, spec, bundle)
+    assert job.handle is not None
+    seconds = watch(backend, str(job.handle["application_id"]), out, began)
+    job.wait_success(timeout=60)
+    return seconds
+
+
+def job_of(out: Path) -> tuple[JobSpec, bytes]:
+    """A spec of four workers of skein's default size and a bundle with the program."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("main.py", PROGRAM)
+    role = Role(instances=WORKERS, resources=Resources(512, 1, 0))
+    spec = JobSpec(
+        name=out.name[:40],
+        backend="yarn",
+        roles=(role,),
+        args=(str(out),),
+        python=sys.executable,
+        framework="any",
+        policy="all",
+        bundle_digest="0" * 64,
+    )
+    return spec, stream.getvalue()
+
+
+def watch(
+    backend: YarnBackend, application_id: str, out: Path, began: float, seconds: float = 180.0
+) -> tuple[float, float]:
+    """When the last task wrote its line, and when the application had ended."""
+    deadline = time.monotonic() + seconds
+    finished = 0.0
+    while not finished:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{application_id} has not ended")
+        app = backend.rm.get(f"/apps/{application_id}")["app"]
+        if app["state"] in ENDED:
+            finished = app["finishedTime"] / 1000
+        time.sleep(0.2)
+    written = [float(path.read_text()) for path in out.iterdir() if path.suffix != ".tmp"]
+    if len(written) != WORKERS:
+        raise RuntimeError(f"{application_id}: {len(written)} of {WORKERS} tasks ran")
+    time.sleep(1.0)  # the next turn starts on a quiet cluster
+    return max(written) - began, finished - began
+
+
+def report(result: dict[str, Any]) -> None:
+    """Print the figures."""
+    print(f"{'seconds from the submit call':30}{'first line in all':>18}{'finished':>10}  each")
+    for word, pairs in result["seconds"].items():
+        first, finished = result["medians"][word]
+        each = " ".join(f"{a:.1f}/{b:.1f}" for a, b in pairs)
+        print(f"  {word:28}{first:18.2f}{finished:10.2f}  {each}")
+    for word, (first, finished) in result["ratios"].items():
+        print(f"ratio {word:24}{first:18.2f}{finished:10.2f}")
+    print(f"{'target at most':30}{FIRST_TARGET:18.2f}{FINISHED_TARGET:10.2f}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

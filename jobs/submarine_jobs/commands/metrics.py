@@ -1,0 +1,61 @@
+"""``metrics``: what the tasks of a job used, as a small table, or row by row as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submarine_jobs.commands.log_tasks import complete_tasks
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
+from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.tasks import choose
+
+if TYPE_CHECKING:
+    from submarine_jobs.metrics import Row
+
+
+@click.command(
+    "metrics",
+    cls=Verb,
+    example=("metrics last", "metrics last --task worker:1", "metrics last --json"),
+)
+@job_argument
+@option(
+    "--task",
+    "tasks",
+    multiple=True,
+    metavar="NAME",
+    heading="Whose",
+    shell_complete=complete_tasks,
+    help="Task such as worker:1, or all of a role; repeatable [all].",
+)
+@profile_option
+@backend_option
+@click.pass_obj
+def metrics(
+    mouth: Mouth, /, job: str, tasks: tuple[str, ...], profile: str | None, backend: str | None
+) -> Outcome:
+    """Show CPU, memory, GPU, progress and training scalars of each task over its time.
+
+    They are measured every two seconds and kept with the job; while it runs, the newest minute may
+    not be there yet. --json gives every row.
+    """
+    from submarine_jobs.display import metrics_table
+    from submarine_jobs.metrics import read_metrics
+
+    found = mouth.session(mouth.config({"profile": profile, "backend": backend})).job(job)
+    wanted = choose(found.task_names, tasks, found.id)
+    rows: list[Row] = []
+    for task in wanted or (None,):
+        rows += read_metrics(found.directory, task)
+    shown = metrics_table.table(rows)
+    return Outcome(shown.text, shown.html, {"job_id": found.id, "rows": _plain(rows)})
+
+
+def _plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [asdict(row) | {"gpus": [gpu._asdict() for gpu in row.gpus]} for row in rows]

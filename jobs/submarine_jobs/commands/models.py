@@ -1,0 +1,106 @@
+"""``models``: the versions of a job's model, and one of them on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
+from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.errors import UsageError
+
+if TYPE_CHECKING:
+    from submarine_jobs.models import ModelVersion
+
+_COLUMNS = ("VERSION", "SAVED", "SIZE", "FILES", "SHA256")
+
+
+def _complete_folder(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="dir")]
+
+
+@click.command(
+    "models", cls=Verb, example=("models last", "models last --download v1 --to ./digits-v1")
+)
+@job_argument
+@option("--download", metavar="VERSION", heading="Copy", help="Copy this version here.")
+@option(
+    "--to",
+    "target",
+    metavar="DIR",
+    heading="Copy",
+    help="Where to; a new or empty directory [the version's name].",
+    shell_complete=_complete_folder,
+)
+@profile_option
+@backend_option
+@click.pass_obj
+def models(
+    mouth: Mouth,
+    /,
+    job: str,
+    download: str | None,
+    target: str | None,
+    profile: str | None,
+    backend: str | None,
+) -> Outcome:
+    """List the versions of a job's model that were saved, with time, size and digest.
+
+    With --download one of them is copied to this machine and checked against its digest.
+    """
+    from submarine_jobs import models as versions
+
+    if target is not None and download is None:
+        raise UsageError("--to says where to, but not which version.", "Add --download VERSION.")
+    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    found = session.job(job)
+    if download is not None:
+        place = versions.download(found.directory, download, target or download)
+        copied = {"job_id": found.id, "version": download, "path": str(place.resolve())}
+        return Outcome(f"Version {download} of {found.id} is in {place}.", value=copied)
+    there = found.models()
+    value = {"job_id": found.id, "versions": [version.to_json() for version in there]}
+    if not there:
+        text = f"{found.id} has no saved versions.\n  {mouth.command} save {found.id}"
+        return Outcome(text, value=value)
+    rows = [_row(version) for version in there]
+    return Outcome(_text(rows), _html(rows), value)
+
+
+def _row(version: ModelVersion) -> tuple[str, ...]:
+    from submarine_jobs.display.durations import moment, size
+    from submarine_jobs.display.untrusted import one_line
+
+    count, digest = str(version.count), one_line(version.digest, 64)
+    return (version.name, moment(version.time), size(version.size), count, digest)
+
+
+def _text(rows: Sequence[tuple[str, ...]]) -> str:
+    everything = [_COLUMNS, *rows]
+    widths = [max(len(row[n]) for row in everything) for n in range(len(_COLUMNS))]
+    return "\n".join(
+        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+        for row in everything
+    )
+
+
+def _html(rows: Sequence[tuple[str, ...]]) -> str:
+    from submarine_jobs.display.untrusted import escaped_line
+
+    cell = "text-align:left;padding:2px 12px 2px 0;white-space:nowrap"
+    head = "".join(f'<th style="{cell}">{name.capitalize()}</th>' for name in _COLUMNS)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{cell}">{escaped_line(word)}</td>' for word in row) + "</tr>"
+        for row in rows
+    )
+    return (
+        '<table class="tex2jax_ignore mathjax_ignore"><thead><tr>'
+        f"{head}</tr></thead><tbody>{body}</tbody></table>"
+    )

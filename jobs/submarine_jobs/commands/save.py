@@ -1,0 +1,47 @@
+"""``save``: a version of a job's model, while training goes on."""
+
+from __future__ import annotations
+
+import click
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
+from submarine_jobs.commands.ownership import ask_if_foreign
+from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
+from submarine_jobs.commands.verb import Verb, option
+
+
+@click.command("save", cls=Verb, example=("save last", "save digits-20261120-7f3a --name best"))
+@job_argument
+@option("--name", metavar="NAME", default="", heading="What", help="Name of the version [v1, ...].")
+@option("--yes", "-y", is_flag=True, heading="Flow", help="Do not ask for another user's job.")
+@profile_option
+@backend_option
+@click.pass_obj
+def save(
+    mouth: Mouth, /, job: str, name: str, yes: bool, profile: str | None, backend: str | None
+) -> Outcome:
+    """Save a job's model as it is now, as a named version in its job directory.
+
+    Training goes on meanwhile: files that are just being written are waited for. After the end of
+    the job its final model becomes the version.
+    """
+    from submarine_jobs.display.durations import size
+    from submarine_jobs.display.untrusted import one_line
+
+    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    found = session.job(job)
+    if not ask_if_foreign(found, mouth, "Save", "a version is written to their job", yes=yes):
+        return Outcome("Nothing was saved.", value=None, exit_code=JOB_FAILED)
+    version = found.save_model(name)
+    files = "1 file" if version.count == 1 else f"{version.count} files"
+    text = (
+        f"{found.id}: version {version.name} is saved, {files} of {size(version.size)}, "
+        f"sha256 {one_line(version.digest, 12)}."
+    )
+    if version.left_out:
+        text += (
+            f"\nLeft out, being written at that moment: {one_line(', '.join(version.left_out))}."
+        )
+    text += f"\n  {mouth.command} models {found.id}"
+    return Outcome(text, value={"job_id": found.id, **version.to_json()})

@@ -1,0 +1,110 @@
+"""What the coordinator of a distributed job is told, made from the spec; no secret in it.
+
+Where the spec leaves something open, the framework's own needs decide. Addresses of the cluster
+are added by the backend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from submarine_jobs.directory import JobDirectory
+from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_runtime.frameworks import policy_of, trait
+from submarine_runtime.protocol.launch import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.record import JobRecord
+
+#: Fields of a spec that replace the coordinator's default where they are given.
+_CHOSEN = ("max_restarts", "gang_retries", "heartbeat", "lost_after")
+
+
+def with_extra_roles(spec: JobSpec) -> JobSpec:
+    """``spec`` with the roles that its framework needs besides those asked for.
+
+    They run the same program without GPUs, as MXNet's scheduler does. A job that is not
+    distributed stays as it is.
+    """
+    if not spec.distributed:
+        return spec
+    there = {role.name for role in spec.roles}
+    pattern = spec.worker
+    size = Resources(pattern.resources.memory, 1, 0)
+    extra = tuple(
+        replace(
+            pattern,
+            name=name,
+            instances=1,
+            resources=size,
+            kind="untracked",
+            least=None,
+            processes=0,
+        )
+        for name in trait(spec.framework, "EXTRA_ROLES")
+        if name not in there
+    )
+    return replace(spec, roles=spec.roles + extra) if extra else spec
+
+
+def coordinator_orders(
+    spec: JobSpec, directory: JobDirectory, record: JobRecord, intent: str
+) -> CoordinatorConfig:
+    """Orders for the coordinator of a distributed job.
+
+    Parameters
+    ----------
+    record
+        What the notebook's side knows of the job so far: id, owner, phases, what was requested.
+    intent
+        The submit that this coordinator works for.
+    """
+    chosen: dict[str, Any] = {
+        name: getattr(spec, name) for name in _CHOSEN if getattr(spec, name) is not None
+    }
+    if spec.gang_timeout is not None:
+        chosen["gang_timeout"] = spec.gang_timeout or None  # 0: for ever
+    return CoordinatorConfig(
+        job_id=record.job_id,
+        name=spec.name,
+        user=record.user,
+        backend=record.backend,
+        intent=intent,
+        created=record.created or 0.0,
+        store=directory.storage.job_store(directory.path),
+        job_dir=directory.url,
+        roles=[_role_orders(role, spec.framework) for role in spec.roles],
+        framework=spec.framework,
+        policy=spec.policy or policy_of(spec.framework, [role.name for role in spec.roles]),
+        allowed_failures=spec.allowed_failures,
+        restart_in_place=bool(trait(spec.framework, "RESTART_IN_PLACE")),
+        timeout=spec.timeout,
+        queue=record.queue,
+        priority=spec.priority,
+        links=dict(spec.quicklinks),
+        phases=[vars(phase) for phase in record.phases],
+        resources=record.resources,
+        **chosen,
+    )
+
+
+def _role_orders(role: Role, framework: str) -> RoleOrders:
+    kind = role.kind
+    if kind == "tracked" and role.name in trait(framework, "UNTRACKED"):
+        kind = "untracked"
+    size = role.resources
+    return RoleOrders(
+        name=role.name,
+        service=role.name,
+        instances=role.instances,
+        kind=kind,
+        least=role.least,
+        after=list(role.after),
+        memory=size.memory,
+        vcores=size.vcores,
+        gpus=size.gpus,
+        spread=role.spread,
+        avoid=list(role.avoid),
+        label=role.node_label,
+        nodes=list(role.nodes) if not role.relax else [],
+        racks=list(role.racks) if not role.relax else [],
+    )

@@ -1,0 +1,126 @@
+"""What tasks used over their time: one line a task and measure, with its course in small bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from submarine_jobs.display.durations import duration, memory
+from submarine_jobs.display.table import Table
+from submarine_jobs.display.untrusted import escaped_line, one_line
+from submarine_runtime.protocol.layout import attempt_name
+
+if TYPE_CHECKING:
+    from submarine_jobs.metrics import Row
+
+BARS = "▁▂▃▄▅▆▇█"
+#: Characters of one course.
+WIDTH = 40
+#: Attempts that are shown, each with a few lines.
+MAX_SHOWN = 64
+MAX_SCALARS = 6
+HEADS = ("TASK", "ATTEMPT", "WHAT", "COURSE", "LAST", "MEAN", "MOST")
+NOTHING = "Nothing has been measured yet: samples are there some seconds after a task has started."
+
+
+class Line(NamedTuple):
+    """One measure of one attempt of a task."""
+
+    task: str
+    attempt: str
+    what: str
+    course: str
+    last: str
+    mean: str
+    most: str
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Lines of ``rows``, which are in order of task, attempt and time."""
+    attempts: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        name = attempt_name(row.epoch, row.attempt)
+        attempts.setdefault((row.task, name), []).append(row)
+    if not attempts:
+        return Table(NOTHING, f"<p>{NOTHING}</p>")
+    shown = list(attempts.items())[:MAX_SHOWN]
+    lines = [line for (task, name), found in shown for line in _lines(task, name, found)]
+    more = len(attempts) - len(shown)
+    note = f"… and {more} more attempts of tasks; --task NAME chooses" if more else ""
+    return Table(_text(lines, note), _html(lines, note))
+
+
+def _lines(task: str, attempt: str, rows: Sequence[Row]) -> list[Line]:
+    took = duration(rows[-1].seconds)
+    measures: list[tuple[str, Iterable[float | None], Callable[[float], str]]] = [
+        ("CPU, cores", ((r.cpu_percent or 0.0) / 100 for r in rows[1:] or rows), "{:.2f}".format),
+        ("memory", (r.memory for r in rows), memory),
+        ("GPU", (r.gpu_percent for r in rows), "{:.0f} %".format),
+        ("GPU memory", (r.gpu_memory for r in rows), memory),
+        ("progress", (r.progress for r in rows), "{:.0%}".format),
+    ]
+    scalars = list(dict.fromkeys(name for row in rows for name in row.scalars))[:MAX_SCALARS]
+    measures += [
+        (name, [row.scalars.get(name) for row in rows], "{:.4g}".format) for name in scalars
+    ]
+    lines: list[Line] = []
+    for what, values, words in measures:
+        there = [value for value in values if value is not None]
+        if there:
+            first = (task, f"{attempt} ({took})") if not lines else ("", "")
+            lines.append(_line(first, what, there, words))
+    return lines
+
+
+def _line(
+    first: tuple[str, str], what: str, values: Sequence[float], words: Callable[[float], str]
+) -> Line:
+    sane = [value for value in values if math.isfinite(value)]
+    mean = words(sum(sane) / len(sane)) if sane else "-"
+    most = words(max(sane)) if sane else "-"
+    return Line(*first, what, course(values), words(values[-1]), mean, most)
+
+
+def course(values: Sequence[float], width: int = WIDTH) -> str:
+    """Bars from 0 (or the least, if that is less) to the most; ``!`` for what is no number."""
+    groups = min(width, len(values))
+    means = []
+    for number in range(groups):
+        part = values[number * len(values) // groups : (number + 1) * len(values) // groups]
+        means.append(sum(part) / len(part))
+    sane = [value for value in means if math.isfinite(value)]
+    low, high = min([0.0, *sane]), max([0.0, *sane])
+    top = len(BARS) - 1
+    return "".join(
+        BARS[round((value - low) / (high - low) * top) if high > low else 0]
+        if math.isfinite(value)
+        else "!"
+        for value in means
+    )
+
+
+def _text(lines: Sequence[Line], note: str) -> str:
+    rows = [HEADS, *(tuple(one_line(word, 80) for word in line) for line in lines)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
+    told = [
+        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([*told, note] if note else told)
+
+
+def _html(lines: Sequence[Line], note: str) -> str:
+    cell = "text-align:left;padding:1px 14px 1px 0;white-space:nowrap;font-size:12px"
+    head = "".join(f'<th style="{cell};opacity:.72">{name.capitalize()}</th>' for name in HEADS)
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td style="{cell}">{escaped_line(word, 80)}</td>' for word in line)
+        + "</tr>"
+        for line in lines
+    )
+    after = f"<p>{escaped_line(note)}</p>" if note else ""
+    return (
+        '<table class="tex2jax_ignore mathjax_ignore"><thead><tr>'
+        f"{head}</tr></thead><tbody>{body}</tbody></table>{after}"
+    )

@@ -1,0 +1,97 @@
+"""How a job stands that has not ended, in one sentence; and what is special about many tasks.
+
+Returns raw strings, as ``summary`` does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from submarine_jobs.display.task_rows import times
+from submarine_jobs.view import JobView
+from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from submarine_runtime.protocol.states import State
+
+#: As many tasks are named one by one.
+_NAMED = 4
+
+
+def sentence(view: JobView) -> str:
+    """Why a job that has not ended is in its state."""
+    record = view.record
+    several = len(record.tasks) > 1
+    where = _where(record)
+    waits = view.pending or record.pending
+    if record.state is State.PENDING:
+        return waits or (
+            "It waits until the cluster has free containers for its tasks."
+            if several
+            else "It waits until the cluster has a free container for it."
+        )
+    if record.state is State.RESTARTING:
+        what = "The tasks are" if several else "The program is"
+        why = waits or record.detail
+        return f"{what} being started again{where}. {why}".strip()
+    if record.state is State.RUNNING and several:
+        return f"{_running(record)} {waits}".strip()
+    return {
+        State.SUBMITTING: "Its files are being uploaded and it is handed to the cluster.",
+        State.STARTING: (
+            f"{len(record.tasks)} containers are being set up{where}. {waits}".strip()
+            if several
+            else f"Its container is being set up{where}."
+        ),
+        State.RUNNING: f"The program runs{where}.",
+        State.FINISHING: (
+            "The programs have ended; their output is being saved."
+            if several
+            else "The program has ended; its output is being saved."
+        ),
+    }[record.state]
+
+
+def _where(record: JobRecord) -> str:
+    nodes = list(dict.fromkeys(task.host for task in record.tasks if task.host))
+    if not nodes:
+        return ""
+    return f" on {nodes[0]}" if len(nodes) == 1 else f" on {len(nodes)} nodes"
+
+
+def _running(record: JobRecord) -> str:
+    tasks = record.tasks
+    running = [task for task in tasks if task.state is State.RUNNING]
+    if len(running) == len(tasks):
+        every = "Both" if len(tasks) == 2 else f"All {len(tasks)}"
+        return f"{every} tasks run{_where(record)}."
+    rest = [task for task in tasks if task.state is not State.RUNNING]
+    if len(rest) <= _NAMED:
+        others = ", ".join(f"{task.task} is {task.state.value}" for task in rest)
+    else:
+        counts = Counter(task.state.value for task in rest)
+        others = ", ".join(f"{number} {state}" for state, number in counts.items())
+    return f"{len(running)} of {len(tasks)} tasks run{_where(record)}; {others}."
+
+
+def facts(record: JobRecord) -> list[tuple[str, str]]:
+    """Label and value of what only jobs of several tasks, or restarted ones, have."""
+    rows = []
+    if record.epoch > 1:
+        again = times(record.epoch - 1)
+        rows.append(("Epoch", f"{record.epoch}: all tasks were started again {again}"))
+    if network := _network([task for task in record.tasks if task.network]):
+        rows.append(("Network", network))
+    return rows
+
+
+def _network(tasks: list[TaskRecord]) -> str:
+    """``eth0: worker:0 10.0.0.7, worker:1 10.0.0.8``, or without addresses where there are many."""
+    found: dict[str, list[str]] = {}
+    for task in tasks:
+        interface, _, address = (task.network or "").partition(" ")
+        found.setdefault(interface, []).append(f"{task.task} {address}".strip())
+    return "; ".join(
+        f"{interface}: {', '.join(named)}"
+        if len(named) <= _NAMED
+        else f"{interface} on {len(named)} tasks"
+        for interface, named in list(found.items())[:8]
+    )

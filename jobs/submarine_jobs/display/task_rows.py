@@ -1,0 +1,198 @@
+"""What there is to say of a job's tasks, in words: rows, a summary by role, the telling ones.
+
+Returns raw strings: whoever shows them passes them through ``untrusted``. Knows no form
+(``task_table``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from submarine_jobs.display.durations import memory
+from submarine_jobs.tasks import chief_in
+from submarine_runtime.protocol.layout import attempt_name
+from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from submarine_runtime.protocol.states import State
+
+#: As many tasks are shown one by one; of more, a summary and the telling ones.
+FEW = 16
+TELLING = 10
+_BAD = (State.FAILED, State.LOST)
+_CONTAINER = re.compile(r"^container_(?:e\d+_)?\d+_\d+_\d+_(\d+)$")
+#: Younger tasks have no CPU use that means anything.
+_SECONDS = 2.0
+
+
+class Row(NamedTuple):
+    """One task; empty words where there is nothing to say."""
+
+    task: str
+    state: State
+    node: str
+    container: str
+    attempt: str
+    progress: float | None
+    cpu: str
+    memory: str
+    gpu: str
+    note: str
+
+
+def many(record: JobRecord) -> bool:
+    """Whether tasks are worth a table: more than one, or one that was started more than once."""
+    tasks = record.tasks
+    return len(tasks) > 1 or record.epoch > 1 or any(t.restarts or t.attempt > 1 for t in tasks)
+
+
+def ordered(record: JobRecord) -> list[TaskRecord]:
+    """The chief's role first, then by role in order of appearance, and index."""
+    chief = chief_in(record)
+    roles = list(dict.fromkeys(task.role for task in record.tasks))
+    roles.sort(key=lambda role: role != chief.partition(":")[0])
+    place = {role: number for number, role in enumerate(roles)}
+    return sorted(record.tasks, key=lambda task: (place[task.role], task.index))
+
+
+def row(task: TaskRecord, now: float) -> Row:
+    """One task in words."""
+    return Row(
+        task.task,
+        task.state,
+        task.host or "",
+        short_container(task.container_id or ""),
+        attempt_name(task.epoch, task.attempt) if task.started is not None else "",
+        None if task.state.ended else task.progress,
+        _cpu(task, now),
+        _memory(task),
+        _gpu(task),
+        _note(task),
+    )
+
+
+def short_container(name: str) -> str:
+    """``container_1732_0001_01_000003`` as ``000003``; every other name as it is."""
+    match = _CONTAINER.match(name)
+    return match.group(1) if match else name
+
+
+def _cpu(task: TaskRecord, now: float) -> str:
+    if task.cpu_seconds is None or task.started is None:
+        return ""
+    took = (task.finished or now) - task.started
+    if took < _SECONDS:
+        return ""
+    cores = task.cpu_seconds / took
+    if cores < 0.005:
+        return "<0.01 cores"
+    return f"{cores:.1f} cores" if cores >= 0.095 else f"{cores:.2f} cores"
+
+
+def _memory(task: TaskRecord) -> str:
+    now = "" if task.memory_now is None or task.state.ended else memory(task.memory_now)
+    peak = "" if not task.memory_peak else f"peak {memory(task.memory_peak)}"
+    return ", ".join(part for part in (now, peak) if part)
+
+
+def _gpu(task: TaskRecord) -> str:
+    devices = [name[:12] if name.startswith("GPU-") else name for name in task.gpus[:8]]
+    words = " ".join(devices) + (" ..." if len(task.gpus) > 8 else "")
+    use = []
+    if task.gpu_percent is not None:
+        use.append(f"{task.gpu_percent:.0f} %")
+    if task.gpu_memory is not None:
+        use.append(memory(task.gpu_memory))
+    return ": ".join(part for part in (words, ", ".join(use)) if part)
+
+
+def _note(task: TaskRecord) -> str:
+    words = []
+    if task.restarts:
+        words.append(f"started again {times(task.restarts)}")
+    words += _ending(task) if task.state.ended else []
+    if not task.state.ended and task.state is not State.RUNNING and task.detail:
+        words.append(task.detail)
+    return "; ".join(words)
+
+
+def _ending(task: TaskRecord) -> list[str]:
+    if task.state is State.CANCELLED:
+        # It was ended with the others: with which signal is no news.
+        return [task.detail] if task.detail else []
+    words = []
+    detail = task.detail or str(task.reason or "").replace("_", " ")
+    if task.state is State.SUCCEEDED:
+        detail = ""
+    if task.signal and "signal" not in detail.lower():
+        words.append(f"signal {task.signal}")
+    elif task.exit_code and "exit code" not in detail.lower():
+        words.append(f"exit code {task.exit_code}")
+    return [*words, detail] if detail else words
+
+
+def times(number: int) -> str:
+    """``once``, ``twice``, ``3 times``."""
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+class RoleSummary(NamedTuple):
+    """All tasks of one role."""
+
+    role: str
+    size: int
+    states: list[tuple[State, int]]
+    words: str
+
+
+def roles(record: JobRecord) -> list[RoleSummary]:
+    """One summary a role, in the order of ``ordered``."""
+    found: dict[str, list[TaskRecord]] = {}
+    for task in ordered(record):
+        found.setdefault(task.role, []).append(task)
+    return [_role(role, tasks) for role, tasks in found.items()]
+
+
+def _role(role: str, tasks: Sequence[TaskRecord]) -> RoleSummary:
+    counts = Counter(task.state for task in tasks)
+    states = [(state, counts[state]) for state in State if counts[state]]
+    words = [", ".join(f"{number} {state.value}" for state, number in states)]
+    going = [t.progress for t in tasks if t.progress is not None and not t.state.ended]
+    if going:
+        low, high = min(going), max(going)
+        words.append(f"progress {low:.0%}" + (f" to {high:.0%}" if high - low >= 0.01 else ""))
+    largest = max(tasks, key=lambda task: task.memory_peak or 0.0)
+    if largest.memory_peak:
+        words.append(f"memory peak {memory(largest.memory_peak)} ({largest.task})")
+    busy = [t.gpu_percent for t in tasks if t.gpu_percent is not None and not t.state.ended]
+    if busy:
+        words.append(f"GPU {min(busy):.0f} to {max(busy):.0f} %")
+    nodes = {task.host for task in tasks if task.host}
+    if nodes:
+        words.append(f"{len(nodes)} node{'s' if len(nodes) != 1 else ''}")
+    if restarts := sum(task.restarts for task in tasks):
+        words.append(f"{restarts} restart{'s' if restarts != 1 else ''}")
+    return RoleSummary(role, len(tasks), states, "; ".join(words))
+
+
+def telling(record: JobRecord, limit: int = TELLING) -> list[TaskRecord]:
+    """Of many tasks those worth a row: failed, restarting, waiting, slowest, and the chief."""
+    tasks = ordered(record)
+    running = [t for t in tasks if not t.state.ended and t.progress is not None]
+    slowest = sorted(running, key=lambda task: task.progress or 0.0)[:3]
+    spread = len({task.progress for task in running}) > 1
+    usual = Counter(task.state for task in tasks).most_common(1)[0][0] if tasks else None
+    groups = [
+        [t for t in tasks if t.state in _BAD],
+        [t for t in tasks if t.state is State.RESTARTING],
+        [t for t in tasks if t.task == chief_in(record)],
+        [t for t in tasks if t.state is not usual and not t.state.ended],
+        slowest if spread else [],
+        [t for t in tasks if t.restarts],
+    ]
+    chosen: dict[str, TaskRecord] = {}
+    for task in (task for group in groups for task in group):
+        if len(chosen) < limit:
+            chosen.setdefault(task.task, task)
+    return list(chosen.values())

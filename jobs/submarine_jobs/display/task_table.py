@@ -1,0 +1,183 @@
+"""The tasks of a job as a table, for text and for HTML; many are folded to a summary by role."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from submarine_jobs.display import task_rows
+from submarine_jobs.display.colours import STATE_COLOURS
+from submarine_jobs.display.summary import now_of
+from submarine_jobs.display.table import Table
+from submarine_jobs.display.tame import tame_view
+from submarine_jobs.display.task_rows import FEW, RoleSummary, Row
+from submarine_jobs.display.untrusted import escaped, escaped_line, one_line, web_link
+from submarine_jobs.view import JobView
+from submarine_runtime.protocol.record import JobRecord, TaskRecord
+
+HEADS = (
+    "Task",
+    "State",
+    "Node",
+    "Container",
+    "Attempt",
+    "Progress",
+    "CPU",
+    "Memory",
+    "GPU",
+    "Note",
+)
+_LIMITS = (40, 10, 40, 40, 12, 4, 12, 40, 60, 160)
+#: Rows of a whole table, at most; a job has no more tasks.
+MAX_ROWS = 4096
+_CELL = (
+    "text-align:left;vertical-align:top;padding:1px 12px 1px 0;border:none;background:none;"
+    "white-space:nowrap"
+)
+_NOTE = (
+    "text-align:left;vertical-align:top;padding:0 0 3px 14px;border:none;background:none;"
+    "white-space:normal;overflow-wrap:anywhere;max-width:780px"
+)
+_PLAIN = "background:none;border:none"
+_QUIET = "opacity:.72"
+_HEAD = f"{_CELL};font-weight:normal;{_QUIET}"
+_NOTE_COLUMN = HEADS.index("Note")
+
+
+def all_tasks(view: JobView, *, now: float | None = None) -> Table:
+    """Every task of a job, one row each."""
+    record = tame_view(view).record
+    if not record.tasks:
+        return Table("No tasks yet.", "<p>No tasks yet.</p>")
+    moment = now_of(view, now)
+    lines = text_lines(record, moment, every=True)
+    return Table("\n".join(lines), html(record, moment, every=True))
+
+
+def text_lines(record: JobRecord, now: float, *, every: bool = False) -> list[str]:
+    """The table as lines; with ``every`` nothing is folded."""
+    tasks = task_rows.ordered(record)
+    if every or len(tasks) <= FEW:
+        return _text_table(tasks[:MAX_ROWS], now)
+    shown = task_rows.telling(record)
+    return [
+        *(
+            f"{one_line(r.role, 40)} ({r.size}): {one_line(r.words)}"
+            for r in task_rows.roles(record)
+        ),
+        *_text_table(shown, now),
+        f"({len(shown)} of {len(tasks)} tasks; `show --tasks` has all)",
+    ]
+
+
+def _text_table(tasks: Sequence[TaskRecord], now: float) -> list[str]:
+    rows = [_words(task_rows.row(task, now)) for task in tasks]
+    used = _used(rows)
+    everything = [tuple(head.upper() for head in HEADS), *rows]
+    widths = {column: max(len(line[column]) for line in everything) for column in used}
+    return [
+        "  ".join(line[column].ljust(widths[column]) for column in used).rstrip()
+        for line in everything
+    ]
+
+
+def _words(row: Row) -> tuple[str, ...]:
+    progress = "" if row.progress is None else f"{min(max(row.progress, 0.0), 1.0):.0%}"
+    values = (*row[:1], row.state.value, *row[2:5], progress, *row[6:])
+    return tuple(one_line(value, limit) for value, limit in zip(values, _LIMITS, strict=True))
+
+
+def _used(rows: Sequence[tuple[str, ...]]) -> list[int]:
+    """The columns in which at least one row says something."""
+    return [column for column in range(len(HEADS)) if any(line[column] for line in rows)]
+
+
+def html(record: JobRecord, now: float, *, every: bool = False) -> str:
+    """The table as HTML; with ``every`` nothing is folded."""
+    tasks = task_rows.ordered(record)
+    if every or len(tasks) <= FEW:
+        return _html_table(tasks[:MAX_ROWS], now)
+    shown = task_rows.telling(record)
+    bars = "".join(_role_html(summary) for summary in task_rows.roles(record))
+    note = f"{len(shown)} of {len(tasks)} tasks: failed, restarting, waiting, slowest."
+    return (
+        f'{bars}{_html_table(shown, now)}<div style="font-size:11px;{_QUIET}">{note} '
+        "<code>show --tasks</code> has all.</div>"
+    )
+
+
+def _role_html(summary: RoleSummary) -> str:
+    """A bar with one stretch a state, and the same in words."""
+    stretches = "".join(
+        f'<div style="display:inline-block;height:6px;width:{number / summary.size:.2%};'
+        f'background-color:{STATE_COLOURS[state]}"></div>'
+        for state, number in summary.states
+    )
+    return (
+        f'<div style="margin:6px 0 2px 0;font-size:12px"><strong>{escaped_line(summary.role, 40)}'
+        f"</strong> &times; {summary.size} &nbsp;"
+        f'<span style="{_QUIET}">{escaped_line(summary.words)}</span></div>'
+        '<div style="height:6px;line-height:0;font-size:0;white-space:nowrap;overflow:hidden;'
+        f'border-radius:3px;margin:0 0 4px 0">{stretches}</div>'
+    )
+
+
+def _html_table(tasks: Sequence[TaskRecord], now: float) -> str:
+    rows = [task_rows.row(task, now) for task in tasks]
+    words = [_words(row) for row in rows]
+    used = [column for column in _used(words) if column != _NOTE_COLUMN]
+    head = "".join(f'<th style="{_HEAD}">{HEADS[column]}</th>' for column in used)
+    body = "".join(
+        f'<tr style="{_PLAIN}">{_cells(task, row, line, used)}</tr>{_note(line, len(used))}'
+        for task, row, line in zip(tasks, rows, words, strict=True)
+    )
+    style = "border:none;border-collapse:collapse;margin:6px 0 2px 0;font-size:12px"
+    return (
+        '<div style="overflow-x:auto">'
+        f'<table style="{style}"><thead><tr style="{_PLAIN}">{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cells(task: TaskRecord, row: Row, line: tuple[str, ...], used: Sequence[int]) -> str:
+    cells = []
+    for column in used:
+        shown = escaped_line(line[column])
+        if HEADS[column] == "Task":
+            shown = f"<strong>{shown}</strong>"
+        elif HEADS[column] == "State":
+            shown = f'<span style="color:{STATE_COLOURS[row.state]}">●</span> {shown}'
+        elif HEADS[column] == "Progress" and row.progress is not None:
+            shown = f"{_bar(row)} {shown}"
+        elif HEADS[column] == "Container":
+            shown = _container(task, shown)
+        cells.append(f'<td style="{_CELL}">{shown}</td>')
+    return "".join(cells)
+
+
+def _container(task: TaskRecord, shown: str) -> str:
+    """The end of its name, with all of it on hover; leads to its log page on the cluster."""
+    whole = f'<span title="{escaped_line(task.container_id or "", 120)}">{shown}</span>'
+    if (link := web_link(task.log_url)) is None or not shown:
+        return whole
+    href = escaped(link, 2000)
+    return f'<a href="{href}" target="_blank" rel="noopener noreferrer">{whole}</a>'
+
+
+def _note(line: tuple[str, ...], columns: int) -> str:
+    """A line of its own below the task, so that the table stays narrow."""
+    if not line[_NOTE_COLUMN]:
+        return ""
+    words = escaped_line(line[_NOTE_COLUMN])
+    return (
+        f'<tr style="{_PLAIN}"><td colspan="{columns}" style="{_NOTE};{_QUIET}">↳ {words}</td></tr>'
+    )
+
+
+def _bar(row: Row) -> str:
+    done = min(max(row.progress or 0.0, 0.0), 1.0)
+    return (
+        '<span style="display:inline-block;vertical-align:middle;width:48px;height:5px;'
+        'border-radius:3px;overflow:hidden;background-color:rgba(127,127,127,.25)">'
+        f'<span style="display:block;width:{done:.0%};height:5px;'
+        f'background-color:{STATE_COLOURS[row.state]}"></span></span>'
+    )

@@ -1,0 +1,63 @@
+"""Pack a conda environment with conda-pack, which knows how conda's packages are relocated.
+
+Only used where the kernel runs in a conda environment; needs conda-pack in it. The archive works
+without ``conda-unpack``: nothing may be written into a directory that node managers share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+from submarine_jobs.errors import UsageError
+
+
+def in_conda(prefix: str | None = None) -> bool:
+    """Whether the interpreter that runs this is a conda environment's own."""
+    return (Path(prefix or sys.prefix) / "conda-meta" / "history").is_file()
+
+
+def conda_fingerprint(prefix: str | None = None) -> str:
+    """A digest of what conda and pip have installed; changes with every install.
+
+    conda notes each package in ``conda-meta``; pip's are directories of ``site-packages``.
+    """
+    root = Path(prefix or sys.prefix)
+    digest = hashlib.sha256(b"conda environment 1\n")
+    notes = sorted(root.glob("conda-meta/*.json"))
+    notes += sorted(root.glob("lib/python3*/site-packages/*.dist-info/RECORD"))
+    for path in notes:
+        info = path.stat()
+        digest.update(f"{path.relative_to(root)}\0{info.st_size}\0{info.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def pack_conda(target: Path, prefix: str | None = None) -> None:
+    """Write the archive of the conda environment to ``target`` (``.tar.gz``).
+
+    Raises
+    ------
+    UsageError
+        If conda-pack is missing or cannot pack this environment; the sentence is its own.
+    """
+    try:
+        import conda_pack  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError:
+        raise UsageError(
+            "--python-env auto packs a conda environment with conda-pack, which is not installed.",
+            "Install it in this environment: conda install conda-pack (or pip install conda-pack).",
+        ) from None
+    try:
+        conda_pack.pack(
+            prefix=prefix or sys.prefix,
+            output=str(target),
+            format="tar.gz",
+            compress_level=1,
+            n_threads=-1,
+            force=True,
+            ignore_editable_packages=True,
+        )
+    except conda_pack.CondaPackException as exc:
+        first = (str(exc).strip().splitlines() or ["it gave no reason"])[0]
+        raise UsageError(f"conda-pack cannot pack this environment: {first[:300]}") from exc

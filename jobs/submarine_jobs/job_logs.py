@@ -1,0 +1,76 @@
+"""Read a job's logs once, by offset: from the job itself while it runs, else what was shipped.
+
+Does not follow (``following``) and does not display.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from submarine_jobs.errors import ClusterError, UsageError
+from submarine_jobs.live import LogChunk
+from submarine_jobs.log_position import key_of, order
+from submarine_jobs.shipped_log import ShippedLog, shipped_attempts
+from submarine_jobs.tasks import task_of
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.record import JobRecord
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+
+
+def read(
+    job: Job, stream: str, offset: int, limit: int, task: str, attempt: str | None
+) -> LogChunk:
+    """Bytes from ``offset`` (negative: from the end) of one stream."""
+    if stream not in layout.STREAMS:
+        raise UsageError(f"There is no log stream {stream!r}.", "Choose stdout or stderr.")
+    check(task, attempt)
+    if not job.final:
+        with contextlib.suppress(ClusterError):
+            client = job.agent()
+            if client is not None:
+                return client.log(task, stream, offset, limit, attempt)[0]
+    shipped = ShippedLog(job.directory, task, attempt)
+    shipped.refresh()
+    return shipped.read(stream, offset, limit)
+
+
+def read_through(job: Job, stream: str, task: str, attempt: str | None) -> Iterator[LogChunk]:
+    """The whole log as it stands now, in order, a piece at a time."""
+    check(task, attempt)
+    shipped = ShippedLog(job.directory, task, attempt)
+    shipped.refresh()
+    end = 0
+    for chunk in shipped.read_through(stream):
+        end = chunk.end
+        yield chunk
+    while not job.final:
+        chunk = read(job, stream, end, 1 << 20, task, attempt)
+        if not chunk.data:
+            return
+        end = chunk.end
+        yield chunk
+
+
+def attempts(job: Job, task: str, record: JobRecord) -> list[str]:
+    """Attempts of a task that have or may have a log, oldest first."""
+    found = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
+    with contextlib.suppress(ClusterError):
+        found.update(shipped_attempts(job.directory, task))
+    now = task_of(record, task)
+    if now is not None and now.started is not None:
+        found.add(layout.attempt_name(now.epoch, now.attempt))
+    return sorted(found, key=order)
+
+
+def check(task: str, attempt: str | None) -> None:
+    """Refuse what is no task or no attempt: both become parts of a path."""
+    try:
+        layout.split_task(task)
+    except ValueError as error:
+        raise UsageError(f"{error}.") from None
+    if attempt is not None and layout.parse_attempt(attempt) is None:
+        raise UsageError(f"{attempt[:40]!r} is not an attempt.", "One looks like e1-a1.")

@@ -1,0 +1,153 @@
+"""Refuse roles that contradict each other, each in one sentence; pure, asks no cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from submarine_jobs.environments.python_env import parse_python_env
+from submarine_jobs.errors import UsageError
+from submarine_jobs.options.role_options import RoleOptions
+from submarine_jobs.options.roles_of import BOARD, HELPING, asked_roles, only_board
+from submarine_jobs.options.run_options import RunOptions
+from submarine_runtime.protocol.link import MAX_TASKS
+
+_HEARTBEAT, _LOST_AFTER = 1.0, 25.0
+
+
+def check_roles(options: RunOptions) -> None:
+    """Refuse what no cluster could make right.
+
+    Raises
+    ------
+    UsageError
+        If roles, their numbers or the rules for their faults contradict each other.
+    """
+    if only_board(options, program=False) and options.role("worker") is not None:
+        return
+    asked = asked_roles(options)
+    _check_presence(options, asked)
+    _check_numbers(options, asked)
+    for role in asked:
+        _check_one(role)
+    _check_order({role.name: role.after for role in asked})
+    _check_policy(options)
+
+
+def _check_presence(options: RunOptions, asked: Sequence[RoleOptions]) -> None:
+    named = {role.name: role for role in options.roles if role.count}
+    if "worker" not in named and not any(name not in HELPING for name in named):
+        for name, what in (("ps", "nobody to serve"), ("evaluator", "nothing to evaluate")):
+            if name in named:
+                raise UsageError(
+                    f"--{name} {named[name].count} without workers has {what}.", "Add --worker N."
+                )
+    if not asked:
+        raise UsageError("--worker 0 leaves nothing to run.", "Give --worker 1, or leave it out.")
+    if "chief" in named and "master" in named:
+        raise UsageError("A job has one chief: master is another word for it.", "Name one of them.")
+    if not any(role.kind in (None, "tracked") and role.name not in HELPING for role in asked):
+        kinds = ", ".join(f"{role.name} is {role.kind}" for role in asked if role.kind)
+        if not any(role.kind == "tracked" for role in asked):
+            raise UsageError(
+                f"Nothing would ever end this job: {kinds}.", "Leave one role kind=tracked."
+            )
+
+
+def _check_numbers(options: RunOptions, asked: Sequence[RoleOptions]) -> None:
+    counts = {role.name: role.count for role in asked}
+    for name in ("chief", "master"):
+        if counts.get(name, 1) > 1:
+            raise UsageError(
+                f"--{name} {counts[name]}: a job has one chief.", "The others are --worker N."
+            )
+    if counts.get(BOARD, 1) > 1:
+        raise UsageError("A job has one TensorBoard.", "Write --tensorboard alone.")
+    if sum(counts.values()) > MAX_TASKS:
+        raise UsageError(
+            f"The job asks for {sum(counts.values())} tasks.", f"The most is {MAX_TASKS}."
+        )
+    if options.min_workers is not None:
+        workers = counts.get("worker", 0)
+        if options.min_workers > workers:
+            raise UsageError(
+                f"--min-workers {options.min_workers} is more than the {workers} of --worker.",
+                f"Give 1 to {workers}." if workers else "Add --worker N.",
+            )
+    for role in asked:
+        if role.least is not None and role.least > role.count:
+            raise UsageError(
+                f"--role {role.name}: min={role.least} is more than its {role.count} tasks.",
+                f"Give 1 to {role.count}.",
+            )
+
+
+def _check_one(role: RoleOptions) -> None:
+    if role.name == "ps" and role.gpus:
+        raise UsageError(
+            f"A parameter server has no use for {role.gpus} GPU{'s' if role.gpus > 1 else ''}.",
+            "Leave gpu out of --ps_resources; workers keep theirs.",
+        )
+    if role.image and role.python_env and role.python_env.startswith("docker:"):
+        _check_images(role.image, role.python_env, f"The role {role.name}")
+
+
+def check_image(options: RunOptions) -> None:
+    """Refuse two images for the same containers."""
+    if options.docker_image and options.python_env:
+        _check_images(options.docker_image, options.python_env, "The job")
+
+
+def _check_images(image: str, python_env: str, whose: str) -> None:
+    parsed = parse_python_env(python_env)
+    if parsed.kind == "docker" and parsed.value != image:
+        raise UsageError(
+            f"{whose} is given two images, {image} and {parsed.value}.", "Give one of them."
+        )
+
+
+def _check_order(after: Mapping[str, Sequence[str]]) -> None:
+    for name, others in after.items():
+        for other in others:
+            if other not in after:
+                roles = ", ".join(after)
+                raise UsageError(
+                    f"--role {name}: after={other} names no role of this job;", f"it has {roles}."
+                )
+    for name in after:
+        path = _circle(name, after, (name,))
+        if path:
+            raise UsageError(
+                f"These roles wait for each other: {' after '.join(path)}.", "Take one after away."
+            )
+
+
+def _circle(
+    start: str, after: Mapping[str, Sequence[str]], path: tuple[str, ...]
+) -> tuple[str, ...]:
+    """A way from ``start`` back to it, empty if there is none."""
+    for other in after[path[-1]]:
+        if other == start:
+            return (*path, other)
+        if other not in path and (found := _circle(start, after, (*path, other))):
+            return found
+    return ()
+
+
+def _check_policy(options: RunOptions) -> None:
+    if options.policy == "fraction" and options.allow_failures is None:
+        raise UsageError(
+            "--policy fraction does not say which fraction may fail.", "Add --allow-failures 0.2."
+        )
+    if options.allow_failures is not None and options.policy not in (None, "fraction"):
+        raise UsageError(
+            f"--allow-failures does not go with --policy {options.policy}.",
+            "Write --policy fraction, or leave it out.",
+        )
+    heartbeat = options.heartbeat or _HEARTBEAT
+    lost_after = options.lost_after or _LOST_AFTER
+    if lost_after < 2 * heartbeat:
+        raise UsageError(
+            f"--lost-after {lost_after:g}s would take tasks for lost that speak every "
+            f"{heartbeat:g}s.",
+            f"Give at least {2 * heartbeat:g}s; 25 heartbeats are usual.",
+        )

@@ -1,0 +1,39 @@
+"""Wait for the end of a job in the calling thread; see ``Job.wait``."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from submarine_runtime.protocol.record import JobRecord
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+    from submarine_jobs.view import JobView
+
+
+def wait_for_end(job: Job, timeout: float | None, on_interrupt: str) -> JobRecord:
+    """The final record; TimeoutError when ``timeout`` seconds have passed before."""
+    ended = threading.Event()
+    last: list[JobView] = []
+
+    def look(view: JobView) -> None:
+        last[:] = [view]
+        if view.record.state.ended:
+            ended.set()
+
+    unsubscribe = job.session.watcher.subscribe(job, look)
+    try:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        # Waiting in slices lets an interrupt through on every platform.
+        while not ended.wait(0.5):
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"Job {job.id} has not ended within {timeout:g} s.")
+    except KeyboardInterrupt:
+        if on_interrupt == "cancel":
+            job.cancel("interrupted")
+        raise
+    finally:
+        unsubscribe()
+    return last[0].record

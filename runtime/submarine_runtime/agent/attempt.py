@@ -1,0 +1,250 @@
+"""One run of a task's program and what goes with it: checkpoints, helpers, samples, its ending.
+
+The same for every kind of job. Does not talk to a coordinator (``task``) and writes no record
+(``supervisor``).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import Callable, Mapping, Sequence
+
+from submarine_runtime import frameworks
+from submarine_runtime.agent.beside import Beside, HelperError
+from submarine_runtime.agent.ending import Ending
+from submarine_runtime.agent.environment import Found
+from submarine_runtime.agent.guard import Guard
+from submarine_runtime.agent.log_shipper import LogShipper, log_shippers
+from submarine_runtime.agent.ports import Reservation
+from submarine_runtime.agent.program import Program
+from submarine_runtime.agent.samples import SampleLog, sample_shipper
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.agent.starting import helper_ending, setup_of, start_program
+from submarine_runtime.agent.status import Status
+from submarine_runtime.agent.store import Store
+from submarine_runtime.agent.syncing import Syncing
+from submarine_runtime.agent.wakeup import Wakeup
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.link import Member, chief_of
+from submarine_runtime.protocol.reasons import EndReason
+
+
+class Attempt:
+    """One attempt.
+
+    Parameters
+    ----------
+    config
+        Orders, with the attempt's own ``index``, ``epoch`` and ``attempt``.
+    members
+        The gang, this task included.
+    logs
+        Stream -> file.
+    devices
+        GPUs to be measured.
+
+    Attributes
+    ----------
+    network
+        What the framework was told to use, for the record.
+    started
+        When the program began, in seconds since the epoch; None if it never did.
+    shippers
+        Of its logs and samples.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        members: Sequence[Member],
+        store: Store,
+        scratch: Scratch,
+        status: Status,
+        logs: Mapping[str, str],
+        devices: Sequence[str],
+    ) -> None:
+        self.config = config
+        self.task = f"{config.role}:{config.index}"
+        self._members = members
+        self.chief = chief_of(members).task if members else self.task
+        self._store = store
+        self._scratch = scratch
+        self._status = status
+        self._logs = logs
+        self._program: Program | None = None
+        self._beside: Beside | None = None
+        self._guard: Guard | None = None
+        self._silent = False
+        self._lock = threading.Lock()
+        self.network = ""
+        self.started: float | None = None
+        epoch, attempt = config.epoch, config.attempt
+        directory = layout.log_directory(self.task, epoch, attempt)
+        self.log_shippers = log_shippers(store, directory, logs, config)
+        path = os.path.join(os.path.dirname(logs["stdout"]), f"{scratch.task_name}.samples")
+        name = layout.attempt_name(epoch, attempt)
+        self._samples = SampleLog(f"{path}.{name}", self.task, epoch, attempt, devices)
+        self.samples = sample_shipper(
+            store, self._samples.path, self.task, epoch, attempt, config.ship_interval
+        )
+        self.shippers: list[LogShipper] = [*self.log_shippers.values(), self.samples]
+        self._syncing = Syncing(
+            store,
+            scratch,
+            config,
+            self.task,
+            epoch,
+            attempt,
+            lambda kind, detail, data: status.event(kind, detail, data=data),
+            chief=self.chief == self.task,
+        )
+        self._syncing_began = self._synced = False
+
+    @property
+    def prefix(self) -> str:
+        """Where in the job directory the outputs go."""
+        own = f"{layout.TASKS}/{self.config.role}-{self.config.index}/"
+        return "" if self.chief == self.task else own
+
+    @property
+    def pid(self) -> int:
+        """Of the running program."""
+        assert self._program is not None
+        return self._program.pid
+
+    def restore(self, wanted: bool) -> Ending | None:
+        """Put the newest checkpoint back where there may be one; how it ended if that fails."""
+        config = self.config
+        if not (wanted or config.restore_from or config.checkpoint_path):
+            return None
+        from submarine_runtime.agent.restoring import put_checkpoints_back
+
+        return put_checkpoints_back(
+            self._store, self._scratch, config, self.task, self.chief, self._status
+        )
+
+    def start(self, ports: Reservation, found: Found, wakeup: Wakeup) -> Ending | None:
+        """Start helpers and program; how it ended if they could not be started."""
+        config = self.config
+        setup = setup_of(config, self._members, self._scratch)
+        if isinstance(setup, Ending):
+            return setup
+        self.network = setup.network
+        if setup.hold_ports:
+            ports.hold()
+        else:
+            ports.release()
+        try:
+            self._guard = Guard()
+            if setup.helpers:
+                log = self._scratch.path("helpers.log")
+                self._beside = Beside(self._guard, config.python, self._scratch.root, log)
+                self._beside.start(setup.helpers, wakeup.wait)
+        except (HelperError, OSError) as exc:
+            self._end_beside()
+            return helper_ending(str(exc), config.framework)
+        self._syncing.start()
+        self._syncing_began = True
+        found.ports = ports.ports
+        failed = start_program(
+            config, self._scratch, self._logs, wakeup, self._hold, setup, found, self._guard
+        )
+        if failed is not None:
+            self._end_beside()
+        return failed
+
+    def _hold(self, program: Program) -> None:
+        with self._lock:
+            self._program = program
+            if self._silent:
+                program.signal(signal.SIGKILL)
+        self.started = program.started
+
+    def watch(
+        self, wakeup: Wakeup, asked: Callable[[], dict[str, str] | None], *, alone: bool = False
+    ) -> Ending:
+        """Watch the program to its end.
+
+        Parameters
+        ----------
+        asked
+            Who asked to end it and why, or None; called whenever something has happened.
+        alone
+            There is no gang: a port that is taken is the program's own affair.
+        """
+        from submarine_runtime.agent.running import watch_to_end
+
+        assert self._program is not None
+        words = () if alone else tuple(frameworks.trait(self.config.framework, "ADDRESS_IN_USE"))
+        try:
+            ending = watch_to_end(
+                self.config,
+                self._program,
+                self._status,
+                wakeup,
+                self._scratch,
+                self._logs,
+                asked,
+                self._samples,
+                port_words=words,
+            )
+        finally:
+            self._end_beside()
+        if self._silent:
+            detail = (
+                "The coordinator was silent for too long; the program was ended, so that no other "
+                "attempt writes beside it."
+            )
+            return Ending(EndReason.TASK_LOST, detail, signal=int(signal.SIGKILL))
+        return ending
+
+    def sync(self, ending: Ending, seconds: float, *, outputs_follow: bool) -> None:
+        """Bring what the program has left up to date, after its end.
+
+        Parameters
+        ----------
+        seconds
+            Patience.
+        outputs_follow
+            All outputs are saved right after this.
+        """
+        if self._synced or not self._syncing_began:
+            return
+        self._synced = True
+        if self._silent:
+            self._syncing.stop(0.0, whole=False)
+            return
+        killed = ending.signal == signal.SIGKILL
+        self._syncing.stop(seconds, whole=not killed, outputs_follow=outputs_follow)
+
+    def fence(self) -> None:
+        """End the program at once and write nothing more; from any thread."""
+        with self._lock:
+            self._silent = True
+            if self._program is not None and self._program.poll() is None:
+                self._program.signal(signal.SIGKILL)
+        if self._syncing_began:
+            self._syncing.stop(0.0, whole=False)
+
+    def memory_ending(self) -> Ending | None:
+        """Out of memory, if the program holds too much now; it is ended in any case."""
+        from submarine_runtime.agent.watching import memory_ending
+
+        if (program := self._program) is None or program.poll() is not None:
+            return None
+        over = memory_ending(program.pid, self.config)
+        program.signal(signal.SIGKILL)
+        return over
+
+    def log_lengths(self) -> dict[str, int]:
+        """Stream -> length of the log here."""
+        return {stream: log.length() for stream, log in self.log_shippers.items()}
+
+    def _end_beside(self) -> None:
+        if self._beside is not None:
+            self._beside.end()
+        if self._guard is not None:
+            self._guard.release()

@@ -1,0 +1,202 @@
+"""Which GPUs a task has: those that its cluster gave it, or those that it claims for itself.
+
+Where the cluster isolates devices, what is visible is the task's, and is only reported. Where it
+does not (DefaultContainerExecutor, the local backend), the agent takes as many devices as were
+asked for by their locks and shows them to the program in CUDA_VISIBLE_DEVICES. Where the node has
+no driver, numbers are claimed in the same way. Measures nothing (``nvml``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Callable, Mapping, Sequence
+
+from submarine_runtime.agent.gpu_view import VISIBLE, Seen, device_numbers, look
+from submarine_runtime.protocol.launch import AgentConfig
+
+#: Seconds that a device of a container that is just ending may take to become free.
+PATIENCE = 60.0
+#: A node without a driver has at most so many counted devices.
+MAX_COUNTED = 1024
+
+
+class NoDeviceError(ValueError):
+    """The task cannot have the devices that it asked for; one sentence."""
+
+
+@dataclass
+class Claim:
+    """The devices of one task; held until ``release`` or the end of this process.
+
+    Parameters
+    ----------
+    devices
+        UUIDs where a driver tells, else numbers; for ``TaskRecord.gpus``.
+    variables
+        What the program's environment gets; what the user set with ``--env`` goes on top.
+    note
+        One sentence for the job's events, empty when there is nothing to say.
+    driver
+        Whether there is anything to measure: a driver, and devices.
+    """
+
+    devices: list[str] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+    driver: bool = False
+    _give_back: Callable[[], None] | None = None
+
+    def release(self) -> None:
+        """Let others have the devices; no matter how often."""
+        give_back, self._give_back = self._give_back, None
+        if give_back is not None:
+            give_back()
+
+
+def claim(
+    config: AgentConfig,
+    environ: Mapping[str, str] | None = None,
+    *,
+    wait: Callable[[float], object] = time.sleep,
+    patience: float = PATIENCE,
+    directory: str | None = None,
+) -> Claim:
+    """The devices of this task.
+
+    Parameters
+    ----------
+    environ
+        The container's environment; None: this process's.
+    wait
+        How to wait for some seconds: so that SIGTERM and a cancel are heard meanwhile.
+    patience
+        Seconds to wait for a device of a container that ends.
+    directory
+        Where the locks lie; None: the one directory of this node.
+
+    Raises
+    ------
+    NoDeviceError
+        If there are not as many devices as were asked for, or all stay held.
+    """
+    variables = os.environ if environ is None else environ
+    numbers = device_numbers()
+    if not config.gpus and not numbers:
+        return Claim()
+    if not config.gpus:
+        return _hidden(config, variables)
+    seen = look(numbers)
+    if config.claim_gpus is False or (config.claim_gpus is None and seen.isolated(variables)):
+        return _given(config, seen)
+    if not numbers and not seen.devices:
+        return _counted(config, variables, wait, patience, directory)
+    return _taken(config, seen.allowed(variables), wait, patience, directory)
+
+
+def _given(config: AgentConfig, seen: Seen) -> Claim:
+    note = ""
+    if len(seen.devices) != config.gpus:
+        note = f"{_count(config.gpus)} asked for, and the container shows {len(seen.devices)}."
+    return Claim(list(seen.devices), note=note, driver=seen.nvml and bool(seen.devices))
+
+
+def _hidden(config: AgentConfig, environ: Mapping[str, str]) -> Claim:
+    """A task that asked for none must not take one by accident; one's own machine is one's own.
+
+    Nobody is asked whether the cluster isolates: then there is nothing to hide, and hiding it does
+    no harm.
+    """
+    if VISIBLE in environ or config.claim_gpus is False:
+        return Claim()
+    if config.backend == "local" and not config.claim_gpus:
+        return Claim()
+    return Claim(variables={VISIBLE: ""})
+
+
+def _taken(
+    config: AgentConfig,
+    seen: Seen,
+    wait: Callable[[float], object],
+    patience: float,
+    directory: str | None,
+) -> Claim:
+    if len(seen.devices) < config.gpus:
+        raise NoDeviceError(
+            f"The task asks for {_count(config.gpus)} and this node shows "
+            f"{len(seen.devices) or 'none'}: ask for fewer, or have the node's devices looked at."
+        )
+    order = sorted(seen.devices, key=lambda device: device in seen.busy)
+    claimed = _lock(config, order, wait, patience, directory)
+    if seen.nvml:
+        claimed.variables = {VISIBLE: ",".join(claimed.devices)}
+    else:
+        claimed.variables = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", VISIBLE: ",".join(claimed.devices)}
+    claimed.driver = seen.nvml
+    others = seen.busy.intersection(claimed.devices)
+    if others:
+        claimed.note = (
+            f"In use by a process that is not of this job too: {', '.join(sorted(others))}."
+        )
+    return claimed
+
+
+def _counted(
+    config: AgentConfig,
+    environ: Mapping[str, str],
+    wait: Callable[[float], object],
+    patience: float,
+    directory: str | None,
+) -> Claim:
+    """Numbers, where the cluster counts GPUs on a node that shows none."""
+    # NodeManagers that share a machine, as a minicluster's do, count each for itself.
+    node = f"counted-{environ.get('NM_PORT', 'local')}-"
+    names = [f"{node}{number}" for number in range(MAX_COUNTED)]
+    claimed = _lock(config, names, wait, patience, directory)
+    claimed.devices = sorted((name[len(node) :] for name in claimed.devices), key=int)
+    claimed.variables = {VISIBLE: ",".join(claimed.devices)}
+    claimed.note = (
+        f"No driver: {_count(config.gpus)} asked for and this node shows none; the program finds "
+        f"{VISIBLE}={claimed.variables[VISIBLE]}, which is counted only."
+    )
+    return claimed
+
+
+def _lock(
+    config: AgentConfig,
+    names: Sequence[str],
+    wait: Callable[[float], object],
+    patience: float,
+    directory: str | None,
+) -> Claim:
+    from submarine_runtime.agent.device_locks import DIRECTORY, DeviceLocks, LocksError
+
+    try:
+        locks = DeviceLocks(directory or DIRECTORY)
+        if locks.take_within([_file(name) for name in names], config.gpus, patience, wait):
+            by_file = {_file(name): name for name in names}
+            return Claim([by_file[name] for name in locks.held], _give_back=locks.release)
+        holders = sorted(set(locks.holders(_file(name) for name in names)))
+        locks.release()
+    except LocksError as exc:
+        raise NoDeviceError(f"GPUs cannot be claimed: {exc}.") from exc
+    raise NoDeviceError(
+        f"The task asks for {_count(config.gpus)}, and of {len(names)} on this node too few became "
+        f"free within {patience:g} s{_by(holders)}."
+    )
+
+
+def _by(holders: Sequence[int]) -> str:
+    if not holders:
+        return ""
+    return "; they are held by process " + ", ".join(map(str, holders[:8]))
+
+
+def _file(device: str) -> str:
+    """A file's name for a device; a driver's words are no paths."""
+    return "".join(sign if sign.isalnum() or sign == "-" else "_" for sign in device)[:128]
+
+
+def _count(number: int) -> str:
+    return f"{number} GPU" if number == 1 else f"{number} GPUs"

@@ -1,0 +1,79 @@
+"""What never outlives the agent: a shell that waits on a pipe kills process groups when it is gone.
+
+That works however the agent went, and for shell commands and their children too, where
+PR_SET_PDEATHSIG would reach only the first process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import suppress
+from typing import Iterable
+
+_SCRIPT = """\
+trap '' TERM INT HUP
+groups=
+while read -r line; do groups=$line; done
+for group in $groups; do kill -s KILL -- "-$group"; done
+"""
+_MAX_GROUPS = 200
+
+
+class Guard:
+    """The shell.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
+
+    def __init__(self) -> None:
+        self._told: frozenset[int] = frozenset()
+        self._always: frozenset[int] = frozenset()
+        reader, self._pipe = os.pipe()
+        try:
+            self._shell = subprocess.Popen(
+                ["/bin/sh", "-c", _SCRIPT],
+                stdin=reader,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._pipe)
+            raise
+        finally:
+            os.close(reader)
+
+    def always(self, group: int) -> None:
+        """Guard this group too, whatever else is told."""
+        self._always |= {group}
+        self.watch(self._told)
+
+    def watch(self, groups: Iterable[int]) -> None:
+        """These process groups are to be killed when the agent is gone."""
+        wanted = frozenset(groups) | self._always
+        if wanted != self._told:
+            self._told = wanted
+            self._tell(" ".join(map(str, sorted(wanted)[:_MAX_GROUPS])))
+
+    def release(self) -> None:
+        """Let the guard go: there is nothing left to kill. No matter how often."""
+        if self._pipe < 0:
+            return
+        self._tell("")
+        os.close(self._pipe)
+        self._pipe = -1
+        try:
+            self._shell.wait(5)
+        except subprocess.TimeoutExpired:
+            self._shell.kill()
+            self._shell.wait()
+
+    def _tell(self, groups: str) -> None:
+        # Should somebody have killed the guard, the job is better off without it than ended.
+        with suppress(OSError):
+            os.write(self._pipe, f"{groups}\n".encode())

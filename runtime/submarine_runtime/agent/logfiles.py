@@ -1,0 +1,36 @@
+"""The files that a task's program writes to: one pair for each of its attempts here."""
+
+from __future__ import annotations
+
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.protocol import layout
+
+
+class LogFiles:
+    """Which file holds which stream of which attempt; read by the server's threads.
+
+    Attributes
+    ----------
+    newest
+        Name of the attempt that runs, or ran last: ``e1-a1``; empty before the first.
+    """
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._paths: dict[str, dict[str, str]] = {}
+        self.newest = ""
+
+    def begin(self, epoch: int, attempt: int) -> dict[str, str]:
+        """The files of a new attempt, stream -> path; the first one's carry no attempt's name."""
+        name = layout.attempt_name(epoch, attempt)
+        if name not in self._paths:
+            mark = f".{name}" if self._paths else ""
+            self._paths[name] = {
+                stream: self._scratch.log(stream, mark) for stream in layout.STREAMS
+            }
+        self.newest = name
+        return self._paths[name]
+
+    def paths(self, attempt: str = "") -> dict[str, str] | None:
+        """Stream -> path of an attempt, of the newest if none is named; None for a stranger."""
+        return self._paths.get(attempt or self.newest)

@@ -1,0 +1,147 @@
+"""Looks at a directory that a program writes: which files are there, and which are complete.
+
+A file is complete when it has not changed between two looks, nobody has it open for writing, and
+an archive has its end. Reads names and times, and of archives a few bytes. Uploads nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import signal
+import stat
+from contextlib import suppress
+from typing import Iterator, Mapping, NamedTuple
+
+#: More files than this in one directory are not synced while the program runs.
+MAX_FILES = 20_000
+#: Names under which programs write what is not finished: those of editors and downloads, of
+#: TensorFlow (``ckpt-1_temp/``, ``.tempstate123``, ``checkpoint.tmp123``) and of Orbax.
+_TEMPORARY = re.compile(
+    r"^\.|~$|^te?mp[._-]|\.(tmp|temp)[^.]*$|\.(part|partial|swp|lock|incomplete|crdownload)$"
+    r"|\.tempstate\d+$|_temp$|orbax-checkpoint-tmp"
+)
+_ZIP_START = b"PK\x03\x04"
+_ZIP_END = b"PK\x05\x06"
+#: The end record of a zip is 22 bytes and a comment of at most 65,535.
+_ZIP_TAIL = 22 + 65_535
+#: TensorFlow's file that names the newest checkpoint.
+STATE_FILE = "checkpoint"
+_STATE_LINE = re.compile(rb'^model_checkpoint_path:\s*"([^"\n]+)"', re.MULTILINE)
+
+
+class Seen(NamedTuple):
+    """A file at one look: it is another when any of these differ."""
+
+    inode: int
+    size: int
+    modified_ns: int
+
+
+def look(root: str) -> dict[str, Seen]:
+    """All plain files with a finished name: path below ``root`` -> what was seen.
+
+    Links, hidden and temporary names are left out.
+
+    Raises
+    ------
+    OSError
+        ``EFBIG`` where there are more than ``MAX_FILES`` files.
+    """
+    found: dict[str, Seen] = {}
+    pending = [""]
+    while pending:
+        directory = pending.pop()
+        with suppress(FileNotFoundError, NotADirectoryError):  # removed meanwhile
+            for name, entry in _entries(os.path.join(root, directory)):
+                path = f"{directory}/{name}" if directory else name
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(path)
+                    continue
+                with suppress(FileNotFoundError):
+                    info = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(info.st_mode):
+                        found[path] = Seen(info.st_ino, info.st_size, info.st_mtime_ns)
+        if len(found) + len(pending) > MAX_FILES:
+            raise OSError(errno.EFBIG, f"more than {MAX_FILES} files", root)
+    return found
+
+
+def _entries(directory: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    with os.scandir(directory) as listing:
+        for entry in listing:
+            if _TEMPORARY.search(entry.name) is None and _speakable(entry.name):
+                yield entry.name, entry
+
+
+def _speakable(name: str) -> bool:
+    """Whether a store can have a file of this name: UTF-8 without control characters."""
+    if name.isascii():
+        return name.isprintable()
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return not any(ord(character) < 32 or character == "\x7f" for character in name)
+
+
+def is_whole(path: str, size: int) -> bool:
+    """Whether nobody writes to a file and, if it is an archive, its end is there.
+
+    Zip archives are what PyTorch, Keras and NumPy write. A file system without leases tells
+    nothing of writers; what does not change is whole there.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return not _has_writer(descriptor) and _has_end(descriptor, size)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _has_writer(descriptor: int) -> bool:
+    """A lease for reading is granted only while nobody has the file open for writing."""
+    try:
+        # Should a writer come while we hold it, the kernel sends a signal that nobody minds.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as exc:
+        return exc.errno == errno.EAGAIN
+    fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False
+
+
+def _has_end(descriptor: int, size: int) -> bool:
+    if os.pread(descriptor, 4, 0) != _ZIP_START:
+        return True
+    tail = min(size, _ZIP_TAIL)
+    return _ZIP_END in os.pread(descriptor, tail, size - tail)
+
+
+def is_coherent(root: str, files: Mapping[str, Seen]) -> bool:
+    """Whether every TensorFlow ``checkpoint`` file among ``files`` names one that is there too."""
+    for path in files:
+        directory, _, name = path.rpartition("/")
+        if name != STATE_FILE:
+            continue
+        try:
+            with open(os.path.join(root, path), "rb") as file:
+                match = _STATE_LINE.search(file.read(1 << 16))
+        except OSError:
+            return False
+        if match is None:
+            continue
+        prefix = match.group(1).decode("utf-8", "replace")
+        # An absolute prefix replaces the rest in join; one that leads elsewhere is not ours.
+        named = os.path.relpath(os.path.join(root, directory, prefix), root)
+        if named.startswith("../"):
+            continue
+        if not any(other.startswith((f"{named}.", f"{named}/")) for other in files):
+            return False
+    return True

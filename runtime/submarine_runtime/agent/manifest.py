@@ -1,0 +1,82 @@
+"""The list of files that makes a snapshot: written last, so a list that is there is complete.
+
+A form only; ``snapshots`` and ``mirror`` write it, ``restore`` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from submarine_runtime.protocol.record import known
+
+MANIFEST_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One file of a snapshot.
+
+    Parameters
+    ----------
+    path
+        Below the directory that was saved, ``/`` between the parts.
+    modified_ns
+        Its modification time, nanoseconds since the epoch.
+    crc
+        CRC-32 of its bytes.
+    data, offset
+        The file that holds its bytes, and where in it they begin. In the manifest of a checkpoint
+        path ``data`` is where they wait to be renamed; empty: at their own name.
+    """
+
+    path: str
+    size: int
+    modified_ns: int
+    crc: int
+    data: str = ""
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A snapshot: its number, when it was taken (seconds since the epoch), its files."""
+
+    number: int
+    time: float
+    files: tuple[Saved, ...] = field(default=())
+    version: int = MANIFEST_VERSION
+
+    def to_bytes(self) -> bytes:
+        """JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        """Read what ``to_bytes`` wrote.
+
+        Raises
+        ------
+        ValueError
+            If it is no manifest, of a newer version, or names a path that leads elsewhere.
+        """
+        try:
+            raw: dict[str, Any] = json.loads(data)
+            values = known(cls, raw)
+            values["files"] = tuple(Saved(**known(Saved, item)) for item in raw["files"])
+            manifest = cls(**values)
+            if int(manifest.version) > MANIFEST_VERSION:
+                raise ValueError(f"it is of version {manifest.version}, newer than this agent's")
+            for file in manifest.files:
+                if not (is_below(file.path) and (not file.data or is_below(file.data))):
+                    raise ValueError(f"it names {file.path[:200]!r}, which is no path below it")
+        except (KeyError, TypeError, AttributeError) as exc:
+            raise ValueError(f"it has the wrong form: {exc}") from exc
+        return manifest
+
+
+def is_below(path: str) -> bool:
+    """Whether a relative path stays below the directory that it is joined to."""
+    parts = path.split("/")
+    return "\0" not in path and all(part not in ("", ".", "..") for part in parts)

@@ -1,0 +1,65 @@
+"""Under which address other containers reach this one, and by which interface."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+
+_SIOCGIFADDR = 0x8915
+
+
+def address_of(interface: str) -> str | None:
+    """The IPv4 address of a network interface, None where it has none."""
+    request = struct.pack("256s", interface.encode()[:15])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+        except OSError:
+            return None
+    return socket.inet_ntoa(answer[20:24])
+
+
+def interface_of(address: str) -> str:
+    """The network interface with an address, empty where there is none."""
+    for _, name in socket.if_nameindex():
+        if address_of(name) == address:
+            return name
+    return ""
+
+
+def own_address(seen: str, wanted: str | None, local: bool) -> tuple[str, str]:
+    """Our address and interface.
+
+    Parameters
+    ----------
+    seen
+        The address from which we have reached the coordinator.
+    wanted
+        An interface by name, if the user named one.
+    local
+        Whether all tasks of the job are on this machine.
+
+    Raises
+    ------
+    ValueError
+        If there is no such interface, or it has no IPv4 address.
+    """
+    if wanted:
+        address = address_of(wanted)
+        if address is None:
+            names = ", ".join(name for _, name in socket.if_nameindex())
+            raise ValueError(
+                f"--network-interface {wanted}: this node has no such interface with an IPv4 "
+                f"address; it has {names}"
+            )
+        return address, wanted
+    if seen.startswith("127.") and not local:
+        # The coordinator is on this very node; the others may not be.
+        try:
+            resolved = socket.gethostbyname(socket.gethostname())
+        except OSError:
+            resolved = seen
+        if not resolved.startswith("127."):
+            seen = resolved
+    return seen, interface_of(seen)

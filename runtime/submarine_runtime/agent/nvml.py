@@ -1,0 +1,180 @@
+"""NVIDIA's management library by ctypes: which devices there are, how busy, how full, by whom.
+
+Whatever goes wrong (no library, no driver, a device that fell off the bus, a function that this
+driver lacks) is "no driver" or None, never an exception. A call may hang in a broken driver: who
+calls from a thread that must not hang goes through ``within``. Sets nothing, claims nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any, Callable, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+LIBRARY = "libnvidia-ml.so.1"
+MAX_DEVICES = 256
+_UUID_BYTES = 96
+_NAME_BYTES = 96
+_NO_PERMISSION = 4
+_MIB = 1 << 20
+
+
+class Device(NamedTuple):
+    """One device that a program can be given: a whole GPU, or one slice of a GPU in MIG mode.
+
+    ``handle`` is NVML's; ``parent`` the index of the GPU that a slice belongs to, else its own.
+    """
+
+    uuid: str
+    name: str
+    parent: int
+    slice: bool
+    handle: Any
+
+
+class Reading(NamedTuple):
+    """How busy (0 to 100) and how full (MiB) a device is; None where the driver does not tell."""
+
+    percent: float | None
+    used: float | None
+    total: float | None
+
+
+class _Rates(ctypes.Structure):
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = [
+        ("total", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    ]
+
+
+class Nvml:
+    """The library, initialised; ``Nvml.open()`` gives None where there is no working driver.
+
+    Attributes
+    ----------
+    denied
+        Devices of the node that this container may not use, as counted by ``devices``.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self.denied = 0
+
+    @classmethod
+    def open(cls, library: str = LIBRARY) -> Nvml | None:
+        """Load and initialise."""
+        try:
+            made = cls(ctypes.CDLL(library))
+        except OSError:
+            return None
+        return made if made._call("nvmlInit_v2") == 0 else None
+
+    def close(self) -> None:
+        """Let the driver go."""
+        self._call("nvmlShutdown")
+
+    def _call(self, name: str, *arguments: Any) -> int:
+        """The function's return code, 0 for success; -1 where this driver has no such function."""
+        try:
+            function = getattr(self._library, name)
+            return int(function(*arguments))
+        except (AttributeError, ctypes.ArgumentError, ValueError, OSError):
+            return -1
+
+    def devices(self) -> list[Device]:
+        """What is visible here, in the driver's order; slices in place of a GPU in MIG mode."""
+        count = ctypes.c_uint()
+        if self._call("nvmlDeviceGetCount_v2", ctypes.byref(count)) != 0:
+            return []
+        found: list[Device] = []
+        self.denied = 0
+        for index in range(min(count.value, MAX_DEVICES)):
+            handle = ctypes.c_void_p()
+            code = self._call(
+                "nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle)
+            )
+            self.denied += code == _NO_PERMISSION
+            if code == 0:
+                slices = self._slices(handle, index)
+                found += self._device(handle, index, False) if slices is None else slices
+        return found
+
+    def _device(self, handle: Any, index: int, is_slice: bool) -> list[Device]:
+        uuid = self._text("nvmlDeviceGetUUID", handle, _UUID_BYTES)
+        name = self._text("nvmlDeviceGetName", handle, _NAME_BYTES)
+        return [Device(uuid, name, index, is_slice, handle)] if uuid else []
+
+    def _slices(self, handle: Any, index: int) -> list[Device] | None:
+        """The MIG devices of a GPU; None when it is not in MIG mode."""
+        now, later = ctypes.c_uint(), ctypes.c_uint()
+        code = self._call("nvmlDeviceGetMigMode", handle, ctypes.byref(now), ctypes.byref(later))
+        if code != 0 or now.value != 1:
+            return None
+        most = ctypes.c_uint()
+        self._call("nvmlDeviceGetMaxMigDeviceCount", handle, ctypes.byref(most))
+        found: list[Device] = []
+        for number in range(min(most.value, 64)):
+            part = ctypes.c_void_p()
+            code = self._call(
+                "nvmlDeviceGetMigDeviceHandleByIndex",
+                handle,
+                ctypes.c_uint(number),
+                ctypes.byref(part),
+            )
+            if code == 0:
+                found += self._device(part, index, True)
+        return found
+
+    def _text(self, name: str, handle: Any, size: int) -> str:
+        buffer = ctypes.create_string_buffer(size)
+        if self._call(name, handle, buffer, ctypes.c_uint(size)) != 0:
+            return ""
+        return buffer.value.decode("utf-8", "replace")
+
+    def reading(self, device: Device) -> Reading:
+        """How busy and how full the device is now."""
+        rates, memory = _Rates(), _Memory()
+        percent = used = total = None
+        if self._call("nvmlDeviceGetUtilizationRates", device.handle, ctypes.byref(rates)) == 0:
+            percent = float(min(100, rates.gpu))
+        if self._call("nvmlDeviceGetMemoryInfo", device.handle, ctypes.byref(memory)) == 0:
+            used, total = memory.used / _MIB, memory.total / _MIB
+        return Reading(percent, used, total)
+
+    def busy(self, device: Device) -> bool:
+        """Whether some process computes on the device now; of which user, nobody asks."""
+        for name in ("_v3", "_v2", ""):
+            count = ctypes.c_uint(0)
+            # With room for none the answer is 0 for "none", else that the room is too small.
+            code = self._call(
+                f"nvmlDeviceGetComputeRunningProcesses{name}",
+                device.handle,
+                ctypes.byref(count),
+                None,
+            )
+            if code != -1:
+                return count.value > 0
+        return False
+
+
+def within(seconds: float, action: Callable[[], T], otherwise: T) -> T:
+    """``action()`` in a thread of its own; ``otherwise`` if it fails or takes longer."""
+    answer: list[T] = []
+
+    def run() -> None:
+        try:
+            answer.append(action())
+        except Exception:
+            return
+
+    thread = threading.Thread(target=run, name="nvml", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return answer[0] if answer else otherwise

@@ -1,0 +1,124 @@
+"""What a task needs before its program can start: devices, bundle, inputs."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Callable
+
+from submarine_runtime.agent.ending import Ending
+from submarine_runtime.agent.environment import Found
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.agent.starting import unpack_program
+from submarine_runtime.agent.store import Store, StoreError
+from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.reasons import EndReason
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.gpus import Claim
+
+
+class _Interrupted(Exception):  # noqa: N818 - not an error: what is fetched is not wanted any more
+    pass
+
+
+class Preparing:
+    """The steps; each says how the task ended if it could not be done.
+
+    Parameters
+    ----------
+    wait
+        How to wait for some seconds.
+    event
+        Told the kind and the sentence of what is worth keeping.
+    progress
+        Told how far the inputs are: a sentence, and 0 to 1.
+    must_end
+        Whether nobody wants the program any more.
+
+    Attributes
+    ----------
+    found
+        What was found for the program.
+    devices
+        The task's GPUs.
+    driver
+        Whether they can be measured.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        store: Store,
+        scratch: Scratch,
+        wait: Callable[[float], object],
+        event: Callable[[str, str], None],
+        progress: Callable[[str, float], None],
+        must_end: Callable[[], bool],
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._scratch = scratch
+        self._wait = wait
+        self._event = event
+        self._progress = progress
+        self._must_end = must_end
+        self._claim: Claim | None = None
+        self._shared_by: int | None = None
+        self.found = Found()
+        self.devices: tuple[str, ...] = ()
+        self.driver = False
+
+    def claim_devices(self) -> Ending | None:
+        """Find or claim the task's GPUs."""
+        from submarine_runtime.agent.gpus import NoDeviceError, claim
+
+        try:
+            self._claim = claim(self._config, wait=self._wait)
+        except NoDeviceError as exc:
+            return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
+        self.devices, self.driver = tuple(self._claim.devices), self._claim.driver
+        self.found.variables = dict(self._claim.variables)
+        if self._claim.note:
+            self._event("gpus", self._claim.note)
+        return None
+
+    def place(self) -> Ending | None:
+        """Unzip the bundle."""
+        return unpack_program(self._scratch)
+
+    def fetch(self, count: int) -> Ending | None:
+        """Fetch the inputs of a task whose role has ``count``, unless they are here."""
+        config = self._config
+        if not config.fetch or self._shared_by == count:
+            return None
+        if self._shared_by is not None:
+            if not any(one.shard for one in config.fetch):
+                return None
+            # Fewer tasks than asked for have started: each gets more of the files.
+            shutil.rmtree(self._scratch.path("inputs"), ignore_errors=True)
+        from submarine_runtime.agent.inputs import InputError, fetch
+
+        try:
+            self.found.inputs = fetch(
+                config, self._store, self._scratch, config.index, count, self._tell
+            )
+        except InputError as exc:
+            return Ending(exc.reason, str(exc)[:1000])
+        except StoreError as exc:
+            return Ending(EndReason.INPUT_MISSING, f"An input could not be fetched: {exc}.")
+        except _Interrupted:
+            return Ending(EndReason.CANCELLED, "It was told to end while inputs were fetched.")
+        self._shared_by = count
+        return None
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._must_end():
+            raise _Interrupted
+        share = done / total if total else 1.0
+        sentence = f"Fetching inputs: {done / 2**20:.0f} of {total / 2**20:.0f} MiB."
+        self._progress(sentence, round(share, 3))
+
+    def release(self) -> None:
+        """Let others have the devices."""
+        if self._claim is not None:
+            self._claim.release()

@@ -1,0 +1,28 @@
+"""Puts checkpoints back before a program starts, and says so; what to put back is ``restore``."""
+
+from __future__ import annotations
+
+from submarine_runtime.agent.ending import Ending
+from submarine_runtime.agent.restore import restore
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.agent.status import Status
+from submarine_runtime.agent.store import Store, StoreError
+from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.reasons import EndReason
+
+
+def put_checkpoints_back(
+    store: Store, scratch: Scratch, config: AgentConfig, task: str, chief: str, status: Status
+) -> Ending | None:
+    """Put them back; how the task ended if they are there and cannot be had."""
+    try:
+        done = restore(store, scratch, config, task, chief)
+    except (StoreError, OSError) as exc:
+        return Ending(EndReason.LAUNCH_FAILED, f"Checkpoints could not be put back: {exc}.")
+    for sentence in done.passed_over:
+        status.event("warning", sentence)
+    if done.source:
+        detail = f"{done.files} files were put back from {done.source}."
+        data = {"source": done.source, "files": done.files, "bytes": done.bytes}
+        status.event("restored", detail, data=data)
+    return None

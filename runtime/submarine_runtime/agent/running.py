@@ -1,0 +1,75 @@
+"""From a started program to the judgement of its end; the same for every kind of job.
+
+Measuring and ending it is ``watching``, judging is ``ending``.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Mapping
+
+from submarine_runtime.agent.ending import Ending, judge
+from submarine_runtime.agent.processes import kernel_memory_kills
+from submarine_runtime.agent.program import Program
+from submarine_runtime.agent.samples import SampleLog
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.agent.status import Status
+from submarine_runtime.agent.wakeup import Wakeup
+from submarine_runtime.agent.watching import Watch
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.reasons import EndReason
+
+
+def watch_to_end(
+    config: AgentConfig,
+    program: Program,
+    status: Status,
+    wakeup: Wakeup,
+    scratch: Scratch,
+    logs: Mapping[str, str],
+    asked: Callable[[], dict[str, str] | None],
+    samples: SampleLog | None = None,
+    port_words: tuple[str, ...] = (),
+) -> Ending:
+    """Watch the program until it has ended, and nothing of it is left; how it ended.
+
+    Parameters
+    ----------
+    asked
+        Who asked to end it and why, or None; called whenever something has happened.
+    samples
+        Where measurements are noted.
+    port_words
+        What stderr says when a port is taken; empty: do not look for it.
+    """
+    kills = kernel_memory_kills()
+    watch = Watch(
+        config,
+        program,
+        status,
+        wakeup,
+        tuple(logs.values()),
+        asked,
+        samples,
+        scratch.outputs[layout.TENSORBOARD],
+    )
+    code = watch.until_end()
+    left = program.end_stragglers(watch.tree.known)
+    program.release()
+    if left:
+        status.event("warning", f"The program left {left} processes behind; ended.")
+    status.use(memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1))
+    from submarine_runtime.agent.evidence import gather
+
+    facts = gather(
+        scratch,
+        logs["stderr"],
+        code,
+        shell=config.command is not None,
+        watch=watch,
+        port_words=port_words,
+    )
+    facts.kernel_kills = kernel_memory_kills() - kills
+    ending = judge(facts)
+    status.set_record(hints=watch.hints(ending.reason is EndReason.SUCCEEDED))
+    return ending

@@ -1,0 +1,186 @@
+"""Saves what a task's program has left, in a thread, so that the agent goes on hearing orders."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any, Callable, Mapping
+
+from submarine_runtime.agent.outputs import find_outputs, save_outputs
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.agent.store import Store, StoreError, patiently
+from submarine_runtime.protocol import layout
+
+MAX_TOLD = 500
+MAX_MISSING = 50
+
+
+class Saving:
+    """One saving of the output directories.
+
+    Parameters
+    ----------
+    prefix
+        Where in the job directory they go; empty for the chief, whose returned values go along.
+    seconds
+        Patience with a job directory that is away.
+    before, on_end
+        Called in the thread at its beginning and its end.
+
+    Attributes
+    ----------
+    failure
+        Why not all is saved, one sentence; None while all is well.
+    done
+        Whether all has been tried.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        scratch: Scratch,
+        prefix: str,
+        seconds: float,
+        before: Callable[[], None] = lambda: None,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._scratch = scratch
+        self._prefix = prefix
+        self._deadline = time.monotonic() + seconds
+        self._before, self._on_end = before, on_end
+        self._cancelled = threading.Event()
+        self._outputs: list[tuple[str, int]] = []
+        self._missing: list[str] = []
+        self._thread = threading.Thread(target=self._run, name="saving", daemon=True)
+        self.failure: str | None = None
+        self.done = False
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Save nothing more than the file at hand: what is here is not the job's any more."""
+        self._deadline = 0.0
+        self._cancelled.set()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the end; False when it takes longer."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def told(self) -> dict[str, Any]:
+        """``outputs`` and ``missing`` for the coordinator; as many as fit on a line."""
+        outputs = [{"path": path, "size": size} for path, size in list(self._outputs[:MAX_TOLD])]
+        return {"outputs": outputs, "missing": list(self._missing)}
+
+    def _run(self) -> None:
+        try:
+            self._before()
+            items = find_outputs(self._scratch.outputs, self._prefix)
+            self.failure = save_outputs(items, self._upload, self._saved, self._miss)
+            if not self._prefix:
+                failure = save_result(self._scratch, self._upload, self._saved, self._miss)
+                self.failure = self.failure or failure
+        finally:
+            self.done = True
+            self._on_end()
+
+    def _upload(self, path: str, source: str) -> int:
+        if self._cancelled.is_set():
+            raise StoreError("the task was told to end", transient=True)
+        return patiently(
+            lambda: self._store.upload(path, source),
+            lambda: self._deadline,
+            wait=self._cancelled.wait,
+        )
+
+    def _saved(self, path: str, size: int) -> None:
+        self._outputs.append((path, size))
+
+    def _miss(self, sentence: str) -> None:
+        if len(self._missing) < MAX_MISSING:
+            self._missing.append(sentence[:500])
+
+
+class VersionSaving:
+    """Carries out ``save`` orders, one at a time, each in a thread.
+
+    Parameters
+    ----------
+    send
+        Sends the answer over the link.
+    """
+
+    def __init__(
+        self, store: Store, scratch: Scratch, send: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._store, self._scratch, self._send = store, scratch, send
+        self._busy = threading.Lock()
+
+    def save(self, order: Mapping[str, Any]) -> None:
+        """Begin; the answer is sent at the end."""
+        if not self._busy.acquire(blocking=False):
+            error = "a version is being saved already"
+            self._send({"type": "saved", "id": order.get("id"), "error": error})
+            return
+        threading.Thread(target=self._run, args=(order,), name="save", daemon=True).start()
+
+    def _run(self, order: Mapping[str, Any]) -> None:
+        answer: dict[str, Any] = {"type": "saved", "id": order.get("id")}
+        try:
+            name = str(order.get("name") or "")
+            answer["version"] = model_version(self._store, self._scratch, name)
+        except ValueError as exc:
+            answer["error"] = str(exc)
+        finally:
+            self._busy.release()
+        self._send(answer)
+
+
+def model_version(store: Store, scratch: Scratch, name: str) -> dict[str, Any]:
+    """Save the model directory as it is now as a version; what ``version.json`` says.
+
+    Raises
+    ------
+    ValueError
+        If that cannot be; one sentence.
+    """
+    from submarine_runtime.agent.versions import VersionError, save_version
+
+    try:
+        return save_version(store, scratch, name)
+    except (VersionError, StoreError, OSError) as exc:
+        raise ValueError(str(exc)[:1000]) from exc
+
+
+def save_result(
+    scratch: Scratch,
+    upload: Callable[[str, str], int],
+    saved: Callable[[str, int], None],
+    missing: Callable[[str], None],
+) -> str | None:
+    """Save what ``--return`` brought back; one sentence if not all of it is there."""
+    failure = None
+    source = scratch.path(layout.RESULT)
+    if os.path.isfile(source) and not os.path.islink(source):
+        try:
+            saved(layout.RESULT, upload(layout.RESULT, source))
+        except StoreError as exc:
+            missing(f"{layout.RESULT} was not saved: {exc}.")
+            failure = str(exc)
+    return unreturned(scratch, missing) or failure
+
+
+def unreturned(scratch: Scratch, missing: Callable[[str], None]) -> str | None:
+    """Why values of ``--return`` did not come back, if so."""
+    try:
+        with open(scratch.path("returns.txt"), encoding="utf-8") as file:
+            sentences = [line.strip() for line in file.read(1 << 16).splitlines()]
+    except OSError:
+        return None
+    for sentence in sentences:
+        missing(sentence)
+    return " ".join(sentences)[:2000] or None

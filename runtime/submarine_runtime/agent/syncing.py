@@ -1,0 +1,241 @@
+"""Brings checkpoints, model and TensorBoard files to the job directory while the program runs.
+
+One thread; it walks the directories and touches nothing else when nothing changed. The program
+never waits for it: while the job directory is away, files stay here and are brought later.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from contextlib import suppress
+from typing import Callable
+
+from submarine_runtime.agent.growing import Growing, shipped_lengths, task_directory
+from submarine_runtime.agent.hold import Hold
+from submarine_runtime.agent.looking import Seen, look
+from submarine_runtime.agent.mirror import Mirror, base_of
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.agent.settling import Settling
+from submarine_runtime.agent.snapshots import ChangedError, Reader, Snapshots
+from submarine_runtime.agent.store import Store, StoreError
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.launch import AgentConfig
+
+#: Seconds between two looks at what has just changed.
+GAP = 1.0
+FIRST_LOOK = 2.0
+LONGEST_BACKOFF = 15.0
+#: A look may take this part of the time between looks, so that the thread costs next to nothing.
+SHARE = 1 / 400
+MOST_PAUSE = 120.0
+OnEvent = Callable[[str, str, "dict[str, object]"], None]
+
+
+class _Stopped(Exception):  # noqa: N818 - not an error: the time for the last sync is up
+    pass
+
+
+class Syncing:
+    """The thread of one attempt of one task.
+
+    Parameters
+    ----------
+    on_event
+        Told ``(kind, detail, data)`` of what is worth keeping: ``snapshot`` for the first that is
+        complete (data: part, number, files, bytes), ``warning`` once an outage. Called in the
+        thread.
+    chief
+        Whether this task's checkpoints are the job's: they go to ``config.checkpoint_path``
+        itself, those of others below it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        scratch: Scratch,
+        config: AgentConfig,
+        task: str,
+        epoch: int,
+        attempt: int,
+        on_event: OnEvent,
+        *,
+        chief: bool = True,
+    ) -> None:
+        self._store = store
+        self._task = task
+        self._now = (epoch, attempt)
+        self._on_event = on_event
+        self._interval = max(0.1, config.sync_interval)
+        self._roots = scratch.outputs
+        directory = layout.attempt_directory(layout.SNAPSHOTS, task, epoch, attempt)
+        self._parts = {}
+        for part in (layout.CHECKPOINTS, layout.MODEL):
+            hold = Hold(self._roots[part])
+            reader = Reader(hold.where, self._check)
+            taking = Snapshots(store, directory, part, reader)
+            self._parts[part] = Settling(hold, part, taking, 3 * self._interval)
+            if part == layout.CHECKPOINTS and config.checkpoint_path:
+                base = base_of(config.checkpoint_path, task, chief)
+                writer = f"{config.job_id}-{layout.attempt_name(epoch, attempt)}"
+                self._parts[part].mirror = Mirror(store, base, writer, reader)
+        self._growing: Growing | None = None
+        self._growing_before: dict[str, Seen] = {}
+        self._pruned = epoch == attempt == 1
+        self._in_trouble = False
+        self._quick = 0
+        self._told = False
+        self._deadline: float | None = None
+        self._whole = self._outputs_follow = False
+        self._done = False
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="syncing", daemon=True)
+
+    def start(self) -> None:
+        """Begin to sync; call it after ``restore`` and before the program starts."""
+        for part in self._parts.values():
+            part.begin()
+        self._thread.start()
+
+    def stop(
+        self, timeout: float = 30.0, *, whole: bool = True, outputs_follow: bool = False
+    ) -> bool:
+        """End the thread, after one last sync; False when it did not get done in time.
+
+        Parameters
+        ----------
+        timeout
+            Seconds for the last sync.
+        whole
+            The program has ended by itself, so its files are whole. False after SIGKILL: then only
+            what was seen complete before goes up.
+        outputs_follow
+            All outputs are saved right after this: only ``checkpoint_path`` is brought up to date.
+        """
+        self._whole, self._outputs_follow = whole, outputs_follow
+        self._deadline = time.monotonic() + timeout
+        self._wake.set()
+        if self._thread.ident is not None:
+            # A call to the store that hangs ends by its own timeout, not by ours.
+            self._thread.join(timeout + GAP)
+        return self._done or self._thread.ident is None
+
+    def discard(self) -> None:
+        """Delete the pieces of TensorBoard files: the whole files are in ``tensorboard/`` now."""
+        self._store.delete(task_directory(self._task), recursive=True)
+
+    def _check(self) -> None:
+        """Let an upload of megabytes end when the time for it is over."""
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise _Stopped
+
+    def _run(self) -> None:
+        pause = min(FIRST_LOOK, self._interval)
+        try:
+            while not self._done:
+                self._wake.wait(pause)
+                self._wake.clear()
+                began = time.monotonic()
+                try:
+                    if self._deadline is not None:
+                        self._last_round()
+                        self._done = True
+                    else:
+                        self._round()
+                        # An upload takes what it takes; after it the program gets as long.
+                        pause = max(self._pause(), time.monotonic() - began)
+                except StoreError as exc:
+                    pause = self._trouble(str(exc), pause, exc.transient)
+                self._check()
+        except _Stopped:
+            pass
+        except Exception as exc:  # the program goes on without snapshots, and the job says so
+            self._trouble(repr(exc), pause, False)
+
+    def _pause(self) -> float:
+        """Seconds until the next look: soon, but less and less so, while something settles."""
+        parts = self._parts.values()
+        self._quick = self._quick + 1 if any(part.busy for part in parts) else 0
+        pause = self._interval
+        if self._quick:
+            pause = min(pause, GAP * 1.3 ** (self._quick - 1))
+        cost = sum(part.look_seconds for part in parts)
+        return max(pause, min(MOST_PAUSE, cost / SHARE))
+
+    def _trouble(self, sentence: str, pause: float, transient: bool) -> float:
+        if not self._in_trouble:
+            self._on_event("warning", f"Checkpoints are not synced for now: {sentence}.", {})
+        self._in_trouble = True
+        longest = LONGEST_BACKOFF if transient else 4 * LONGEST_BACKOFF
+        if self._deadline is not None:
+            longest = GAP
+        return min(longest, max(GAP, pause * 1.5)) * random.uniform(0.5, 1.0)  # noqa: S311
+
+    def _round(self) -> None:
+        """Look at all directories and bring what has become complete."""
+        for part in self._parts.values():
+            self._look_at(part)
+        self._ship_growing()
+        self._prune_older()
+
+    def _look_at(self, part: Settling) -> None:
+        try:
+            if part.look_and_publish() is not None:
+                self._in_trouble = False
+                self._published(part)
+        except ChangedError:
+            pass  # it is still being written: the next look is soon
+        except OSError as exc:
+            if not part.given_up:
+                part.given_up = True
+                self._on_event("warning", f"{part.part} is not synced: {exc.strerror}.", {})
+
+    def _last_round(self) -> None:
+        """As ``_round``, once more; nobody writes any longer."""
+        for part in self._parts.values():
+            # Somebody whom the program left behind may still write: then the last one stays.
+            with suppress(ChangedError, OSError):
+                part.publish_last(self._whole, self._outputs_follow)
+        if not self._outputs_follow:
+            self._ship_growing()
+
+    def _published(self, part: Settling) -> None:
+        if self._told or not part.number:
+            return
+        self._told = True
+        data: dict[str, object] = {"part": part.part, "number": part.number, "files": part.files}
+        self._on_event("snapshot", f"The first snapshot of {part.part} is complete.", data)
+
+    def _ship_growing(self) -> None:
+        root = self._roots[layout.TENSORBOARD]
+        try:
+            files = look(root)
+        except OSError:
+            return
+        if not files and self._growing is None:
+            return
+        if self._growing is None:
+            shipped = {}
+            if self._now != (1, 1):
+                shipped = shipped_lengths(self._store, task_directory(self._task))
+            name = layout.attempt_directory(layout.GROWING, self._task, *self._now)
+            reader = Reader(lambda path: os.path.join(root, path), self._check)
+            self._growing = Growing(self._store, name, root, reader, shipped)
+        before, self._growing_before = self._growing_before, files
+        self._growing.ship(files, before if self._deadline is None else files)
+        self._in_trouble = self._in_trouble and files == before
+
+    def _prune_older(self) -> None:
+        """Delete earlier attempts' snapshots once this one has two of its own."""
+        parts = self._parts.values()
+        if self._pruned or not all(part.stands_alone for part in parts):
+            return
+        role, index = layout.split_task(self._task)
+        directory = f"{layout.SNAPSHOTS}/{role}-{index}"
+        for entry in self._store.entries(directory):
+            attempt = layout.parse_attempt(entry.name)
+            if attempt is not None and attempt < self._now:
+                self._store.delete(f"{directory}/{entry.name}", recursive=True)
+        self._pruned = True

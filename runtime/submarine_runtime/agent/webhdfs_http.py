@@ -1,0 +1,132 @@
+"""One WebHDFS request over ``http.client``: sends bodies and reads answers piece by piece.
+
+Follows no redirect and repeats nothing; knows no paths. ``store_webhdfs`` does.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from contextlib import contextmanager
+from typing import Any, Iterator
+from urllib.parse import urlsplit
+
+from submarine_runtime.agent.store import NotThereError, StoreError
+
+COPY_BYTES = 1 << 18
+MAX_ANSWER_BYTES = 1 << 20
+REDIRECTS = frozenset({301, 302, 303, 307})
+#: What no repetition mends. Anything else may pass: after a restart, for instance, HDFS refuses
+#: with a plain IOException until its DataNodes have come back.
+_LASTING = frozenset(
+    {
+        "AccessControlException",
+        "AuthorizationException",
+        "DSQuotaExceededException",
+        "FileAlreadyExistsException",
+        "IllegalArgumentException",
+        "InvalidPathException",
+        "InvalidToken",
+        "NSQuotaExceededException",
+        "ParentNotDirectoryException",
+        "PathComponentTooLongException",
+        "QuotaExceededException",
+        "SecurityException",
+        "UnsupportedOperationException",
+    }
+)
+_LASTING_STATUS = frozenset({400, 401, 403, 404, 405, 413})
+
+
+class StandbyError(StoreError):
+    """A NameNode that is not the active one, or is not there: ask the next."""
+
+
+class Answer:
+    """A status, headers in lower case, and a body that is read as far as wanted."""
+
+    def __init__(self, response: http.client.HTTPResponse, place: str) -> None:
+        self._response = response
+        self._place = place
+        self.status = response.status
+        self.headers = {key.lower(): value for key, value in response.getheaders()}
+
+    def read(self, limit: int) -> bytes:
+        """At most ``limit`` bytes of the body; empty at its end."""
+        try:
+            return self._response.read(limit)
+        except (OSError, http.client.HTTPException) as exc:
+            raise _trouble(self._place, exc) from exc
+
+
+@contextmanager
+def request(
+    method: str, url: str, timeout: float, blocks: Any = None, length: int = 0
+) -> Iterator[Answer]:
+    """Send one request; the connection is closed when the block ends.
+
+    Raises
+    ------
+    NotThereError, StandbyError, StoreError
+        What the server refused, or what became of the connection.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise StoreError(f"WebHDFS sent us to {url[:200]!r}, which is not an http address")
+    connection = _connection(parts.scheme, parts.hostname, parts.port, timeout)
+    headers = {"Content-Type": "application/octet-stream", "Content-Length": str(length)}
+    try:
+        try:
+            connection.request(
+                method,
+                f"{parts.path}?{parts.query}",
+                body=blocks,
+                headers=headers if method == "PUT" else {},
+            )
+            answer = Answer(connection.getresponse(), parts.netloc)
+        except (OSError, http.client.HTTPException) as exc:
+            raise _trouble(parts.netloc, exc) from exc
+        if answer.status >= 400:
+            raise _refusal(answer.status, answer.read(MAX_ANSWER_BYTES), parts.path)
+        yield answer
+    finally:
+        connection.close()
+
+
+def json_of(body: bytes) -> dict[str, Any]:
+    """A JSON object, or an empty one for anything else."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _connection(
+    scheme: str, host: str, port: int | None, timeout: float
+) -> http.client.HTTPConnection:
+    if scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+    return http.client.HTTPConnection(host, port, timeout=timeout)
+
+
+def _trouble(place: str, exc: Exception) -> StoreError:
+    what = "no answer in time" if isinstance(exc, socket.timeout) else str(exc)
+    return StandbyError(f"WebHDFS at {place}: {what}", True)
+
+
+def _refusal(status: int, body: bytes, path: str) -> StoreError:
+    remote = json_of(body).get("RemoteException") or {}
+    name = str(remote.get("exception", ""))
+    message = str(remote.get("message", "")).splitlines()
+    sentence = message[0][:300] if message else f"status {status}"
+    text = f"HDFS refused {path[len('/webhdfs/v1') :]}: {sentence}"
+    if name == "FileNotFoundException":
+        return NotThereError(text)
+    if name == "StandbyException":
+        return StandbyError(text, True)
+    lasting = name in _LASTING if name else status in _LASTING_STATUS
+    return StoreError(text, transient=not lasting)

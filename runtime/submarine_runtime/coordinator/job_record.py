@@ -1,0 +1,208 @@
+"""The record of a distributed job while it grows, under one lock; writes nothing but its events.
+
+Every event is also a line of a file in the working directory, so that a restarted coordinator
+goes on with the same numbers. Does not decide anything.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Mapping
+
+from submarine_runtime.agent.status import Status
+from submarine_runtime.coordinator.advice import advice
+from submarine_runtime.coordinator.journal import Journal
+from submarine_runtime.protocol.layout import attempt_name
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import (
+    Event,
+    Failure,
+    JobRecord,
+    Output,
+    TaskRecord,
+    event_json,
+    known,
+)
+from submarine_runtime.protocol.states import State
+
+#: Events beyond changes of state; 1,000 tasks may each start, end and be lost once.
+MAX_EVENTS = 5000
+MAX_OUTPUTS = 5000
+#: What a heartbeat may say of a task.
+MEASURED = ("memory_now", "memory_peak", "cpu_seconds", "gpu_percent", "gpu_memory", "progress")
+
+
+class JobStatus(Status):
+    """One job's record, of any number of tasks.
+
+    Parameters
+    ----------
+    writer
+        Who writes these events: ``coordinator-1``.
+    kept
+        The file of events so far.
+    """
+
+    def __init__(self, record: JobRecord, writer: str, kept: Journal) -> None:
+        super().__init__(record)
+        self._writer = writer
+        self._kept = kept
+        #: Events of earlier attempts of the application, which come first in the record.
+        self.inherited = len(record.events)
+        for event in record.events:
+            self._enter(event.state, event.time)
+        self._by_name = {task.task: task for task in record.tasks}
+        self._hints: dict[str, list[str]] = {}
+        self.wanted = False
+        if not kept.fresh:
+            self._remember()
+
+    def _remember(self) -> None:
+        for entry in self._kept.entries():
+            event = Event.from_json(entry)
+            self._record.events.append(event)
+            if event.state is not None:
+                self._record.state = event.state
+                self._enter(event.state, event.time)
+
+    def _enter(self, state: State | None, moment: float) -> None:
+        """Phases follow from changes of state, so that a restarted coordinator finds them again."""
+        if state is State.STARTING:
+            self.end_phases(moment)
+            self.begin_phase("start", moment)
+        elif state is State.RUNNING:
+            self.end_phases(moment)
+            self.begin_phase("run", moment)
+        elif state is State.FINISHING:
+            self.end_phases(moment)
+            self.begin_phase("save", moment)
+        elif state is State.RESTARTING:
+            self.end_phases(moment)
+
+    def note(
+        self,
+        kind: str,
+        detail: str = "",
+        task: str | None = None,
+        state: State | None = None,
+        reason: EndReason | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add an event; with ``state`` the job's state changes too."""
+        with self._lock:
+            record = self._record
+            if state is not None:
+                record.state = state
+            self.version += 1
+            if len(record.events) >= MAX_EVENTS and state is None:
+                return
+            seq, now = len(record.events) - self.inherited, time.time()
+            event = Event(
+                seq,
+                now,
+                kind,
+                self._writer,
+                state,
+                reason,
+                sentence(detail),
+                task,
+                dict(data or {}),
+            )
+            record.events.append(event)
+            self._kept.append(event_json(event))
+            self.wanted = True
+        self._enter(state, now)
+
+    def task_record(self, name: str) -> TaskRecord:
+        """The record of one task; change it with ``set_task_of`` only."""
+        return self._by_name[name]
+
+    def set_task_of(self, name: str, **fields: Any) -> None:
+        """Set fields of a task; only a real change counts as one."""
+        self._set(self._by_name[name], fields)
+
+    def measure(self, name: str, heartbeat: Mapping[str, Any]) -> None:
+        """Take over what a heartbeat says."""
+        changed = {
+            key: heartbeat[key]
+            for key in MEASURED
+            if isinstance(heartbeat.get(key), (int, float, type(None))) and key in heartbeat
+        }
+        if changed:
+            self._set(self._by_name[name], changed)
+
+    def task_json(self, name: str) -> dict[str, Any]:
+        """A task's record as plain JSON values."""
+        with self._lock:
+            record = JobRecord("x-20200101-0000", "x", State.PENDING, tasks=[self._by_name[name]])
+            plain: dict[str, Any] = record.to_json()["tasks"][0]
+            return plain
+
+    def logs_of(self, name: str, message: Mapping[str, Any]) -> dict[str, int]:
+        """The lengths of an attempt's logs, by their keys in the record."""
+        task, logs = self._by_name[name], message.get("logs")
+        epoch, attempt = message.get("epoch", task.epoch), message.get("attempt", task.attempt)
+        lengths = {}
+        for key, length in logs.items() if isinstance(logs, Mapping) else ():
+            whole = key if "/" in key else f"{name}/{attempt_name(epoch, attempt)}/{key}"
+            lengths[str(whole)[:200]] = int(length)
+        return lengths
+
+    def absorb_ending(self, name: str, message: Mapping[str, Any]) -> None:
+        """Logs, outputs, failure and what is missing, as an agent reports them with ``ended``."""
+        with self._lock:
+            self._record.logs.update(self.logs_of(name, message))
+            for output in _list(message.get("outputs")):
+                if isinstance(output, Mapping) and len(self._record.outputs) < MAX_OUTPUTS:
+                    made = Output(**known(Output, output))
+                    same = [o for o in self._record.outputs if o.path == made.path]
+                    for old in same:
+                        self._record.outputs.remove(old)
+                    self._record.outputs.append(made)
+            if "hints" in message:
+                self._hints[name] = [str(words)[:300] for words in _list(message["hints"])[:8]]
+            self.version += 1
+        for sentence in _list(message.get("missing")):
+            self.miss(f"{name}: {sentence}"[:500])
+
+    def conclude(
+        self,
+        reason: EndReason,
+        detail: str,
+        exit_code: int | None,
+        signal: int | None,
+        failure: Mapping[str, Any] | None,
+    ) -> None:
+        """How the job ended; the state follows by ``note``."""
+        parsed = None
+        if failure:
+            try:
+                parsed = Failure.from_json(failure)
+            except (TypeError, KeyError, ValueError, AttributeError):
+                parsed = None
+        self.set_record(
+            reason=reason,
+            detail=sentence(detail),
+            exit_code=exit_code,
+            signal=signal,
+            failure=parsed,
+        )
+
+    def sum_up(self) -> None:
+        """``resources["used"]`` over all tasks, and what to do better next time."""
+        with self._lock:
+            tasks = self._record.tasks
+            peak = sum(task.memory_peak or 0 for task in tasks)
+            cpu = sum(task.cpu_seconds or 0 for task in tasks)
+        self.use(memory_peak=round(peak, 1), cpu_seconds=round(cpu, 1), tasks=len(tasks))
+        self.set_record(hints=advice(self._record, self._hints))
+
+
+def sentence(text: str) -> str:
+    """``text`` with one full stop at its end where two were put together; cut to 2,000."""
+    doubled = text.endswith("..") and not text.endswith("...")
+    return (text[:-1] if doubled else text)[:2000]
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else []

@@ -1,0 +1,188 @@
+"""Attempts of the application: who is the n-th, what the earlier ones left, when they are over.
+
+An earlier coordinator and its containers may live on where the cluster has lost sight of them. The
+later attempt tells the old one to stand down and starts no program before the old ones have ended:
+known from their node managers, or because their agents must have ended them by themselves.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping
+from urllib.parse import urlsplit
+
+from submarine_runtime.agent.claim import application_id, container_id
+from submarine_runtime.agent.store import Store, StoreError, patiently
+from submarine_runtime.coordinator.channel import client_context
+from submarine_runtime.coordinator.shipping import CHECK_SECONDS
+from submarine_runtime.protocol import layout, wire
+from submarine_runtime.protocol.launch import CoordinatorConfig
+from submarine_runtime.protocol.record import Event
+
+CLAIM_GRACE = 120.0
+ANSWER_SECONDS = 3.0
+MAX_EVENT_FILES = 100000
+CLAIM_FILE = "claim.json"
+
+
+def application_attempt(environ: Mapping[str, str]) -> int:
+    """2 from ``container_e01_1700000000000_0002_02_000001``; 1 outside YARN."""
+    parts = (container_id(environ) or "").split("_")
+    return int(parts[-2]) if len(parts) >= 5 and parts[-2].isdigit() else 1
+
+
+def claim(store: Store, config: CoordinatorConfig, directory: str, attempt: int) -> bool:
+    """Claim the job for this attempt; False when another container has it.
+
+    A restarted coordinator finds its own claim in its working directory.
+
+    Raises
+    ------
+    StoreError
+        If the job directory cannot be reached for two minutes, or refuses.
+    """
+    path = os.path.join(directory, CLAIM_FILE)
+    if not os.path.exists(path):
+        content = {
+            "intent": config.intent,
+            "application_id": application_id(os.environ),
+            "container_id": container_id(os.environ),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "nonce": os.urandom(16).hex(),
+            "time": time.time(),
+        }
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump(content, file, sort_keys=True)
+        os.replace(path + ".new", path)
+    with open(path, "rb") as claimed:
+        data = claimed.read()
+    name = layout.claim_name(attempt)
+    deadline = time.monotonic() + CLAIM_GRACE
+    return patiently(lambda: store.publish_exclusive(name, data), deadline, longest=5.0)
+
+
+@dataclass
+class Earlier:
+    """What earlier attempts of the application left in the job directory.
+
+    Attributes
+    ----------
+    tasks
+        Task -> its record as last told by an event.
+    """
+
+    epoch: int = 0
+    restarts: int = 0
+    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    logs: dict[str, int] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+
+
+def earlier(store: Store, attempt: int) -> Earlier:
+    """Read the events of the attempts before ``attempt``."""
+    found = Earlier()
+    for number in range(1, attempt):
+        writer = layout.coordinator_writer(number)
+        for segment in range(MAX_EVENT_FILES):
+            data = store.read(layout.event_segment(writer, segment))
+            if data is None:
+                break
+            for line in data.splitlines():
+                _take(found, line)
+    return found
+
+
+def _take(found: Earlier, line: bytes) -> None:
+    try:
+        event = Event.from_json(json.loads(line))
+        data = event.data or {}
+        found.events.append(event)
+        found.epoch = max(found.epoch, int(data.get("epoch") or 0))
+        found.restarts = max(found.restarts, int(data.get("restarts") or 0))
+        task = data.get("task")
+        if isinstance(task, dict):
+            found.tasks[str(task.get("task"))] = task
+            found.epoch = max(found.epoch, int(task.get("epoch") or 0))
+        logs = data.get("logs")
+        if isinstance(logs, dict):
+            found.logs.update({str(key): int(value) for key, value in logs.items()})
+    except (ValueError, AttributeError, TypeError):
+        return  # a line of a newer writer
+
+
+def stand_down(store: Store, secret: Mapping[str, str]) -> bool:
+    """Tell the coordinator in ``live.json`` to stand down; whether it can do nothing any more."""
+    try:
+        live = json.loads(store.read(layout.LIVE) or b"{}")
+        host, port = str(live["host"]), int(live["port"])
+    except (StoreError, ValueError, KeyError, TypeError):
+        return False
+    connection = http.client.HTTPSConnection(
+        host, port, timeout=ANSWER_SECONDS, context=client_context(secret)
+    )
+    try:
+        headers = {"Authorization": "Bearer " + secret["token"]}
+        connection.request("POST", wire.STAND_DOWN, body=b"{}", headers=headers)
+        return connection.getresponse().status < 300
+    except ConnectionRefusedError:
+        return True  # its host answers, its port is closed: it is dead
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def fences(found: Earlier, config: CoordinatorConfig, answered: bool) -> dict[str, float]:
+    """Container (or task) of an earlier attempt -> seconds until its program must have ended."""
+    seconds = config.lost_after + config.lost_margin + (0.0 if answered else 2 * CHECK_SECONDS)
+    running = ("STARTING", "RUNNING", "FINISHING", "RESTARTING")
+    return {
+        "earlier:" + str(task.get("container_id") or name): seconds
+        for name, task in found.tasks.items()
+        if task.get("state") in running
+    }
+
+
+def watch_containers(
+    found: Earlier, keys: Mapping[str, float], tell: Callable[[dict[str, Any]], None]
+) -> None:
+    """Ask the node managers of ``keys`` until each container is known to be gone, or time is up."""
+    waiting = {}
+    for task in found.tasks.values():
+        key = "earlier:" + str(task.get("container_id"))
+        if key in keys and task.get("log_url"):
+            waiting[key] = str(task["log_url"])
+    deadline = time.monotonic() + max(keys.values(), default=0.0)
+    while waiting and time.monotonic() < deadline:
+        for key, log_url in list(waiting.items()):
+            if container_is_gone(log_url):
+                del waiting[key]
+                tell({"type": "gone", "seat": key})
+        time.sleep(0.5)
+
+
+def container_is_gone(log_url: str) -> bool:
+    """Whether a node manager says that a container of its runs no more."""
+    parts = urlsplit(log_url)
+    words = parts.path.strip("/").split("/")
+    if len(words) < 3 or not parts.hostname:
+        return False
+    connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=2.0)
+    try:
+        connection.request("GET", f"/ws/v1/node/containers/{words[2]}")
+        answer = connection.getresponse()
+        body = json.loads(answer.read(1 << 16) or b"{}")
+        if answer.status == http.client.NOT_FOUND:
+            return "NotFound" in str(body.get("RemoteException", {}).get("exception", ""))
+        state = str((body.get("container") or {}).get("state"))
+        return answer.status == http.client.OK and state in ("DONE", "COMPLETE")
+    except (OSError, ValueError, AttributeError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

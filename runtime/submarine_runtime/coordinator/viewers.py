@@ -1,0 +1,227 @@
+"""Viewers' requests: status, logs, the stream, cancel, save; each in a thread, of which few.
+
+The token was checked by the link server. Logs are fetched from the agents' own ports, and only
+while somebody asks for them. Sizes are bounded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections import deque
+from http.client import HTTPException, HTTPSConnection
+from typing import Any, Callable, Mapping
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from submarine_runtime.coordinator.channel import client_context
+from submarine_runtime.coordinator.feed import Source
+from submarine_runtime.coordinator.follow import Follow, positions_of
+from submarine_runtime.coordinator.greeting import Request
+from submarine_runtime.coordinator.job_record import JobStatus
+from submarine_runtime.protocol import wire
+from submarine_runtime.protocol.layout import attempt_name
+
+MAX_BODY = 4096
+MAX_THREADS = 32
+MAX_STREAMS = 16
+SOCKET_SECONDS = 20.0
+#: Seconds that an agent has to answer a request for its log.
+FETCH_SECONDS = 5.0
+#: Seconds that uploading the model may take before the viewer is told to look later.
+SAVE_SECONDS = 300.0
+_PHRASES = {200: "OK", 202: "Accepted", 400: "Bad Request", 404: "Not Found", 405: "Not Allowed"}
+
+
+class Viewers:
+    """Answers requests.
+
+    Parameters
+    ----------
+    sources
+        Task -> where its agent listens and what it runs, of those that have an agent now.
+    tell
+        Passes a message on to the coordinator's thread.
+    """
+
+    def __init__(
+        self,
+        status: JobStatus,
+        secret: Mapping[str, str],
+        sources: Callable[[], dict[str, Source]],
+        tell: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._status, self._secret = status, secret
+        self._sources, self._tell = sources, tell
+        self._context = client_context(secret)
+        self._threads = threading.BoundedSemaphore(MAX_THREADS)
+        self._streams = threading.BoundedSemaphore(MAX_STREAMS)
+        self.ended = threading.Event()
+
+    def take(self, request: Request) -> None:
+        """Answer in a thread, or close the connection where there are too many."""
+        if not self._threads.acquire(blocking=False):
+            request.channel.close()
+            return
+        try:
+            threading.Thread(target=self._answer, args=(request,), daemon=True).start()
+        except RuntimeError:  # no thread to be had
+            self._threads.release()
+            request.channel.close()
+
+    def finish(self, timeout: float) -> None:
+        """The job has ended: let those who follow read to the end, but not for ever."""
+        self.ended.set()
+        deadline = time.monotonic() + timeout
+        for _ in range(MAX_STREAMS):
+            if not self._streams.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                return
+
+    def _answer(self, request: Request) -> None:
+        sock = request.channel.sock
+        try:
+            sock.settimeout(SOCKET_SECONDS)
+            self._route(request, sock)
+            sock.shutdown(socket.SHUT_WR)
+        except (OSError, HTTPException):
+            pass  # the viewer has gone
+        finally:
+            request.channel.close()
+            self._threads.release()
+
+    def _route(self, request: Request, sock: socket.socket) -> None:
+        parts = urlsplit(request.target)
+        try:
+            query = {k: v[-1] for k, v in parse_qs(parts.query, max_num_fields=16).items()}
+            if request.method == "GET" and parts.path == wire.STATUS:
+                _reply(sock, 200, json.dumps(self._status.to_json()).encode())
+            elif request.method == "GET" and parts.path == wire.LOG:
+                self._log(sock, query)
+            elif request.method == "GET" and parts.path == wire.STREAM:
+                self._stream(sock, query)
+            elif request.method == "POST":
+                self._post(sock, parts.path, _body(request, sock))
+            else:
+                _reply(sock, 404)
+        except ValueError:
+            _reply(sock, 400)
+
+    def _post(self, sock: socket.socket, path: str, body: Mapping[str, Any]) -> None:
+        words = {key: str(body.get(key) or "")[:500] for key in ("by", "why", "name")}
+        if path == wire.CANCEL:
+            self._tell({"type": "cancel", "by": words["by"], "why": words["why"]})
+            _reply(sock, 202)
+        elif path == wire.STAND_DOWN:
+            self._tell({"type": "superseded"})
+            _reply(sock, 202)
+        elif path == wire.SAVE:
+            self._save(sock, words["name"])
+        else:
+            _reply(sock, 404)
+
+    def _save(self, sock: socket.socket, name: str) -> None:
+        answer: deque[dict[str, Any]] = deque()
+        identity = os.urandom(8).hex()
+        self._tell({"type": "save", "id": identity, "name": name, "answer": answer})
+        deadline = time.monotonic() + SAVE_SECONDS
+        while not answer and time.monotonic() < deadline and not self.ended.wait(0.05):
+            pass
+        said = answer[0] if answer else {"error": "the model was not saved in time"}
+        version = said.get("version")
+        if isinstance(version, dict):
+            _reply(sock, 200, json.dumps(version).encode())
+        else:
+            error = str(said.get("error") or "the agent could not save")
+            _reply(sock, 409, json.dumps({"error": error[:500]}).encode())
+
+    def _log(self, sock: socket.socket, query: Mapping[str, str]) -> None:
+        source = self._sources().get(query.get("task", ""))
+        if source is None:
+            _reply(sock, 404)
+            return
+        wanted = query.get("attempt") or attempt_name(source.epoch, source.attempt)
+        passed = {key: query[key] for key in ("task", "stream", "offset", "limit") if key in query}
+        try:
+            status, headers, data = self._fetch(source, {**passed, "attempt": wanted})
+        except (OSError, HTTPException):
+            _reply(sock, 502)
+            return
+        kept = {
+            name: str(headers.get(name) or 0) for name in (wire.OFFSET_HEADER, wire.LENGTH_HEADER)
+        }
+        if status == 200:
+            _reply(sock, 200, data, "application/octet-stream", kept)
+        else:
+            _reply(sock, 404 if status == 404 else 502)
+
+    def _fetch(self, source: Source, query: Mapping[str, str]) -> tuple[int, Any, bytes]:
+        connection = HTTPSConnection(
+            source.host, source.port, timeout=FETCH_SECONDS, context=self._context
+        )
+        try:
+            headers = {"Authorization": "Bearer " + self._secret["token"]}
+            connection.request("GET", f"{wire.LOG}?{urlencode(query)}", headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read(wire.MAX_LOG_BYTES + 1)
+        finally:
+            connection.close()
+
+    def _stream(self, sock: socket.socket, query: Mapping[str, str]) -> None:
+        events = max(0, int(query.get("events", 0)))
+        tail = int(query["tail"]) if "tail" in query else None
+        wanted, at = query.get("tasks", "*"), positions_of(query.get("at", ""))
+        if not self._streams.acquire(blocking=False):
+            _reply(sock, 503)
+            return
+        try:
+            sock.sendall(_head(200, "application/x-ndjson", {}))
+            follow = Follow(
+                sock.sendall,
+                self._status,
+                self._sources,
+                self._secret["token"],
+                self._context,
+                self.ended,
+            )
+            follow.run(events, wanted, at, tail)
+        finally:
+            self._streams.release()
+
+
+def _body(request: Request, sock: socket.socket) -> dict[str, Any]:
+    length = request.headers.get("content-length", "")
+    if not length.isdigit() or int(length) > MAX_BODY:
+        raise ValueError("no length, or too long")
+    body = request.body
+    while len(body) < int(length):
+        data = sock.recv(MAX_BODY)
+        if not data:
+            raise ValueError("cut off")
+        body += data
+    try:
+        content = json.loads(body or b"{}")
+    except RecursionError as exc:
+        raise ValueError("too deep") from exc
+    if not isinstance(content, dict):
+        raise ValueError("not an object")
+    return content
+
+
+def _head(code: int, kind: str, headers: Mapping[str, str]) -> bytes:
+    every = {**headers, "Content-Type": kind, "Connection": "close"}
+    lines = [f"HTTP/1.0 {code} {_PHRASES.get(code, 'Error')}"]
+    lines += [f"{name}: {value}" for name, value in every.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+def _reply(
+    sock: socket.socket,
+    code: int,
+    body: bytes = b"",
+    kind: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    length = {**(headers or {}), "Content-Length": str(len(body))}
+    sock.sendall(_head(code, kind, length) + body)

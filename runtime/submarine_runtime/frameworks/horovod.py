@@ -1,0 +1,81 @@
+"""Horovod without MPI: gloo's variables, and the rendezvous that ``horovodrun`` would serve.
+
+Each container counts as a host of its own, so ``hvd.local_rank()`` counts the devices that it
+sees. The chief's agent serves the rendezvous (``rendezvous``) on the chief's port.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from submarine_runtime.frameworks import Helper, await_chief
+from submarine_runtime.frameworks.ranks import crew_of, first_rank, port_of, world_size
+from submarine_runtime.protocol.link import Member
+
+IMPORTS = ("horovod",)
+PROCESSES = "gpu"
+HOLD_PORTS = True
+POLICY = "all"
+
+
+def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+    """Sizes, the rendezvous and the choice of gloo."""
+    crew = crew_of(members)
+    if first_rank(me, crew) is None:
+        return {}
+    return {
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": crew[0].address,
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port_of(crew[0])),
+        "HOROVOD_HOSTNAME": _host(me),
+        "HOROVOD_LOCAL_SIZE": str(me.processes),
+        "HOROVOD_SIZE": str(world_size(crew)),
+    }
+
+
+def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
+    """Rank in the world, in the container, and among the processes of the same local rank."""
+    crew = crew_of(members)
+    rank = first_rank(me, crew)
+    if rank is None:
+        return [{}]
+    made = []
+    for local in range(me.processes):
+        across = [one.task for one in crew if one.processes > local]
+        made.append(
+            {
+                "HOROVOD_RANK": str(rank + local),
+                "HOROVOD_LOCAL_RANK": str(local),
+                "HOROVOD_CROSS_RANK": str(across.index(me.task)),
+                "HOROVOD_CROSS_SIZE": str(len(across)),
+            }
+        )
+    return made
+
+
+def helpers(me: Member, members: Sequence[Member]) -> list[Helper]:
+    """The rendezvous, beside the chief; the others wait for it."""
+    crew = crew_of(members)
+    if first_rank(me, crew) is None:
+        return []
+    if me.task != crew[0].task:
+        return [await_chief(crew[0].address, port_of(crew[0]))]
+    place = ("--address", me.address, "--port", str(port_of(me)))
+    command = ("{agent}", "-I", "{runtime}", "rendezvous", *place, "--sizes", _sizes(crew))
+    return [Helper(command, "rendezvous ready")]
+
+
+def _host(member: Member) -> str:
+    """A name of the container, not of its machine: two on one machine do not share devices."""
+    return f"{member.role}-{member.index}"
+
+
+def _sizes(crew: Sequence[Member]) -> str:
+    """How many processes meet in each of gloo's scopes."""
+    sizes = {"global": world_size(crew)}
+    for one in crew:
+        sizes[f"local_{_host(one)}"] = one.processes
+    for local in range(max(one.processes for one in crew)):
+        sizes[f"cross_{local}"] = sum(one.processes > local for one in crew)
+    return ",".join(f"{scope}={size}" for scope, size in sizes.items())

@@ -1,0 +1,58 @@
+"""JAX: ``jax.distributed.initialize()`` without arguments, by its detection of Open MPI.
+
+JAX reads the coordinator's address from a variable of its own, but the number of processes and
+this one's only from a launcher that it knows. Of those, Open MPI's variables disturb the fewest
+other programs. On CPU the collectives are gloo's.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from submarine_runtime.frameworks.ranks import crew_of, first_rank, port_of, world_size
+from submarine_runtime.protocol.link import Member
+
+IMPORTS = ("jax", "flax", "optax", "haiku", "equinox")
+PROCESSES = "asked"
+HOLD_PORTS = True
+POLICY = "all"
+ADDRESS_IN_USE = ("Address already in use", "No address added out of total")
+
+
+def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+    """The coordinator, which is the first process; nothing for a process alone."""
+    crew = crew_of(members)
+    variables = {} if me.gpus else {"JAX_PLATFORMS": "cpu"}
+    if first_rank(me, crew) is None or world_size(crew) < 2:
+        return variables
+    address, port = crew[0].address, port_of(crew[0])
+    scheme, host = ("tcp6", f"[{address}]") if ":" in address else ("tcp", address)
+    variables.update(
+        JAX_COORDINATOR_ADDRESS=f"{host}:{port}",
+        JAX_COORDINATOR_PORT=str(port),
+        JAX_CPU_COLLECTIVES_IMPLEMENTATION="gloo",
+        OMPI_MCA_orte_hnp_uri=f"0.0;{scheme}://{host}:{port}",
+        OMPI_COMM_WORLD_SIZE=str(world_size(crew)),
+        OMPI_COMM_WORLD_LOCAL_SIZE=str(me.processes),
+    )
+    return variables
+
+
+def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
+    """Ranks, and each process's part of the container's devices."""
+    crew = crew_of(members)
+    rank = first_rank(me, crew)
+    if rank is None or world_size(crew) < 2:
+        return [{}]
+    made = []
+    for local in range(me.processes):
+        variables = {
+            "OMPI_COMM_WORLD_RANK": str(rank + local),
+            "OMPI_COMM_WORLD_LOCAL_RANK": str(local),
+        }
+        share = me.gpus // me.processes
+        if share:
+            devices = range(local * share, (local + 1) * share)
+            variables["JAX_LOCAL_DEVICE_IDS"] = ",".join(map(str, devices))
+        made.append(variables)
+    return made

@@ -1,0 +1,54 @@
+"""Keras 3: what its backend expects, and Keras' own variables for distribution.
+
+The backend is that of ``KERAS_BACKEND``, else of ``keras.json``, else TensorFlow, as Keras decides
+it. A program that sets it in its own code imports the backend too, which chooses the framework.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Iterable, Mapping, Sequence
+
+from submarine_runtime.frameworks import tensorflow
+from submarine_runtime.frameworks.ranks import crew_of, endpoint_of, first_rank
+from submarine_runtime.protocol.link import Member
+
+IMPORTS = ("keras",)
+HOLD_PORTS = True
+POLICY = "chief"
+ADDRESS_IN_USE = (*tensorflow.ADDRESS_IN_USE, "No address added out of total")
+BACKENDS = {"tensorflow": "tensorflow", "torch": "pytorch", "jax": "jax"}
+
+
+def policy(roles: Iterable[str]) -> str:
+    """As TensorFlow's, which only differs from the others' where there are servers."""
+    return tensorflow.policy(roles)
+
+
+def base(env: Mapping[str, str]) -> str:
+    """The framework under Keras, in a program with this environment."""
+    backend = env.get("KERAS_BACKEND") or _configured(env)
+    return BACKENDS.get(backend, "any")
+
+
+def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+    """For ``keras.distribution.initialize()``, on top of the backend's own."""
+    crew = crew_of(members)
+    rank = first_rank(me, crew)
+    if rank is None or len(crew) < 2:
+        return {}
+    return {
+        "KERAS_DISTRIBUTION_JOB_ADDRESSES": ",".join(endpoint_of(one) for one in crew),
+        "KERAS_DISTRIBUTION_NUM_PROCESSES": str(len(crew)),
+        "KERAS_DISTRIBUTION_PROCESS_ID": str(rank),
+    }
+
+
+def _configured(env: Mapping[str, str]) -> str:
+    home = env.get("KERAS_HOME") or os.path.join(env.get("HOME", ""), ".keras")
+    try:
+        with open(os.path.join(home, "keras.json"), encoding="utf-8") as file:
+            return str(json.load(file).get("backend") or "tensorflow")
+    except (OSError, ValueError, AttributeError):
+        return "tensorflow"

@@ -1,0 +1,31 @@
+"""LightGBM: the list of machines, for the program's parameters and for its command line.
+
+LightGBM reads no variables; a shim puts them into the parameters of a training that names no
+machines. The command line takes them from the variables.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from submarine_runtime.frameworks.ranks import crew_of, endpoint_of, first_rank, port_of
+from submarine_runtime.protocol.link import Member
+
+IMPORTS = ("lightgbm",)
+POLICY = "all"
+ADDRESS_IN_USE = ("Binding port",)
+SHIMS = ("shim_lightgbm.py",)
+
+
+def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+    """Machines and the own port; nothing for a task alone."""
+    crew = crew_of(members)
+    rank = first_rank(me, crew)
+    if rank is None or len(crew) < 2:
+        return {}
+    return {
+        "LIGHTGBM_LOCAL_LISTEN_PORT": str(port_of(me)),
+        "LIGHTGBM_MACHINES": ",".join(endpoint_of(one) for one in crew),
+        "LIGHTGBM_NUM_MACHINE": str(len(crew)),
+        "LIGHTGBM_RANK": str(rank),
+    }

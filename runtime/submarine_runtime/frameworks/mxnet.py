@@ -1,0 +1,57 @@
+"""MXNet with a parameter server (``kvstore`` ``dist_*``): the ``DMLC_*`` variables of ps-lite.
+
+Needs a scheduler, which the job gets by itself, and at least one ``server`` or ``ps``. Scheduler
+and servers run the same program: ``import mxnet`` turns into serving there and ends the process
+when the workers are done.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from submarine_runtime.frameworks.ranks import port_of
+from submarine_runtime.protocol.link import Member
+
+IMPORTS = ("mxnet",)
+EXTRA_ROLES = ("scheduler",)
+HOLD_PORTS = True
+POLICY = "all"
+ADDRESS_IN_USE = ("Address already in use", "bind failed")
+SERVERS = ("ps", "server")
+
+
+def complaint(roles: Sequence[str]) -> str:
+    """What is wrong with a distributed job of these roles; empty if nothing is."""
+    if set(SERVERS).intersection(roles):
+        return ""
+    return "MXNet's workers meet at a parameter server: ask for one with --ps 1"
+
+
+def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+    """Role, sizes and the scheduler's address; nothing for a task alone.
+
+    Raises
+    ------
+    ValueError
+        If there is no scheduler.
+    """
+    gang = [one for one in members if one.kind != "sidecar"]
+    if len(gang) < 2 or me.kind == "sidecar":
+        return {}
+    scheduler = next((one for one in gang if one.role == "scheduler"), None)
+    servers = [one.task for one in gang if one.role in SERVERS]
+    workers = [one.task for one in gang if one.role not in (*SERVERS, "scheduler")]
+    if scheduler is None:
+        raise ValueError("MXNet needs a role 'scheduler' of one task, and this gang has none")
+    variables = {
+        "DMLC_NODE_HOST": me.address,
+        "DMLC_NUM_SERVER": str(len(servers)),
+        "DMLC_NUM_WORKER": str(len(workers)),
+        "DMLC_PS_ROOT_PORT": str(port_of(scheduler)),
+        "DMLC_PS_ROOT_URI": scheduler.address,
+    }
+    if me.task in servers:
+        return {**variables, "DMLC_ROLE": "server", "DMLC_SERVER_ID": str(servers.index(me.task))}
+    if me.task in workers:
+        return {**variables, "DMLC_ROLE": "worker", "DMLC_WORKER_ID": str(workers.index(me.task))}
+    return {**variables, "DMLC_ROLE": "scheduler"}

@@ -1,0 +1,30 @@
+"""PaddlePaddle: what ``paddle.distributed.launch`` sets; one process a container."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from submarine_runtime.frameworks.ranks import crew_of, endpoint_of, first_rank
+from submarine_runtime.protocol.link import Member
+
+IMPORTS = ("paddle",)
+POLICY = "all"
+
+
+def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+    """Endpoints and this trainer's number; nothing for a task alone."""
+    crew = crew_of(members)
+    rank = first_rank(me, crew)
+    if rank is None or len(crew) < 2:
+        return {}
+    variables = {
+        "PADDLE_CURRENT_ENDPOINT": endpoint_of(me),
+        "PADDLE_MASTER": endpoint_of(crew[0]),
+        "PADDLE_TRAINERS_NUM": str(len(crew)),
+        "PADDLE_TRAINER_ENDPOINTS": ",".join(endpoint_of(one) for one in crew),
+        "PADDLE_TRAINER_ID": str(rank),
+        "TRAINING_ROLE": "TRAINER",
+    }
+    if not me.gpus:
+        variables["PADDLE_DISTRI_BACKEND"] = "gloo"
+    return variables

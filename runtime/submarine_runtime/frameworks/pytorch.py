@@ -1,0 +1,46 @@
+"""PyTorch: what ``torchrun`` sets, so that ``init_process_group()`` needs no arguments.
+
+Rank 0 serves the store at ``MASTER_ADDR:MASTER_PORT``. A container is what torchrun calls a node:
+``LOCAL_RANK`` counts within it, and within the devices that it sees.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from submarine_runtime.frameworks.generic import meeting_point
+from submarine_runtime.frameworks.ranks import crew_of, first_rank
+from submarine_runtime.protocol.link import Member
+
+IMPORTS = ("torch", "lightning", "pytorch_lightning", "deepspeed", "accelerate")
+PROCESSES = "gpu"
+HOLD_PORTS = True
+POLICY = "all"
+
+
+def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+    """The meeting point and sizes; nothing for a task that does not work in step."""
+    crew = crew_of(members)
+    if first_rank(me, crew) is None:
+        return {}
+    node = str([one.task for one in crew].index(me.task))
+    nodes = str(len(crew))
+    variables = meeting_point(crew)
+    variables.update(
+        GROUP_RANK=node,
+        GROUP_WORLD_SIZE=nodes,
+        LOCAL_WORLD_SIZE=str(me.processes),
+        NNODES=nodes,
+        NODE_RANK=node,
+    )
+    if me.processes > 1:
+        variables["OMP_NUM_THREADS"] = "1"  # as torchrun does: processes share the cores
+    return variables
+
+
+def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
+    """``RANK`` and ``LOCAL_RANK`` of each process."""
+    rank = first_rank(me, crew_of(members))
+    if rank is None:
+        return [{}]
+    return [{"RANK": str(rank + local), "LOCAL_RANK": str(local)} for local in range(me.processes)]

@@ -1,0 +1,66 @@
+"""Who works in step with whom: ranks, world size and addresses, the same for every framework.
+
+The *crew* are the tasks that take part in collective operations: all tracked ones but evaluators.
+Servers, schedulers and sidecars are not of it. Knows no framework.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Sequence
+
+from submarine_runtime.protocol.link import Member, chief_of
+
+#: Roles that never take part in a collective operation.
+BESIDE = ("ps", "scheduler", "server", "evaluator", "tensorboard")
+
+
+def crew_of(members: Sequence[Member]) -> list[Member]:
+    """The tasks that work in step, the chief first, then in the order of ``members``."""
+    crew = [one for one in members if one.kind == "tracked" and one.role not in BESIDE]
+    if crew:
+        chief = chief_of(crew)
+        crew.remove(chief)
+        crew.insert(0, chief)
+    return crew
+
+
+def first_rank(me: Member, crew: Sequence[Member]) -> int | None:
+    """Rank of the first process of ``me``; None if it is not of the crew."""
+    rank = 0
+    for one in crew:
+        if one.task == me.task:
+            return rank
+        rank += one.processes
+    return None
+
+
+def world_size(crew: Sequence[Member]) -> int:
+    """Processes of the whole crew."""
+    return sum(one.processes for one in crew)
+
+
+def port_of(member: Member) -> int:
+    """Its first reserved port.
+
+    A task alone has reserved none; it gets one that is free at this moment.
+    """
+    if member.ports:
+        return member.ports[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((member.address, 0))
+        return int(probe.getsockname()[1])
+
+
+def endpoint_of(member: Member) -> str:
+    """``address:port``, with brackets around an IPv6 address."""
+    host = f"[{member.address}]" if ":" in member.address else member.address
+    return f"{host}:{member.ports[0] if member.ports else 0}"
+
+
+def cluster_of(members: Sequence[Member]) -> dict[str, list[str]]:
+    """Role -> addresses with ports, in order of index."""
+    cluster: dict[str, list[str]] = {}
+    for member in sorted(members, key=lambda one: one.index):
+        cluster.setdefault(member.role, []).append(endpoint_of(member))
+    return {role: cluster[role] for role in dict.fromkeys(one.role for one in members)}

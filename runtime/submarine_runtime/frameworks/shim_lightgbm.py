@@ -1,0 +1,63 @@
+"""Gives a LightGBM training that names no machines those of the job.
+
+Lies beside the launcher, which calls ``activate`` once the program has imported ``lightgbm``.
+A training that says where it runs (``machines``, ``num_machines``, ``tree_learner: serial``) is
+left as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+TYPE_CHECKING = False  # importing typing would cost the program's start some milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+_PLACES = (
+    "machines",
+    "workers",
+    "nodes",
+    "machine_list_filename",
+    "machine_list_file",
+    "machine_list",
+    "mlist",
+    "num_machines",
+    "num_machine",
+)
+_LEARNERS = ("tree_learner", "tree", "tree_type", "tree_learner_type")
+_PORTS = ("local_listen_port", "local_port", "port")
+_PARTITIONS = ("pre_partition", "is_pre_partition")
+
+
+def activate(module: Any) -> None:
+    """Fill in the parameters of every ``Booster`` that is to be trained."""
+    plain = module.Booster.__init__
+
+    @functools.wraps(plain)
+    def begin(
+        self: Any, params: Any = None, train_set: Any = None, *args: Any, **kwargs: Any
+    ) -> None:
+        if train_set is not None:
+            params = _filled(params)
+        plain(self, params, train_set, *args, **kwargs)
+
+    module.Booster.__init__ = begin
+
+
+def _filled(params: Any) -> Any:
+    machines = os.environ.get("LIGHTGBM_MACHINES")
+    said = dict(params or {})
+    learner = [str(said[name]) for name in _LEARNERS if name in said]
+    if not machines or any(name in said for name in _PLACES) or learner == ["serial"]:
+        return params
+    said["machines"] = machines
+    said["num_machines"] = len(machines.split(","))
+    if not any(name in said for name in _PORTS):
+        said["local_listen_port"] = int(os.environ["LIGHTGBM_LOCAL_LISTEN_PORT"])
+    if not learner:
+        said["tree_learner"] = "data"
+    if not any(name in said for name in _PARTITIONS):
+        # Each task reads its own part; taking the whole for a part would only repeat rows.
+        said["pre_partition"] = True
+    return said

@@ -1,0 +1,42 @@
+"""Lets ``xgboost.collective`` take from ``DMLC_*`` variables what the program does not say.
+
+Lies beside the launcher, which calls ``activate`` once the program has imported ``xgboost``.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+TYPE_CHECKING = False  # importing typing would cost the program's start some milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+_NAMES = ("dmlc_tracker_uri", "dmlc_tracker_port", "dmlc_task_id")
+
+
+def activate(module: Any) -> None:
+    """Fill in the tracker for ``init`` and ``CommunicatorContext``."""
+    from importlib import import_module
+
+    collective: Any = import_module(module.__name__ + ".collective")
+    plain = collective.init
+
+    @functools.wraps(plain)
+    def init(**args: Any) -> Any:
+        return plain(**_filled(args))
+
+    collective.init = init
+
+
+def _filled(args: dict[str, Any]) -> dict[str, Any]:
+    said = {name.lower() for name in args}
+    chosen = any(name.startswith(("dmlc_tracker", "federated")) for name in said)
+    if chosen or args.get("dmlc_communicator", "rabit") != "rabit":
+        return args
+    filled = dict(args)
+    for name in _NAMES:
+        value = os.environ.get(name.upper())
+        if value and name not in said:
+            filled[name] = int(value) if name.endswith("port") else value
+    return filled

@@ -1,0 +1,47 @@
+"""XGBoost: we run the tracker beside the chief; ``CommunicatorContext()`` finds it by itself.
+
+XGBoost does not read the ``DMLC_*`` variables, so a shim fills them in where the program says
+nothing of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from submarine_runtime.frameworks import Helper, await_chief
+from submarine_runtime.frameworks.ranks import crew_of, first_rank, port_of
+from submarine_runtime.protocol.link import Member
+
+IMPORTS = ("xgboost",)
+PORTS = 2  # the tracker, and a port that opens once it serves
+POLICY = "all"
+SHIMS = ("shim_xgboost.py",)
+
+
+def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+    """The tracker's place and this task's number; nothing for a task alone."""
+    crew = crew_of(members)
+    rank = first_rank(me, crew)
+    if rank is None or len(crew) < 2:
+        return {}
+    return {
+        "DMLC_NUM_WORKER": str(len(crew)),
+        "DMLC_ROLE": "worker",
+        # Ranks follow the order of these texts.
+        "DMLC_TASK_ID": f"{rank:06d}",
+        "DMLC_TRACKER_PORT": str(port_of(crew[0])),
+        "DMLC_TRACKER_URI": crew[0].address,
+    }
+
+
+def helpers(me: Member, members: Sequence[Member]) -> list[Helper]:
+    """The tracker, run by the job's Python, which has XGBoost; the others wait for it."""
+    crew = crew_of(members)
+    if len(crew) < 2 or first_rank(me, crew) is None:
+        return []
+    chief = crew[0]
+    if me.task != chief.task:
+        return [await_chief(chief.address, chief.ports[1])]
+    place = ("--address", me.address, "--port", str(me.ports[0]), "--ready", str(me.ports[1]))
+    command = ("{python}", "{runtime}", "tracker", *place, "--workers", str(len(crew)))
+    return [Helper(command, "tracker ready")]

@@ -1,0 +1,106 @@
+"""The link: what an agent of a distributed job and its coordinator say to each other.
+
+One TLS connection an agent, opened by the agent to the coordinator's port, with the job's pinned
+certificate. It begins as ``GET /v1/link`` with ``Authorization: Bearer <token>`` and ``Upgrade:
+submarine-link``; after ``101`` both sides write newline-delimited JSON objects of at most
+``MAX_LINE`` bytes, told apart by ``type``. Unknown types and fields are ignored. Holds words only.
+
+From the agent:
+
+``register``   first line: ``task seat nonce container_id host address pid agent_port log_url ports
+               network gpus node`` and ``running`` (None, or ``epoch attempt state`` of the program
+               that goes on while the link was away). ``ports``: one list of numbers, reserved.
+``heartbeat``  every ``heartbeat`` s: ``n`` and what changed since the last acknowledged one:
+               ``memory_now memory_peak cpu_seconds gpu_percent gpu_memory progress``
+``state``      ``epoch attempt state`` and what belongs to it. ``preparing`` (``detail progress``:
+               inputs), ``ready``, ``running`` (``pid started``), ``ending``, ``ended`` (``reason
+               detail exit_code signal failure logs outputs missing finished retry`` where ``retry``
+               is ``no`` for a failure that would come again, such as an ImportError)
+``event``      ``kind detail data``: worth keeping in the job's events
+``saved``      answer to ``save``: ``id version`` (JSON of the version) or ``id error``
+``left``       the agent goes: all that it had to ship is shipped, or ``missing`` says what is not;
+               ``epoch attempt logs outputs`` of its last attempt as with ``ended``
+
+From the coordinator:
+
+``welcome``    answer to ``register``: ``heartbeat lost_after``
+``refused``    answer to ``register``: ``why``; the agent exits with 0 and runs nothing
+``ack``        ``n``: heartbeat ``n`` was heard. An agent that has had no ack for ``lost_after``
+               seconds since it *sent* the last acknowledged heartbeat kills its program at once:
+               the coordinator counts from a later moment, so two attempts never write together
+``start``      ``epoch attempt members restore``: start the program; ``members`` is a list of
+               ``Member``; ``restore``: put the newest checkpoint back first. ``attempt`` counts
+               within a task from 1
+``ports``      reserve new ports; answered by ``register`` fields ``ports`` in a ``ports`` line
+``stop``       ``why grace``: end the program; answered by ``state ended``. The agent stays for
+               another ``start``
+``save``       ``id name``: upload the model directory now, as a version
+``leave``      ship what is left and go; with ``outputs`` false only the logs, for the task goes on
+               elsewhere
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Mapping, Sequence
+
+from submarine_runtime.protocol.record import known
+
+PROTOCOL = "submarine-link"
+MAX_LINE = 1 << 20
+#: Most tasks of one job; bounds every list that grows with them.
+MAX_TASKS = 4096
+
+
+@dataclass(frozen=True)
+class Member:
+    """One task of a gang, as every other one learns of it.
+
+    Parameters
+    ----------
+    host, address
+        Name and IP address under which the others reach it.
+    ports
+        The ports that it has reserved, as many as the framework wants.
+    gpus
+        How many devices it has.
+    """
+
+    task: str
+    role: str
+    index: int
+    host: str
+    address: str
+    ports: tuple[int, ...] = ()
+    gpus: int = 0
+    kind: str = "tracked"
+    processes: int = 1
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Member:
+        """Read what ``to_json`` wrote; unknown fields are ignored."""
+        values = known(cls, data)
+        values["ports"] = tuple(int(port) for port in data.get("ports") or ())
+        return cls(**values)
+
+
+#: Roles whose first task is the chief where a job has one, in this order.
+CHIEF_ROLES = ("chief", "master", "worker")
+
+
+def chief_of(members: Sequence[Member]) -> Member:
+    """The member whose outputs are the job's, and whose end decides under the policy ``chief``.
+
+    The first task of the first role in ``CHIEF_ROLES``, else the first tracked one, else the first.
+    """
+    ordered = sorted(members, key=lambda member: member.index)
+    for role in CHIEF_ROLES:
+        for member in ordered:
+            if member.role == role:
+                return member
+    return next((member for member in ordered if member.kind == "tracked"), members[0])

@@ -1,0 +1,70 @@
+"""One cluster of three nodes with pre-emption, taken apart by all tests of this directory."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.job import Job
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_minicluster import Minicluster, Settings
+from tests.cluster.conftest import make_spec
+from tests.cluster.training import program, until_step, workers
+
+
+@pytest.fixture(scope="package")
+def three() -> Iterator[Minicluster]:
+    """The cluster; a test that breaks something of it repairs it."""
+    parent = Path(tempfile.mkdtemp(prefix="submarine-test-"))
+    cluster = Minicluster("three", parent=parent)
+    try:
+        cluster.start(
+            Settings(nodes=3, memory_mb=2048, preemption=True, labels=("fast=2",), node_expiry=6)
+        )
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(parent, ignore_errors=True)
+
+
+@pytest.fixture(scope="package")
+def own(three: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """A session on it, with a driver of its own."""
+    environ = three.environ()
+    profile = Profile(
+        backend="yarn",
+        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
+        java_home=Path(environ["JAVA_HOME"]),
+        state_dir=tmp_path_factory.mktemp("state"),
+    )
+    yield Session(profile)
+    stop_driver(profile)
+
+
+@pytest.fixture
+def train(own: Session) -> Iterator[Callable[..., Job]]:
+    """Start a training; whatever still runs when the test ends is cancelled."""
+    started: list[Job] = []
+
+    def start(
+        name: str, *, at: int = 12, task: str = "worker:0", source: str = "", **changes: Any
+    ) -> Job:
+        fields = {"roles": workers(2), "policy": "all", "framework": "any", **changes}
+        spec, bundle = make_spec(source or program(), name, **fields)
+        job = own.submit(spec, bundle)
+        started.append(job)
+        if at:
+            until_step(job, at, task)
+        return job
+
+    yield start
+    for job in started:
+        if not job.record().state.ended:
+            job.cancel("the test is over")

@@ -1,0 +1,120 @@
+"""How tasks end for good: exit codes, signals, memory, policies, and cancels at every point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from submarine_jobs.job import Job
+from submarine_jobs.session import Session
+from submarine_jobs.spec import NamedInput
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.states import State
+from tests.cluster.training import (
+    check_result,
+    processes,
+    program,
+    right_value,
+    task_of,
+    until,
+    workers,
+)
+
+pytestmark = pytest.mark.cluster
+
+#: Worker 1 does something else than train.
+ODD = """\
+import os, signal, sys, time
+if os.environ["SUBMARINE_INDEX"] == "1":
+    {what}
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "reason", "code", "signal"),
+    [
+        ("sys.exit(7)", EndReason.PROGRAM_ERROR, 7, None),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", EndReason.KILLED_BY_SIGNAL, None, 11),
+    ],
+)
+def test_exit_codes_and_signals_are_in_the_record(
+    train: Callable[..., Job], what: str, reason: EndReason, code: int | None, signal: int | None
+) -> None:
+    job = train("ends", at=0, source=ODD.format(what=what) + program(400), max_restarts=1)
+    record = job.wait(timeout=120)
+    assert (record.state, record.reason) == (State.FAILED, reason)
+    task = task_of(job, "worker:1")
+    assert (task.restarts, task.signal) == (1, signal)
+    assert code is None or (record.exit_code, task.exit_code) == (code, code)
+    assert "worker:1" in record.detail
+
+
+def test_memory_that_yarn_takes_offence_at_is_in_the_record(train: Callable[..., Job]) -> None:
+    # Nothing but the whole container's limit can see it: two GB at once, in a container of less.
+    greed = "rest = bytearray(b'x') * (2 << 30); time.sleep(60)"
+    job = train("greedy", at=0, source=ODD.format(what=greed) + program(400), max_restarts=0)
+    record = job.wait(timeout=120)
+    assert (record.state, record.reason) == (State.FAILED, EndReason.OUT_OF_MEMORY)
+    assert "worker:1" in record.detail
+    assert "of 128 MiB" in record.detail or "physical memory" in record.detail
+    assert "ask for" in record.detail.lower()
+
+
+@pytest.mark.parametrize(
+    ("policy", "allowed", "tasks"),
+    [("any", 0.0, ("worker:0",)), ("fraction", 0.5, ("worker:0",)), ("chief", 0.0, ("worker:0",))],
+)
+def test_who_decides(
+    train: Callable[..., Job], policy: str, allowed: float, tasks: tuple[str, ...]
+) -> None:
+    what = "time.sleep(600)" if policy == "chief" else "import nothing_of_this_name"
+    job = train(policy, at=0, source=ODD.format(what=what) + program(20), policy=policy,
+                allowed_failures=allowed)  # fmt: skip
+    job.wait(timeout=90)
+    record = check_result(job, 20, tasks=tasks)
+    assert record.epoch == 1
+
+
+def test_a_failure_that_passes_is_tried_again(train: Callable[..., Job]) -> None:
+    what = "os.environ['SUBMARINE_ATTEMPT'] == '1' and sys.exit(3)"
+    job = train("passing", at=0, source=ODD.format(what=what) + program(20))
+    job.wait(timeout=90)
+    record = check_result(job, 20)
+    assert (record.epoch, task_of(job, "worker:1").restarts) == (1, 1)
+
+
+@pytest.fixture(scope="module")
+def large_input(own: Session, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An input that takes seconds to fetch."""
+    source = tmp_path_factory.mktemp("input") / "large"
+    with source.open("wb") as file:
+        file.truncate(400 << 20)
+    storage, root = own.backend().job_root()
+    path = f"{root.rpartition('/')[0]}/large-input"
+    storage.upload(source, path)
+    return storage.url(path)
+
+
+@pytest.mark.parametrize("point", ["placing", "preparing", "finishing"])
+def test_cancel_at_every_other_point(
+    train: Callable[..., Job], large_input: str, point: str
+) -> None:
+    source = program(5)
+    fields = {}
+    if point == "preparing":
+        fields["inputs"] = (NamedInput("DATA", large_input),)
+    if point == "finishing":
+        source += 'os.truncate(os.open(str(model.parent / "large"), 66), 300 << 20)\n'
+    job = train(f"cancel-{point}", at=0, source=source, roles=workers(2), **fields)
+    if point == "preparing":
+        until("it prepares", lambda: processes(job, "agent", "worker:0"), 60)
+    if point == "finishing":
+        last = f"end with {right_value(5)}\n".encode()
+        until("it saves", lambda: last in job.log("stdout", -400, 400, task="worker:0").data, 60)
+    record = job.cancel("test")
+    assert record.state is State.CANCELLED or (
+        point == "finishing" and record.state is State.SUCCEEDED
+    )
+    until("nothing is left", lambda: not processes(job, "program"), 30)
+    until("no agent is left", lambda: not processes(job, "agent"), 30)

@@ -1,0 +1,183 @@
+"""A training that needs nothing but Python, whose right result is known, and its processes.
+
+Every task counts steps and folds each into a number; it saves a checkpoint every few steps and goes
+on from the newest one that it finds. So the model at the end proves that no step was lost or done
+twice, whatever happened on the way, and the log proves the same of the log.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+
+from submarine_jobs.job import Job
+from submarine_jobs.spec import Resources, Role
+from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from submarine_runtime.protocol.states import State
+
+#: Fits what one step does to the number.
+FACTOR, MODULUS = 6364136223846793005, 2**61 - 1
+PROGRAM = """\
+import json, os, pathlib, sys, time
+STEPS, PAUSE, EVERY = {steps}, {pause}, {every}
+place = pathlib.Path(os.environ["SUBMARINE_CHECKPOINT_DIR"])
+number = lambda path: int(path.stem.partition("-")[2])
+newest = max(place.glob("step-*.json"), key=number, default=None)
+state = json.loads(newest.read_text()) if newest else dict(step=0, value=1)
+print("begin at", state["step"], flush=True)
+while state["step"] < STEPS:
+    step = state["step"] + 1
+    state = dict(step=step, value=(state["value"] * {factor} + step) % {modulus})
+    time.sleep(PAUSE)
+    print("step", step, flush=True)
+    if step % EVERY == 0:
+        text = json.dumps(state)
+        (place / ".new").write_text(text)
+        os.rename(place / ".new", place / f"step-{{step}}.json")
+model = pathlib.Path(os.environ["SUBMARINE_MODEL_DIR"]) / "model.json"
+model.write_text(json.dumps(state))
+print("end with", state["value"], flush=True)
+"""
+
+
+def program(steps: int = 60, pause: float = 0.1, every: int = 5) -> str:
+    """Source of a training of ``steps`` steps of ``pause`` seconds, saved ``every`` so many."""
+    return PROGRAM.format(steps=steps, pause=pause, every=every, factor=FACTOR, modulus=MODULUS)
+
+
+def right_value(steps: int = 60) -> int:
+    """What every task's number must be in the end."""
+    value = 1
+    for step in range(1, steps + 1):
+        value = (value * FACTOR + step) % MODULUS
+    return value
+
+
+def workers(count: int = 2, memory: int = 128, **fields: Any) -> tuple[Role, ...]:
+    """The roles of a job of ``count`` workers."""
+    return (Role("worker", count, Resources(memory=memory), **fields),)
+
+
+def check_result(
+    job: Job, steps: int = 60, count: int = 2, tasks: tuple[str, ...] = ()
+) -> JobRecord:
+    """The job has succeeded, its model is right, and each task's log has every step.
+
+    ``tasks`` names those that were to train; otherwise it is ``count`` workers.
+    """
+    record = job.record()
+    assert record.state is State.SUCCEEDED, (record.reason, record.detail, record.events[-12:])
+    storage, directory = job.directory.storage, job.directory
+    model = json.loads(storage.read(directory.file("model/model.json")))
+    assert model == {"step": steps, "value": right_value(steps)}
+    for task in tasks or [f"worker:{index}" for index in range(count)]:
+        text = whole_log(job, task)
+        assert f"end with {right_value(steps)}" in text
+        seen = {int(number) for number in re.findall(r"^step (\d+)$", text, re.M)}
+        absent = sorted(set(range(1, steps + 1)) - seen)
+        assert not absent or record.missing, (task, absent, text[-2000:])
+    return record
+
+
+def whole_log(job: Job, task: str, stream: str = "stdout") -> str:
+    """The shipped log of all attempts of a task, one after the other."""
+    role, _, index = task.partition(":")
+    root = job.directory.file(f"logs/{role}-{index}")
+    storage = job.directory.storage
+    pieces: list[tuple[tuple[int, ...], str]] = []
+    for path, _ in storage.walk(root):
+        match = re.fullmatch(rf"e(\d+)-a(\d+)/{stream}\.(\d{{12}})", path)
+        if match:
+            pieces.append((tuple(int(part) for part in match.groups()), path))
+    return b"".join(storage.read(f"{root}/{path}") for _, path in sorted(pieces)).decode()
+
+
+def task_of(job: Job, name: str) -> TaskRecord:
+    """The task's record as it is now."""
+    return next(task for task in job.record().tasks if task.task == name)
+
+
+def until(what: str, check: Callable[[], Any], seconds: float = 90.0) -> Any:
+    """Wait for ``check`` to give something true; its value."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = check()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"{what} did not come true in {seconds:g} s"
+        time.sleep(0.2)
+
+
+def until_step(job: Job, step: int, task: str = "worker:0") -> None:
+    """Wait until a task has printed this step or a later one."""
+
+    def there() -> bool:
+        text = job.log("stdout", -400, 400, task=task).data.decode()
+        return any(int(number) >= step for number in re.findall(r"step (\d+)\n", text))
+
+    until(f"step {step} of {task}", there)
+
+
+def processes(job: Job, kind: str, task: str | None = None) -> list[psutil.Process]:
+    """Processes of a job's containers on this machine.
+
+    Parameters
+    ----------
+    kind
+        ``program``, ``agent``, ``coordinator``, ``supervisor`` or ``master`` (the JVM).
+    task
+        Only those of this task; for ``program`` and ``agent``.
+    """
+    application = str((job.handle or {}).get("application_id") or "")
+    number = "_".join(application.split("_")[1:])
+    found = []
+    for process, environ, command in _all_processes():
+        if f"_{number}_" not in environ.get("CONTAINER_ID", ""):
+            continue
+        if kind == _kind(environ, command) and (task is None or task == _task(environ)):
+            found.append(process)
+    return found
+
+
+def _all_processes() -> Iterator[tuple[psutil.Process, dict[str, str], list[str]]]:
+    for process in psutil.process_iter():
+        try:
+            yield process, process.environ(), process.cmdline()
+        except psutil.Error:
+            continue
+
+
+def _kind(environ: dict[str, str], command: list[str]) -> str:
+    if any("skein.ApplicationMaster" in word for word in command) and "java" in command[0]:
+        return "master"
+    for word, kind in (
+        ("agent", "agent"),
+        ("coordinator", "coordinator"),
+        ("supervise", "supervisor"),
+    ):
+        if word in command and any(part.endswith("runtime.zip") for part in command):
+            return kind
+    if "SUBMARINE_ROLE" in environ and any(part.endswith("launch.py") for part in command):
+        return "program"
+    return ""
+
+
+def _task(environ: dict[str, str]) -> str:
+    if "SUBMARINE_ROLE" in environ:
+        return f"{environ['SUBMARINE_ROLE']}:{environ['SUBMARINE_INDEX']}"
+    return environ.get("SUBMARINE_AGENT_TASK", "")
+
+
+def kill(job: Job, kind: str, task: str | None = None) -> psutil.Process:
+    """``kill -9`` the one process of this kind."""
+    found: list[psutil.Process] = until(
+        f"a {kind} process of {task or 'the job'}", lambda: processes(job, kind, task)
+    )
+    for process in found:
+        process.kill()
+    return found[0]

@@ -1,0 +1,97 @@
+"""What the tests of inputs, checkpoints and versions share; no test in itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from submarine_runtime.agent.fetching import Fetching
+from submarine_runtime.agent.finding import from_path, snapshots_of
+from submarine_runtime.agent.looking import look
+from submarine_runtime.agent.putting import put_back
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.agent.snapshots import Reader
+from submarine_runtime.agent.store import Store
+from submarine_runtime.protocol.launch import AgentConfig, JobStore
+
+JOB_ID = "data-20261121-0a1b"
+
+
+def make_config(**changes: Any) -> AgentConfig:
+    values: dict[str, Any] = {
+        "job_id": JOB_ID,
+        "name": "data",
+        "user": "ada",
+        "backend": "local",
+        "intent": "1",
+        "created": 0.0,
+        "store": JobStore("local", "/x"),
+        "job_dir": "file:///x",
+        "sync_interval": 0.3,
+        "save_grace": 20.0,
+    }
+    return AgentConfig(**{**values, **changes})
+
+
+def make_scratch(root: Path, config: AgentConfig) -> Scratch:
+    root.mkdir(parents=True, exist_ok=True)
+    scratch = Scratch.of(str(root), config, {})
+    scratch.make()
+    return scratch
+
+
+def write(root: str | Path, files: dict[str, bytes]) -> None:
+    for path, data in files.items():
+        place = Path(root) / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
+
+
+def contents(root: str | Path) -> dict[str, bytes]:
+    base = Path(root)
+    return {
+        str(path.relative_to(base)): path.read_bytes()
+        for path in sorted(base.rglob("*"))
+        if path.is_file()
+    }
+
+
+def reader(root: str | Path) -> Reader:
+    return Reader(lambda path: os.path.join(root, path), lambda: None)
+
+
+def seen(root: str | Path) -> dict[str, Any]:
+    return look(str(root))
+
+
+def newest(store: Store, target: Path, task: str = "worker:0") -> dict[str, bytes]:
+    """The newest whole snapshot of a task, put back into ``target``."""
+    found = snapshots_of(store, "", task, "checkpoints")
+    put_back(Fetching(store, 5.0), str(target), found[0].files if found else [])
+    return contents(target)
+
+
+def at_path(store: Store, base: str, target: Path) -> dict[str, bytes]:
+    """What a new job would restore from a checkpoint path."""
+    found = from_path(store, base)
+    put_back(Fetching(store, 5.0), str(target), found[0].files if found else [])
+    return contents(target)
+
+
+def wait_until(what: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.05)
+
+
+def tree(root: str | Path) -> list[str]:
+    return sorted(
+        os.path.relpath(os.path.join(folder, name), root)
+        for folder, _, names in os.walk(root)
+        for name in names
+    )

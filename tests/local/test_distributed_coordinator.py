@@ -1,0 +1,454 @@
+"""Distributed jobs through a real coordinator and real agents: gang, faults, ends, viewers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from http.client import HTTPSConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_rig import wait_for
+from gang_rig import GangRig, task_of
+
+from submarine_jobs.live import tls_context
+from submarine_runtime.protocol.launch import RoleOrders
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.states import State
+
+WORKERS = [RoleOrders("worker", "worker", 2)]
+FULL = [
+    RoleOrders("worker", "worker", 2),
+    RoleOrders("ps", "ps", 1, kind="untracked"),
+    RoleOrders("evaluator", "evaluator", 1),
+]
+#: Counts to a number, a step a checkpoint, and goes on where the newest checkpoint ends.
+COUNTER = """
+import os, sys, time
+place = os.environ["SUBMARINE_CHECKPOINT_DIR"]
+role, index = os.environ["SUBMARINE_ROLE"], os.environ["SUBMARINE_INDEX"]
+if role == "ps":
+    time.sleep(600)
+saved = sorted(os.listdir(place)) if os.path.isdir(place) else []
+begin = int(saved[-1][5:]) if saved else 0
+print("begin", begin, flush=True)
+for step in range(begin + 1, {steps} + 1):
+    time.sleep(0.1)
+    # A snapshot is taken of files that rest.
+    if step % 30 == 0 and index == "0" and role == "worker":
+        with open(os.path.join(place, ".new"), "w") as file:
+            file.write("x")
+        os.rename(os.path.join(place, ".new"), os.path.join(place, "step-%04d" % step))
+    print("step", step, flush=True)
+if index == "0" and role == "worker":
+    with open(os.path.join(os.environ["SUBMARINE_MODEL_DIR"], "model"), "w") as file:
+        file.write(str(step))
+"""
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[GangRig]:
+    made = GangRig(tmp_path)
+    yield made
+    made.stop_all()
+
+
+def program_of(rig: GangRig, task: str) -> int:
+    """The process id of a task's program."""
+
+    def find() -> int | None:
+        for process in rig.agent(task).children(recursive=True):
+            if any(word.endswith(("main.py", "launch.py")) for word in process.cmdline()):
+                return process.pid
+        return None
+
+    return int(wait_for(find))
+
+
+def connect(rig: GangRig) -> HTTPSConnection:
+    live = json.loads((rig.job_dir / "live.json").read_text())
+    return HTTPSConnection(live["host"], live["port"], timeout=20, context=tls_context(rig.secret))
+
+
+def ask(
+    rig: GangRig, method: str, path: str, body: Any = None, token: str | None = None
+) -> tuple[int, bytes]:
+    wait_for((rig.job_dir / "live.json").exists)
+    connection = connect(rig)
+    headers = {"Authorization": f"Bearer {token or rig.secret.token}"}
+    try:
+        data = None if body is None else json.dumps(body).encode()
+        connection.request(method, path, body=data, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def test_a_job_of_three_roles_runs_to_its_end(rig: GangRig) -> None:
+    record = rig.run(COUNTER.format(steps=8), FULL)
+    assert (record.state, record.missing) == (State.SUCCEEDED, [])
+    for task in ("worker:0", "worker:1", "evaluator:0"):
+        assert rig.log(task).splitlines() == ["begin 0", *(f"step {n}" for n in range(1, 9))]
+        assert task_of(record, task).exit_code == 0
+        assert record.logs[f"{task}/e1-a1/stdout"] == len(rig.log(task))
+    assert (rig.job_dir / "model/model").read_text() == "8"
+    assert "model/model" in [output.path for output in record.outputs]
+    assert [e["seq"] for e in rig.shipped_events()] == [e.seq for e in record.events]
+    assert [p.name for p in record.phases] == ["start", "run", "save"]
+    assert record.resources["used"]["tasks"] == 4
+    assert not rig.processes("agent")
+
+
+@pytest.mark.parametrize("victim", ["program", "agent"])
+@pytest.mark.parametrize("task", ["worker:1", "ps:0"])
+def test_a_killed_task_restarts_the_gang_from_its_checkpoint(
+    rig: GangRig, victim: str, task: str
+) -> None:
+    rig.prepare(COUNTER.format(steps=75), FULL)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    wait_for(lambda: list(rig.job_dir.glob("snapshots/worker-0/e1-a1/*")), 20)
+    os.kill(program_of(rig, task) if victim == "program" else rig.agent(task).pid, signal.SIGKILL)
+    record = rig.wait()
+    assert record.state is State.SUCCEEDED, rig.story()
+    assert record.epoch == 2
+    assert all(t.restarts == (1 if t.task == task else 0) for t in record.tasks)
+    lines = rig.log("worker:0", "e2-a1").splitlines()
+    assert int(lines[0].split()[1]) > 0, "it went on from nothing"
+    assert lines[-1] == "step 75"
+    assert (rig.job_dir / "model/model").read_text() == "75"
+    kinds = [event.kind for event in record.events]
+    assert kinds.count("restart") == 1
+    assert [e.state for e in record.events if e.state][-4:] == [
+        State.RESTARTING,
+        State.RUNNING,
+        State.FINISHING,
+        State.SUCCEEDED,
+    ]
+
+
+def test_one_task_is_restarted_in_place_where_the_framework_allows_it(rig: GangRig) -> None:
+    rig.prepare(COUNTER.format(steps=30), WORKERS, restart_in_place=True)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    os.kill(program_of(rig, "worker:1"), signal.SIGKILL)
+    record = rig.wait()
+    assert (record.state, record.epoch) == (State.SUCCEEDED, 1)
+    assert task_of(record, "worker:1").attempt == 2
+    assert rig.log("worker:0").splitlines()[-1] == "step 30"
+
+
+def test_a_killed_coordinator_comes_back_and_nobody_notices(rig: GangRig) -> None:
+    rig.prepare(COUNTER.format(steps=40), FULL)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    port = json.loads((rig.job_dir / "live.json").read_text())["port"]
+    for _ in range(2):
+        coordinator = wait_for(lambda: rig.processes("coordinator"))[0]
+        os.kill(coordinator.pid, signal.SIGKILL)
+        coordinator.wait(5)
+        wait_for(lambda: rig.processes("coordinator"))
+        time.sleep(1.0)
+    record = rig.wait()
+    assert record.state is State.SUCCEEDED, rig.story()
+    assert json.loads((rig.job_dir / "live.json").read_text())["port"] == port
+    assert record.epoch == 1
+    assert all(task.restarts == 0 and task.attempt == 1 for task in record.tasks)
+    assert rig.log("worker:1").splitlines()[-1] == "step 40"
+    assert [event.seq for event in record.events] == list(range(len(record.events)))
+    assert [e["seq"] for e in rig.shipped_events()] == [e.seq for e in record.events]
+    assert (rig.job_dir / "model/model").read_text() == "40"
+
+
+def test_a_coordinator_that_hangs_is_replaced_and_nobody_notices(rig: GangRig) -> None:
+    rig.prepare(COUNTER.format(steps=200), FULL, lost_after=25.0)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    hung = wait_for(lambda: rig.processes("coordinator"))[0]
+    hung.send_signal(signal.SIGSTOP)
+    hung.wait(20)  # its supervisor has killed it
+    record = rig.wait()
+    assert record.state is State.SUCCEEDED, rig.story()
+    assert all(task.restarts == 0 and task.attempt == 1 for task in record.tasks)
+    assert rig.log("worker:1").splitlines()[-1] == "step 200"
+
+
+def test_a_hanging_agent_is_lost_and_its_program_has_ended_before_the_next_starts(
+    rig: GangRig,
+) -> None:
+    rig.prepare(COUNTER.format(steps=100), WORKERS, restart_in_place=True, lost_after=2.0)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    program = program_of(rig, "worker:1")
+    os.kill(rig.agent("worker:1").pid, signal.SIGSTOP)
+    rig.wait_for_event("restart", "Nothing was heard")
+    wait_for(lambda: not Path(f"/proc/{program}/cwd").exists())
+    record = rig.wait()
+    assert record.state is State.SUCCEEDED, rig.story()
+    assert task_of(record, "worker:1").restarts == 1
+
+
+@pytest.mark.parametrize("moment", ["before", "waiting", "running", "restarting"])
+@pytest.mark.parametrize("way", ["file", "port"])
+def test_cancel_at_any_time(rig: GangRig, moment: str, way: str) -> None:
+    roles = WORKERS
+    if moment == "waiting":
+        # A role without files never gets its container.
+        roles = [*WORKERS, RoleOrders("late", "late", 1)]
+    rig.prepare(COUNTER.format(steps=400), roles)
+    if moment == "waiting":
+        os.chmod(rig.scratch / "late", 0)
+        (rig.scratch / "late").rename(rig.scratch / "late.away")
+        (rig.scratch / "late").write_text("not a directory")
+
+    def cancel() -> None:
+        words = {"by": "ada", "why": "enough"}
+        if way == "file":
+            (rig.job_dir / ".new").write_text(json.dumps(words))
+            (rig.job_dir / ".new").rename(rig.job_dir / "cancel.json")
+        else:
+            assert ask(rig, "POST", "/v1/cancel", words)[0] == 202
+
+    if moment == "before":
+        (rig.job_dir / "cancel.json").write_text(json.dumps({"by": "ada", "why": "enough"}))
+    rig.start()
+    if moment != "before":
+        if moment in ("running", "restarting"):
+            rig.wait_for_state("RUNNING")
+        if moment == "waiting":
+            wait_for(lambda: len(rig.processes("agent")) == 2)
+        if moment == "restarting":
+            os.kill(rig.agent("worker:1").pid, signal.SIGKILL)
+            rig.wait_for_state("RESTARTING")
+        cancel()
+    record = rig.wait()
+    assert record.state is State.CANCELLED, rig.story()
+    assert record.detail == "Cancelled by ada: enough"
+    assert not rig.processes("agent")
+    if moment == "before":
+        assert not list(rig.scratch.glob("tasks/*"))
+
+
+def test_nothing_starts_before_all_have_their_containers(rig: GangRig) -> None:
+    roles = [*WORKERS, RoleOrders("late", "late", 1)]
+    rig.prepare(COUNTER.format(steps=3), roles, gang_timeout=3.0, gang_retries=0)
+    (rig.scratch / "late").rename(rig.scratch / "late.away")
+    (rig.scratch / "late").write_text("not a directory")
+    rig.start()
+    wait_for(lambda: len(rig.processes("agent")) == 2)
+    status: dict[str, Any] = {}
+
+    def waits() -> bool:
+        status.update(json.loads(ask(rig, "GET", "/v1/status")[1]))
+        return "2 of 3 containers" in status["pending"]
+
+    wait_for(waits)
+    assert status["state"] == "PENDING"
+    record = rig.wait()
+    assert record.reason is EndReason.GANG_TIMED_OUT
+    assert record.detail.startswith("2 of 3 containers, waiting 3 s for 1 with")
+    assert not list(rig.job_dir.glob("logs/*/*/stdout*"))
+
+
+def test_a_minimum_of_workers_is_enough_in_order_of_roles(rig: GangRig) -> None:
+    roles = [
+        RoleOrders("worker", "worker", 3, least=2, after=["ps"]),
+        RoleOrders("ps", "ps", 1, kind="untracked"),
+    ]
+    rig.prepare(COUNTER.format(steps=3), roles)
+    # The third worker never gets a place: somebody else's file is there.
+    (rig.scratch / "tasks").mkdir()
+    (rig.scratch / "tasks/worker-2.1").mkdir()
+    (rig.scratch / "tasks/worker-2.1").chmod(0o500)
+    blocker = rig.scratch / "tasks/worker-2.1/seat.json"
+    (rig.scratch / "tasks/worker-2.1").chmod(0o700)
+    sleeper = subprocess.Popen(["sleep", "60"])
+    started = Path(f"/proc/{sleeper.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    blocker.write_text(json.dumps({"pid": sleeper.pid, "started": started}))
+    try:
+        rig.start()
+        record = rig.wait()
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    assert record.state is State.SUCCEEDED, rig.story()
+    assert rig.log("worker:1").splitlines()[-1] == "step 3"
+    assert not (rig.job_dir / "logs/worker-2").exists()
+    starts = [e.task for e in record.events if e.kind == "task" and e.detail == "running"]
+    assert starts[0] == "ps:0"
+
+
+def test_an_import_error_in_every_worker_is_not_tried_again(rig: GangRig) -> None:
+    record = rig.run("import there_is_no_such_module", WORKERS)
+    assert record.reason is EndReason.IMPORT_ERROR
+    assert "there_is_no_such_module" in record.detail
+    assert record.failure is not None
+    assert record.failure.type == "ModuleNotFoundError"
+    assert record.epoch == 1
+
+
+def test_too_many_faults_end_the_job_with_the_last_ones_reason(rig: GangRig) -> None:
+    program = "import os, sys\nsys.exit(7 * int(os.environ['SUBMARINE_INDEX']))"
+    record = rig.run(program, WORKERS, policy="all", max_restarts=1)
+    assert record.state is State.FAILED
+    assert (record.reason, record.exit_code) == (EndReason.PROGRAM_ERROR, 7)
+    assert record.detail.startswith("worker:1: ")
+    assert record.epoch == 2
+
+
+@pytest.mark.parametrize(("policy", "state"), [("any", "SUCCEEDED"), ("all", "FAILED")])
+def test_policies(rig: GangRig, policy: str, state: str) -> None:
+    program = "import os, sys, time\ntime.sleep(0.5)\nsys.exit(int(os.environ['SUBMARINE_INDEX']))"
+    record = rig.run(program, WORKERS, policy=policy, max_restarts=0)
+    assert record.state == state
+
+
+def test_told_to_end_from_outside_it_leaves_a_record(rig: GangRig) -> None:
+    rig.prepare(COUNTER.format(steps=600), WORKERS)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    assert rig.supervisor is not None
+    rig.supervisor.send_signal(signal.SIGTERM)
+    wait_for((rig.job_dir / "record.json").exists, 1.0)
+    record = rig.wait()
+    assert (record.state, record.reason) == (State.CANCELLED, EndReason.KILLED_ON_CLUSTER)
+    wait_for(lambda: not rig.processes("agent"))
+
+
+def test_a_second_attempt_of_the_application_goes_on(rig: GangRig) -> None:
+    """As when the master's JVM was killed: the first coordinator dies with it, its agents do not
+    know of it yet, and the second one has another working directory."""
+    rig.prepare(COUNTER.format(steps=90), WORKERS)
+    orders = json.loads((rig.scratch / "coordinator.json").read_text())
+    orders["application_attempts"] = 2
+    (rig.scratch / "coordinator.json").write_text(json.dumps(orders))
+    second = rig.root / "scratch2"
+    subprocess.run(["cp", "-r", str(rig.scratch), str(second)], check=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTAINER_ID", "container_e01_1700000000000_0002_01_000001")
+        rig.start()
+        rig.wait_for_state("RUNNING")
+        wait_for(lambda: list(rig.job_dir.glob("snapshots/worker-0/e1-a1/*")), 20)
+        assert rig.supervisor is not None
+        rig.supervisor.send_signal(signal.SIGSTOP)  # or it would start another
+        rig.processes("coordinator")[0].kill()
+        rig.supervisor.kill()
+        rig.supervisor.wait()
+        wait_for(lambda: not rig.processes("coordinator"))
+        first_agents, began = rig.processes("agent"), time.time()
+        programs = [child for agent in first_agents for child in agent.children(recursive=True)]
+        assert len(first_agents) == 2
+        assert len(programs) >= 2
+        rig.scratch = second
+        patch.setenv("CONTAINER_ID", "container_e01_1700000000000_0002_02_000001")
+        rig.start()
+        record = rig.wait()
+        assert not any(program.is_running() for program in programs)
+        for agent in first_agents:
+            agent.kill()
+    assert record.state is State.SUCCEEDED, rig.story()
+    assert record.epoch == 2
+    assert (rig.job_dir / "claim-2.json").exists()
+    lines = rig.log("worker:0", "e2-a1").splitlines()
+    assert int(lines[0].split()[1]) > 0
+    started = min(task.started or 0.0 for task in record.tasks)
+    assert started >= began + 5.0, "the first attempt's programs may still have been running"
+    # No event of the first attempt is lost either.
+    kinds = [event["kind"] for event in rig.shipped_events()]
+    assert "gang" in kinds
+    assert "worker:0/e2-a1/stdout" in record.logs
+
+
+def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig) -> None:
+    rig.prepare(COUNTER.format(steps=20), WORKERS)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    assert ask(rig, "GET", "/v1/status", token="wrong")[0] == 401
+    assert ask(rig, "GET", "/v1/nothing")[0] == 404
+    status = json.loads(ask(rig, "GET", "/v1/status")[1])
+    assert [task["task"] for task in status["tasks"]] == ["worker:0", "worker:1"]
+
+    def logged() -> bytes:
+        return ask(rig, "GET", "/v1/log?task=worker:1&stream=stdout&offset=0")[1]
+
+    wait_for(lambda: b"step 2" in logged())
+    connection = connect(rig)
+    query = "/v1/stream?events=0&tasks=*&at=worker:1/e1-a1/stdout=8"
+    connection.request("GET", query, headers={"Authorization": f"Bearer {rig.secret.token}"})
+    answer = connection.getresponse()
+    lines = [json.loads(line) for line in answer]
+    connection.close()
+    assert lines[-1]["type"] == "end"
+    assert lines[-1]["record"]["state"] == "SUCCEEDED"
+    for task, skipped in (("worker:0", 0), ("worker:1", 8)):
+        data = b"".join(
+            base64.b64decode(line["data"])
+            for line in lines
+            if line["type"] == "log" and line["task"] == task and line["stream"] == "stdout"
+        )
+        assert data.decode() == rig.log(task)[skipped:]
+    events = [line["event"]["seq"] for line in lines if line["type"] == "event"]
+    assert events == list(range(len(events)))
+    rig.wait()
+
+
+def test_strangers_and_slow_hands_hold_nothing_up(rig: GangRig) -> None:
+    rig.prepare(COUNTER.format(steps=20), WORKERS)
+    rig.start()
+    wait_for((rig.job_dir / "live.json").exists)
+    port = json.loads((rig.job_dir / "live.json").read_text())["port"]
+    strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+    for number, stranger in enumerate(strangers):
+        if number % 2:
+            stranger.send(b"\x16\x03\x01" if number % 4 == 1 else b"GET / HTTP/1.0\r\n\r\n")
+    rig.wait_for_state("RUNNING")
+    began = time.monotonic()
+    assert ask(rig, "GET", "/v1/status")[0] == 200
+    assert time.monotonic() - began < 2.0
+    record = rig.wait()
+    for stranger in strangers:
+        stranger.close()
+    assert record.state is State.SUCCEEDED
+    assert record.epoch == 1
+
+
+def test_a_viewer_that_does_not_read_costs_nothing(rig: GangRig) -> None:
+    talker = "import time\nline = 'x' * 1000\nend = time.time() + 4\n"
+    talker += "while time.time() < end:\n    print(line)\n"
+    rig.prepare(talker, WORKERS)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    connection = connect(rig)
+    connection.request(
+        "GET",
+        "/v1/stream?events=0&tasks=*",
+        headers={"Authorization": f"Bearer {rig.secret.token}"},
+    )
+    coordinator = rig.processes("coordinator")[0]
+    largest = 0
+
+    def watch() -> None:
+        nonlocal largest
+        while rig.supervisor is not None and rig.supervisor.poll() is None:
+            try:
+                largest = max(largest, coordinator.memory_info().rss >> 20)
+            except Exception:
+                return
+            time.sleep(0.1)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    record = rig.wait()
+    watcher.join()
+    connection.close()
+    assert record.state is State.SUCCEEDED
+    assert 0 < largest < 100

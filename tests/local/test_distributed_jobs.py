@@ -1,0 +1,175 @@
+"""Distributed jobs on the local backend: the same coordinator and agents, as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from submarine_jobs.backends import localprocess
+from submarine_jobs.backends.base import Stage
+from submarine_jobs.backends.local import LocalBackend
+from submarine_jobs.errors import UsageError
+from submarine_jobs.job import Job
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec, Localization, NamedInput, Resources, Role
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.states import State
+
+SMALL = Resources(200)
+SAY = 'echo "$SUBMARINE_ROLE $SUBMARINE_INDEX"'
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(Profile(backend="local", state_dir=tmp_path / "state"))
+
+
+def spec(*roles: Role, **fields: Any) -> JobSpec:
+    return JobSpec(
+        "gang", "local", roles=roles, program=None, python=sys.executable, framework="any", **fields
+    )
+
+
+def workers(command: str, count: int = 2, **fields: Any) -> Role:
+    return Role("worker", count, SMALL, command=command, **fields)
+
+
+def scratch_of(session: Session, job: Job) -> Path:
+    return session.profile.state_dir.absolute() / "local" / job.id
+
+
+def until(check: Callable[[], Any], seconds: float = 20.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := check()):
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.05)
+    return found
+
+
+def out(job: Job, task: str) -> str:
+    return job.log("stdout", task=task).data.decode()
+
+
+def test_roles_run_together_with_their_own_commands(session: Session, tmp_path: Path) -> None:
+    data = tmp_path / "data.txt"
+    data.write_text("input")
+    word = tmp_path / "word"
+    word.write_text("brought")
+    packed = tmp_path / "words.tar.gz"
+    with tarfile.open(packed, "w:gz") as archive:
+        archive.add(word, "inside/word")
+    evaluator = Role(
+        "evaluator", 1, SMALL,
+        command=f"{SAY}; cat %input_path% deep/word words/inside/word",
+    )  # fmt: skip
+    serving = Role("ps", 1, SMALL, command="sleep 600", kind="untracked")
+    job = session.submit(
+        spec(
+            workers(f"{SAY}; cat $SUBMARINE_INPUT_DATA; sleep 0.3"),
+            evaluator,
+            serving,
+            inputs=(NamedInput("DATA", str(data)),),
+            localization=(Localization(str(word), "deep/word"),),
+            archives=(Localization(str(packed), "words"),),
+            policy="all",
+        ),
+        None,
+    )
+    record = job.wait(60)
+    assert (record.state, record.detail) == (State.SUCCEEDED, "")
+    assert out(job, "worker:0") == "worker 0\ninput"
+    assert out(job, "worker:1") == "worker 1\ninput"
+    assert out(job, "evaluator:0") == "evaluator 0\ninputbroughtbrought"
+    assert sorted(task.task for task in record.tasks) == [
+        *("evaluator:0", "ps:0", "worker:0", "worker:1"),
+    ]
+    assert record.resources["requested"]["worker"]["instances"] == 2
+    # Nothing of it goes on, and nothing is left in the state directory by the next submit.
+    scratch = scratch_of(session, job)
+    until(lambda: not localprocess.of_directory(scratch))
+    session.backend().observe({job.id: job.handle or {}})
+    assert not scratch.exists()
+
+
+def test_an_input_elsewhere_or_nowhere_is_refused_and_leaves_nothing(
+    session: Session, tmp_path: Path
+) -> None:
+    for uri, sentence in (
+        ("hdfs://nn/data", "does not lie in the file system of the job directory"),
+        (str(tmp_path / "gone"), "there is no file://"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            session.submit(spec(workers("true"), inputs=(NamedInput("A", uri),)), None)
+    with pytest.raises(UsageError, match="There is no job gone-20261121-0a1b to resume"):
+        session.submit(spec(workers("true"), resume_from="gone-20261121-0a1b"), None)
+    assert session.jobs() == []
+    assert not list((session.profile.state_dir / "jobs").glob("2*/*"))
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.3, 0.8, 1.5])
+def test_cancel_ends_coordinator_and_all_agents(session: Session, moment: float) -> None:
+    job = session.submit(spec(workers("sleep 600", 3)), None)
+    time.sleep(moment)
+    record = job.cancel("enough")
+    assert record.state is State.CANCELLED
+    assert "enough" in record.detail
+    until(lambda: not localprocess.of_directory(scratch_of(session, job)))
+
+
+def test_stop_from_outside_ends_every_process(session: Session) -> None:
+    job = session.submit(spec(workers("sleep 4321 & sleep 4321", 2)), None)
+    until(lambda: job.record().state is State.RUNNING)
+    scratch = scratch_of(session, job)
+    family = [
+        process
+        for agent in localprocess.of_directory(scratch)
+        for process in (agent, *agent.children(recursive=True))
+    ]
+    assert sum("4321" in process.cmdline() for process in family) >= 4
+    backend = LocalBackend(session.profile)
+    found = backend.find(job.id)
+    assert found is not None
+    backend.stop(found)
+    _, alive = psutil.wait_procs(family, timeout=15)
+    assert not alive
+    backend.stop(found)
+    seen = backend.observe({job.id: found})[job.id]
+    assert seen.stage is Stage.ENDED
+
+
+def test_a_job_whose_supervisor_and_coordinator_are_killed_is_closed(session: Session) -> None:
+    job = session.submit(spec(workers(f"{SAY}; sleep 600")), None)
+    until(lambda: job.record().state is State.RUNNING)
+    scratch = scratch_of(session, job)
+    processes = localprocess.of_directory(scratch)
+    for verb in ("supervise", "coordinator"):
+        for process in processes:
+            if verb in process.info["cmdline"]:
+                os.kill(process.pid, signal.SIGKILL)
+    record = until(lambda: (r := job.record()).state.ended and r, 60)
+    assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST)
+    assert sorted(task.task for task in record.tasks) == ["worker:0", "worker:1"]
+    assert {task.state for task in record.tasks} == {State.FAILED}
+    until(lambda: not localprocess.of_directory(scratch), 40)
+
+
+def test_a_submit_whose_answer_was_lost_finds_its_coordinator(session: Session) -> None:
+    job = session.submit(spec(workers("sleep 600")), None)
+    scratch = scratch_of(session, job)
+    handle = json.loads((scratch / "handle.json").read_text())
+    (scratch / "handle.json").unlink()
+    found = LocalBackend(session.profile).find(job.id)
+    assert found is not None
+    assert found["pid"] == handle["pid"]
+    job.cancel("found")

@@ -1,0 +1,86 @@
+"""A real job of several tasks as a person follows it: logs, the wait, the failing task's view."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from submarine_jobs import display
+from submarine_jobs.commands import Mouth, complete, execute
+from submarine_jobs.commands.outcome import JOB_FAILED
+
+PROGRAM = """\
+import os, sys, time
+me = os.environ["SUBMARINE_ROLE"] + ":" + os.environ["SUBMARINE_INDEX"]
+attempt = os.environ["SUBMARINE_ATTEMPT"]
+for step in range(8):
+    print(f"{me} step {step}", flush=True)
+    if me == "worker:1" and step == 4 and "kill" in sys.argv and attempt == "1":
+        os.kill(os.getpid(), 9)
+    if me == "worker:1" and step == 4 and "fail" in sys.argv:
+        raise ValueError("shapes do not fit")
+    time.sleep(0.25)
+"""
+
+
+class Listener(Mouth):
+    """Takes what is said and written."""
+
+    kind = "cli"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+        self.written = b""
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def write(self, data: bytes, stream: str = "stdout") -> None:
+        self.written += data
+
+
+def submit(directory: Path, mouth: Mouth, *words: str) -> str:
+    program = directory / "gang.py"
+    program.write_text(PROGRAM)
+    size = ["--worker", "2", "--ps", "1", "--memory", "200M", "--ps_resources", "memory=200M"]
+    run = ["run", str(program), "--backend", "local", "--framework", "any", *size]
+    outcome = execute([*run, "--max-restarts", "1", "--", *words], mouth)
+    assert outcome.job is not None
+    return outcome.job.id
+
+
+def test_a_restarted_gang_is_followed_without_a_lost_line(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    mouth = Listener()
+    job_id = submit(tmp_path, mouth, "kill")
+    execute(["logs", "-f", job_id, "--all", "--stream", "stdout"], mouth)
+    lines = mouth.written.decode().splitlines()
+    session = mouth.session(mouth.config({"backend": "local"}))
+    job = session.job(job_id)
+    record = job.wait(30)
+    assert record.state.value == "SUCCEEDED", record.detail
+    for task in job.task_names:
+        attempts = job.attempts(task)
+        whole = b"".join(job.log(task=task, attempt=name).data for name in attempts)
+        heard = [line for line in lines if line.startswith(f"{task} ")]
+        assert [line.partition("| ")[2] for line in heard] == whole.decode().splitlines()
+    assert len(job.attempts("worker:1")) == 2
+    assert any("worker:1 was started again" in words for words in mouth.said)
+    assert "worker:1" in complete(["logs", job_id, "--task", "w"], mouth)
+    text = display.text(job.view())
+    assert "restart: worker:1" in text
+    assert "Log of worker:0" in text
+
+
+def test_the_failing_task_is_shown_and_not_worker_0(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    mouth = Mouth()
+    job_id = submit(tmp_path, mouth, "fail")
+    outcome = execute(["wait", job_id], mouth)
+    assert outcome.exit_code == JOB_FAILED
+    assert "In worker:1:" in outcome.text
+    assert "ValueError: shapes do not fit" in outcome.text
+    assert "Log of worker:1:" in outcome.text
+    assert "worker:1 step 4" in outcome.text
+    shown = execute(["show", job_id, "--json"], mouth).value
+    assert [task["state"] for task in shown["tasks"] if task["task"] == "worker:1"] == ["FAILED"]

@@ -1,0 +1,82 @@
+/* A libnvidia-ml.so.1 that reads its devices from the file named by FAKE_NVML: one a line,
+   "uuid name percent used_mib total_mib processes code parent", where code is what asking for the
+   device answers (0: fine) and parent is -1, or the number of the GPU that a MIG slice belongs to.
+   A first line "init N" makes the initialisation answer N; "hang" makes it never answer. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct device { char uuid[96], name[96]; unsigned percent; unsigned long long used, total; unsigned processes; int code, parent; };
+static struct device devices[64];
+static int count, initialised;
+
+int nvmlInit_v2(void) {
+    FILE *file = fopen(getenv("FAKE_NVML"), "r");
+    char line[512];
+    int answer = 0;
+    count = 0;
+    if (!file) return 9;
+    while (fgets(line, sizeof line, file)) {
+        struct device *d = &devices[count];
+        if (!strncmp(line, "hang", 4)) sleep(1000);
+        if (sscanf(line, "init %d", &answer) == 1) continue;
+        if (sscanf(line, "%95s %95s %u %llu %llu %u %d %d", d->uuid, d->name, &d->percent, &d->used,
+                   &d->total, &d->processes, &d->code, &d->parent) == 8) count++;
+    }
+    fclose(file);
+    initialised = !answer;
+    return answer;
+}
+int nvmlShutdown(void) { initialised = 0; return 0; }
+
+static struct device *whole(unsigned index) {
+    for (int i = 0; i < count; i++)
+        if (devices[i].parent < 0 && index-- == 0) return &devices[i];
+    return 0;
+}
+static int number(struct device *d) {
+    int index = 0;
+    for (struct device *other = devices; other < d; other++) index += other->parent < 0;
+    return index;
+}
+static struct device *slice(struct device *d, unsigned index) {
+    for (int i = 0; i < count; i++)
+        if (devices[i].parent == number(d) && index-- == 0) return &devices[i];
+    return 0;
+}
+int nvmlDeviceGetCount_v2(unsigned *n) {
+    if (!initialised) return 1;
+    for (*n = 0; whole(*n); ++*n) {}
+    return 0;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct device **handle) {
+    *handle = whole(index);
+    return *handle ? (*handle)->code : 2;
+}
+int nvmlDeviceGetUUID(struct device *d, char *text, unsigned size) { return snprintf(text, size, "%s", d->uuid) < 0; }
+int nvmlDeviceGetName(struct device *d, char *text, unsigned size) { return snprintf(text, size, "%s", d->name) < 0; }
+int nvmlDeviceGetUtilizationRates(struct device *d, unsigned rates[2]) {
+    if (d->parent >= 0) return 3;
+    rates[0] = d->percent; rates[1] = 1;
+    return 0;
+}
+int nvmlDeviceGetMemoryInfo(struct device *d, unsigned long long memory[3]) {
+    memory[0] = d->total << 20; memory[1] = (d->total - d->used) << 20; memory[2] = d->used << 20;
+    return 0;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(struct device *d, unsigned *n, void *infos) {
+    int small = *n < d->processes;
+    (void)infos;
+    *n = d->processes;
+    return small ? 7 : 0;
+}
+int nvmlDeviceGetMigMode(struct device *d, unsigned *now, unsigned *later) {
+    *now = *later = slice(d, 0) != 0;
+    return 0;
+}
+int nvmlDeviceGetMaxMigDeviceCount(struct device *d, unsigned *n) { (void)d; *n = 7; return 0; }
+int nvmlDeviceGetMigDeviceHandleByIndex(struct device *d, unsigned index, struct device **handle) {
+    *handle = slice(d, index);
+    return *handle ? 0 : 6;
+}
