@@ -141,8 +141,12 @@ def run_command(command: tuple[str, ...], scratch: Path, timeout: float) -> str:
 
 def end_leftovers(scratch: Path) -> list[str]:
     """End processes that carry this run's mark or a mark of its miniclusters; what they were."""
-    found = processes.marked(OWN_MARK, str(scratch))
-    found += processes.marked(MARK, str(scratch), below=True)
+    # By process: one that sheds this run's mark between the two looks is found by both.
+    marked = [
+        *processes.marked(OWN_MARK, str(scratch)),
+        *processes.marked(MARK, str(scratch), below=True),
+    ]
+    found = list(dict.fromkeys(marked))
     names = [f"{one.pid} {' '.join(one.command_line)[:120].strip()}" for one in found]
     processes.end(found, grace=5)
     return names

@@ -56,12 +56,14 @@ def test_sigterm_ends_the_program_and_leaves_the_record(rig: Rig) -> None:
 
 
 def test_sigterm_because_of_memory_is_told_as_such(rig: Rig) -> None:
-    # Taken faster than the agent looks: YARN notices first, and says nothing but SIGTERM.
-    agent = rig.start(
-        "import time\ntime.sleep(0.3)\nx = b'x' * (200 << 20)\n" + SLEEPER, memory=100
+    # YARN sees it before the agent's next look, and says nothing but SIGTERM.
+    stroke = (
+        "import os, signal\n"
+        "os.kill(os.getppid(), signal.SIGSTOP)\n"
+        "x = b'x' * (200 << 20)\n"
+        "for word in signal.SIGTERM, signal.SIGCONT: os.kill(os.getppid(), word)\n"
     )
-    program_pid(rig)
-    agent.send_signal(signal.SIGTERM)
+    agent = rig.start(stroke + SLEEPER, memory=100)
     rig.finish(agent)
     record = rig.record()
     assert (record.state, record.reason) == (State.FAILED, EndReason.OUT_OF_MEMORY)
