@@ -116,9 +116,10 @@ setup_horovod() {
     return
   fi
   if ! command -v cmake >/dev/null 2>&1 || ! [ -d /usr/include/torch ] ||
+    ! [ -d /usr/include/pybind11 ] ||
     ! /usr/bin/python3 -c 'import ensurepip' 2>/dev/null; then
     install "building Horovod needs headers and tools" \
-      libtorch-dev python3-dev python3-venv cmake g++ make
+      libtorch-dev pybind11-dev python3-dev python3-venv cmake g++ make
   fi
   echo "set-up: building Horovod into .venv-horovod"
   /usr/bin/python3 -m venv --clear --system-site-packages .venv-horovod

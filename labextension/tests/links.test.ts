@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { safeLink } from '../src/api/links';
+
+test.each([
+  'javascript:alert(1)',
+  'data:text/html,x',
+  '//evil',
+  '/api',
+  '',
+  'vbscript:x',
+  ' java\nscript:x'
+])('refuses %j', url => {
+  expect(safeLink(url)).toBeUndefined();
+});
+
+test('lets addresses of the web through', () => {
+  expect(safeLink('https://rm.example:8090/proxy/application_1_1/')).toBe(
+    'https://rm.example:8090/proxy/application_1_1/'
+  );
+});
