@@ -24,7 +24,8 @@ from submarine_jobs.credentials import new_secret
 from submarine_runtime.coordinator.channel import Channel, client_context
 from submarine_runtime.coordinator.performance import Performance
 from submarine_runtime.coordinator.placement import Placer
-from submarine_runtime.protocol.launch import CoordinatorConfig, JobStore, RoleOrders
+from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.link import PROTOCOL
 
 JOB_ID = "scale-20261121-0a1b"

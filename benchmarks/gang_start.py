@@ -19,7 +19,8 @@ from typing import Any
 
 from submarine_jobs.credentials import new_secret
 from submarine_jobs.runtime_zip import write_runtime_zip
-from submarine_runtime.protocol.launch import AgentConfig, CoordinatorConfig, JobStore, RoleOrders
+from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.launch import AgentConfig, JobStore
 
 JOB_ID = "gang-20261121-0a1b"
 

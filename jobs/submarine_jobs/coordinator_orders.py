@@ -12,7 +12,7 @@ from typing import Any
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_runtime.frameworks import policy_of, trait
-from submarine_runtime.protocol.launch import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.record import JobRecord
 
 #: Fields of a spec that replace the coordinator's default where they are given.

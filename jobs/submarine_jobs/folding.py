@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from submarine_runtime.protocol.record import Event, JobRecord, Phase, TaskRecord, known
+from submarine_runtime.protocol.fields import known
+from submarine_runtime.protocol.record import Event, JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State, may_follow
 
 

@@ -18,7 +18,8 @@ from submarine_jobs.display.tame import tame
 from submarine_jobs.display.untrusted import one_line, printable
 from submarine_jobs.errors import JobFailedError
 from submarine_magics.refusal import sentence_lines
-from submarine_runtime.protocol.record import Failure, JobRecord, TracebackFrame
+from submarine_runtime.protocol.failure import Failure, TracebackFrame
+from submarine_runtime.protocol.record import JobRecord
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

@@ -20,7 +20,7 @@ from agent_rig import wait_for
 from gang_rig import GangRig, task_of
 
 from submarine_jobs.live import tls_context
-from submarine_runtime.protocol.launch import RoleOrders
+from submarine_runtime.protocol.coordination import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 

@@ -21,9 +21,9 @@ from submarine_runtime.agent.network import address_of, interface_of, own_addres
 from submarine_runtime.agent.orders import Orders
 from submarine_runtime.agent.outbox import MAX_KEPT, Outbox
 from submarine_runtime.agent.ports import Reservation
+from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Failure, TracebackFrame
 
 
 def taken(outbox: Outbox) -> list[object]:

@@ -25,10 +25,11 @@ from submarine_runtime.agent.status import MAX_EVENTS, Status
 from submarine_runtime.agent.store import StoreError, patiently
 from submarine_runtime.agent.store_local import LocalStore
 from submarine_runtime.frameworks import setup
+from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
-from submarine_runtime.protocol.record import Failure, JobRecord, TaskRecord, TracebackFrame
+from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
 

@@ -16,7 +16,8 @@ from submarine_runtime.coordinator.actions import Action, Ask, End, Note, Releas
 from submarine_runtime.coordinator.gang import waiting_sentence
 from submarine_runtime.coordinator.losses import silent
 from submarine_runtime.coordinator.play import Act, Play, Stage, new_play
-from submarine_runtime.protocol.launch import CoordinatorConfig, JobStore, RoleOrders
+from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 

@@ -19,7 +19,8 @@ from submarine_runtime.coordinator.play import new_play
 from submarine_runtime.coordinator.reporting import new_job_record
 from submarine_runtime.coordinator.takeover import Earlier
 from submarine_runtime.coordinator.yarn_placer import ending_of
-from submarine_runtime.protocol.launch import CoordinatorConfig, JobStore, RoleOrders
+from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.record import Phase
 from submarine_runtime.protocol.states import State
 

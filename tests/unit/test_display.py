@@ -14,16 +14,9 @@ from submarine_jobs import display
 from submarine_jobs.display import durations
 from submarine_jobs.display.untrusted import escaped, one_line, printable, web_link
 from submarine_jobs.view import JobView
+from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import (
-    Event,
-    Failure,
-    JobRecord,
-    Output,
-    Phase,
-    TaskRecord,
-    TracebackFrame,
-)
+from submarine_runtime.protocol.record import Event, JobRecord, Output, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 
 NOW = 1_795_225_000.0

@@ -10,8 +10,9 @@ from submarine_jobs import display
 from submarine_jobs.display import task_rows, task_table, timeline
 from submarine_jobs.tasks import failed_task, telling_task
 from submarine_jobs.view import JobView
+from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, Failure, JobRecord, TaskRecord, TracebackFrame
+from submarine_runtime.protocol.record import Event, JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
 

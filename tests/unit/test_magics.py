@@ -35,7 +35,8 @@ from submarine_magics.notebook_cells import NotebookCells
 from submarine_magics.outcomes import OutputLimitReached
 from submarine_magics.refusal import as_refusal
 from submarine_magics.renamed_document import RenamedDocument
-from submarine_runtime.protocol.record import Failure, JobRecord, Output, TracebackFrame
+from submarine_runtime.protocol.failure import Failure, TracebackFrame
+from submarine_runtime.protocol.record import JobRecord, Output
 from submarine_runtime.protocol.states import State
 
 CALL = "get_ipython().run_line_magic('submarine', '%%')\n"

@@ -14,7 +14,8 @@ from typing import Any
 
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
-from submarine_runtime.protocol.launch import AgentConfig, CoordinatorConfig
+from submarine_runtime.protocol.coordination import CoordinatorConfig
+from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 
 #: What a backend calls a job, as stored in ``application.json``; plain JSON.

@@ -18,7 +18,7 @@ from submarine_jobs.commands.run_option_types import (
     together,
 )
 from submarine_jobs.commands.verb import Callback, Parsed, option
-from submarine_runtime.protocol.launch import POLICIES
+from submarine_runtime.protocol.coordination import POLICIES
 
 #: Roles with options of Submarine's own kind, ``--ps_resources``; the words behind each name.
 SUBMARINE_ROLES = ("worker", "ps", "chief", "evaluator")

@@ -12,7 +12,8 @@ from submarine_jobs.display.plain import text
 from submarine_jobs.display.tame import tame_view
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.view import JobView
-from submarine_runtime.protocol.record import Failure, JobRecord
+from submarine_runtime.protocol.failure import Failure
+from submarine_runtime.protocol.record import JobRecord
 
 MIME_TYPE = "application/vnd.submarine.job.v1+json"
 _MAX_ITEMS = 50

@@ -8,9 +8,10 @@ import sys
 from typing import Mapping
 
 from submarine_runtime.agent.claim import application_id, container_id
+from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.quicklinks import settled
-from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord, known
+from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 
 

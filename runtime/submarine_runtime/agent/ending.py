@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 
+from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Failure
 
 #: SIGKILL by nobody we know counts as the kernel's when so much of the memory was in use.
 NEAR_LIMIT = 0.9

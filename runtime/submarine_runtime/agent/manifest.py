@@ -9,7 +9,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from submarine_runtime.protocol.record import known
+from submarine_runtime.protocol.fields import known
 
 MANIFEST_VERSION = 1
 

@@ -10,10 +10,10 @@ import threading
 import time
 from typing import Any
 
+from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import (
     Event,
-    Failure,
     JobRecord,
     Output,
     Phase,

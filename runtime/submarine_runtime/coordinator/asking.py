@@ -16,7 +16,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from submarine_runtime.coordinator.pending import Need, explain
 from submarine_runtime.coordinator.play import Play, Stage
-from submarine_runtime.protocol.launch import CoordinatorConfig
+from submarine_runtime.protocol.coordination import CoordinatorConfig
 
 PATIENCE = 2.0
 INTERVAL = 10.0

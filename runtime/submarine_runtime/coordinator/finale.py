@@ -20,7 +20,7 @@ from submarine_runtime.coordinator.rm import application_is_over
 from submarine_runtime.coordinator.shipping import Shipper
 from submarine_runtime.coordinator.viewers import Viewers
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.launch import CoordinatorConfig
+from submarine_runtime.protocol.coordination import CoordinatorConfig
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 
 #: Seconds that one call may take once somebody ends us; YARN's own patience is 0.25 s by default.

@@ -12,17 +12,11 @@ from typing import Any, Mapping
 from submarine_runtime.agent.status import Status
 from submarine_runtime.coordinator.advice import advice
 from submarine_runtime.coordinator.journal import Journal
+from submarine_runtime.protocol.failure import Failure
+from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import (
-    Event,
-    Failure,
-    JobRecord,
-    Output,
-    TaskRecord,
-    event_json,
-    known,
-)
+from submarine_runtime.protocol.record import Event, JobRecord, Output, TaskRecord, event_json
 from submarine_runtime.protocol.states import State
 
 #: Events beyond changes of state; 1,000 tasks may each start, end and be lost once.

@@ -16,12 +16,8 @@ from contextlib import suppress
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.placement import PlacementError, Placer
-from submarine_runtime.protocol.launch import (
-    COORDINATOR_VARIABLE,
-    SEAT_VARIABLE,
-    TASK_VARIABLE,
-    RoleOrders,
-)
+from submarine_runtime.protocol.coordination import RoleOrders
+from submarine_runtime.protocol.launch import COORDINATOR_VARIABLE, SEAT_VARIABLE, TASK_VARIABLE
 
 SEAT_FILE = "seat.json"
 #: Seconds that agents have to go once the job is over, before they are killed.

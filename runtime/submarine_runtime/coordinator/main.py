@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     from submarine_runtime.coordinator.performance import Performance
     from submarine_runtime.coordinator.supervise import CRASHED
     from submarine_runtime.protocol import layout
-    from submarine_runtime.protocol.launch import CoordinatorConfig
+    from submarine_runtime.protocol.coordination import CoordinatorConfig
 
     directory = os.path.abspath(arguments[1])
     try:

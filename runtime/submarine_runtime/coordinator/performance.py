@@ -38,7 +38,7 @@ from submarine_runtime.coordinator.takeover import (
 )
 from submarine_runtime.coordinator.viewers import Viewers
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.launch import CoordinatorConfig
+from submarine_runtime.protocol.coordination import CoordinatorConfig
 
 if TYPE_CHECKING:
     from submarine_runtime.coordinator.yarn_view import YarnView

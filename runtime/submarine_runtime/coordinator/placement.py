@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, Callable
 
-from submarine_runtime.protocol.launch import RoleOrders
+from submarine_runtime.protocol.coordination import RoleOrders
 
 LONGEST_BACKOFF = 10.0
 CLOSE_SECONDS = 10.0

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from submarine_runtime.coordinator.actions import Action, Note
-from submarine_runtime.protocol.launch import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.link import CHIEF_ROLES, Member
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State

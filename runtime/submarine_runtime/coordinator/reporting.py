@@ -10,10 +10,11 @@ from submarine_runtime.agent.claim import application_id
 from submarine_runtime.coordinator.job_record import JobStatus
 from submarine_runtime.coordinator.play import Play, Stage, Task
 from submarine_runtime.coordinator.takeover import Earlier
-from submarine_runtime.protocol.launch import CoordinatorConfig
+from submarine_runtime.protocol.coordination import CoordinatorConfig
+from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.quicklinks import resolved, settled
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
-from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord, known
+from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 
 _WORDS = {

@@ -8,7 +8,7 @@ import urllib.request
 from typing import Any
 
 from submarine_runtime.agent.claim import application_id
-from submarine_runtime.protocol.launch import CoordinatorConfig
+from submarine_runtime.protocol.coordination import CoordinatorConfig
 
 MAX_BYTES = 4 << 20
 #: Seconds; the question is asked while YARN is already killing us.

@@ -21,7 +21,7 @@ from submarine_runtime.agent.store import Store, StoreError, patiently
 from submarine_runtime.coordinator.channel import client_context
 from submarine_runtime.coordinator.shipping import CHECK_SECONDS
 from submarine_runtime.protocol import layout, wire
-from submarine_runtime.protocol.launch import CoordinatorConfig
+from submarine_runtime.protocol.coordination import CoordinatorConfig
 from submarine_runtime.protocol.record import Event
 
 CLAIM_GRACE = 120.0

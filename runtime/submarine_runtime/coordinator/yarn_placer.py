@@ -15,13 +15,8 @@ from typing import Any
 from submarine_runtime.coordinator.journal import Journal
 from submarine_runtime.coordinator.placement import PlacementError, Placer
 from submarine_runtime.coordinator.rm import application
-from submarine_runtime.protocol.launch import (
-    COORDINATOR_VARIABLE,
-    SEAT_VARIABLE,
-    TASK_VARIABLE,
-    CoordinatorConfig,
-    RoleOrders,
-)
+from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.launch import COORDINATOR_VARIABLE, SEAT_VARIABLE, TASK_VARIABLE
 from submarine_runtime.protocol.reasons import EndReason
 
 CALL_SECONDS = 10.0

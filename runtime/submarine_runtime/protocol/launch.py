@@ -1,7 +1,8 @@
-"""``agent.json`` and ``coordinator.json``: what agent and coordinator are told; no secrets in them.
+"""``agent.json``: what an agent is told, and by which variables which task it is; no secret in it.
 
 The token, certificate and key lie in ``secret.json`` (mode 0600) in the same directory. Does not
-describe what the *user's program* finds; that is ``submarine_runtime.frameworks``.
+describe what the *user's program* finds; that is ``submarine_runtime.frameworks``;
+what the coordinator is told is ``coordination``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping
 
 from submarine_runtime.protocol import PROTOCOL_VERSION
-from submarine_runtime.protocol.record import known
+from submarine_runtime.protocol.fields import known
 
 
 @dataclass
@@ -171,127 +172,4 @@ class AgentConfig:
         values = known(cls, data)
         values["store"] = JobStore(**known(JobStore, data["store"]))
         values["fetch"] = [Input(**known(Input, item)) for item in data.get("fetch") or []]
-        return cls(**values)
-
-
-@dataclass
-class RoleOrders:
-    """One role, as the coordinator places and judges it.
-
-    Parameters
-    ----------
-    service
-        skein's service (``yarn``), or the directory name of its orders (``local``).
-    kind
-        ``tracked`` (counts for the job's end), ``untracked`` (a parameter server: never keeps a job
-        alive, but its loss is a fault) or ``sidecar`` (a TensorBoard: outside the gang, never keeps
-        a job alive, its loss is no fault).
-    least
-        ``--min-workers``: so many instances are enough to start; None: all.
-    after
-        Roles whose tasks must have started their programs before this role's are started.
-    spread
-        Ask again (bounded) for a container on a node that has no task of this role yet.
-    avoid
-        Host names never to be used (bounded as well).
-    label, nodes, racks
-        Where its containers may be, for the sentence on why they are not there yet.
-    """
-
-    name: str
-    service: str
-    instances: int = 1
-    kind: str = "tracked"
-    least: int | None = None
-    after: list[str] = field(default_factory=list)
-    memory: int = 0
-    vcores: int = 1
-    gpus: int = 0
-    spread: bool = False
-    avoid: list[str] = field(default_factory=list)
-    label: str | None = None
-    nodes: list[str] = field(default_factory=list)
-    racks: list[str] = field(default_factory=list)
-
-
-#: ``--success``: who decides that the job has succeeded.
-POLICIES = ("chief", "all", "any", "fraction")
-
-
-@dataclass
-class CoordinatorConfig:
-    """Everything that the coordinator needs to know (``coordinator.json``).
-
-    Parameters
-    ----------
-    policy
-        ``chief`` (its end is the job's), ``all`` (every tracked task must succeed; the first
-        failure that cannot be restarted ends the job), ``any`` (the first success ends it) or
-        ``fraction`` (``allowed_failures`` of the tracked tasks, 0 to 1, may fail for good).
-    max_restarts
-        Faults of tasks that are made good, in place or with the gang; pre-emption and lost nodes do
-        not count, nor does a permanent failure (an ImportError), which is never retried.
-    restart_in_place
-        Whether the framework lets one task be started again while the others go on.
-    gang_timeout
-        Seconds that the gang waits for containers before it releases those that it has; None: for
-        ever.
-    gang_retries
-        How often it then tries again (jittered back-off) before the job fails; None: for ever.
-    heartbeat, lost_after
-        Seconds between heartbeats; seconds without one after which a task is lost.
-    lost_margin
-        Seconds on top before a replacement's program may start: the lost one's agent has ended its
-        own by then.
-    resourcemanagers
-        Base URLs of the ResourceManagers' REST interface; empty for ``local``.
-    listen_port
-        0: any free one; a restarted coordinator takes its old one from the journal.
-    application_attempts
-        How often YARN may start the master (``max_attempts``).
-    """
-
-    job_id: str
-    name: str
-    user: str
-    backend: str
-    intent: str
-    created: float
-    store: JobStore
-    job_dir: str
-    roles: list[RoleOrders] = field(default_factory=list)
-    framework: str = "any"
-    policy: str = "chief"
-    allowed_failures: float = 0.0
-    max_restarts: int = 3
-    restart_in_place: bool = False
-    gang_timeout: float | None = 600.0
-    gang_retries: int | None = 5
-    heartbeat: float = 1.0
-    lost_after: float = 25.0
-    lost_margin: float = 2.0
-    timeout: float | None = None
-    kill_grace: float = 10.0
-    save_grace: float = 300.0
-    queue: str | None = None
-    priority: int | None = None
-    resourcemanagers: list[str] = field(default_factory=list)
-    listen: str = "0.0.0.0"  # noqa: S104 - agents and viewers come from other hosts
-    listen_port: int = 0
-    application_attempts: int = 2
-    links: dict[str, str] = field(default_factory=dict)
-    phases: list[dict[str, Any]] = field(default_factory=list)
-    resources: dict[str, Any] = field(default_factory=dict)
-    version: int = PROTOCOL_VERSION
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> CoordinatorConfig:
-        """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known(cls, data)
-        values["store"] = JobStore(**known(JobStore, data["store"]))
-        values["roles"] = [RoleOrders(**known(RoleOrders, r)) for r in data.get("roles") or []]
         return cls(**values)

@@ -44,7 +44,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping, Sequence
 
-from submarine_runtime.protocol.record import known
+from submarine_runtime.protocol.fields import known
 
 PROTOCOL = "submarine-link"
 MAX_LINE = 1 << 20

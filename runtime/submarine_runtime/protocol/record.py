@@ -6,20 +6,14 @@ The same form serves ``GET /v1/status`` of a running agent, ``record.json`` of a
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Mapping, TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, Mapping
 
 from submarine_runtime.protocol import PROTOCOL_VERSION
+from submarine_runtime.protocol.failure import Failure
+from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-
-T = TypeVar("T")
-
-
-def known(cls: type[T], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Only the entries of ``data`` that the dataclass ``cls`` has: newer writers add fields."""
-    names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-    return {key: value for key, value in data.items() if key in names}
 
 
 @dataclass
@@ -113,38 +107,6 @@ class TaskRecord:
         values = known(cls, data)
         values["state"] = _state(data.get("state")) or State.PENDING
         values["reason"] = _reason(data.get("reason"))
-        return cls(**values)
-
-
-@dataclass
-class TracebackFrame:
-    """One frame of a failed program; ``cell``/``cell_line`` where it lies in a collected cell."""
-
-    file: str
-    line: int
-    function: str = ""
-    code: str = ""
-    cell: str | None = None
-    cell_id: str | None = None
-    cell_line: int | None = None
-
-
-@dataclass
-class Failure:
-    """The exception that ended a program: innermost frame last, as Python prints it."""
-
-    type: str
-    message: str
-    frames: list[TracebackFrame] = field(default_factory=list)
-    text: str = ""
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Failure:
-        """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known(cls, data)
-        values["frames"] = [
-            TracebackFrame(**known(TracebackFrame, f)) for f in data.get("frames") or []
-        ]
         return cls(**values)
 
 
