@@ -1,0 +1,105 @@
+"""One JupyterLab, one Chromium and the run's minicluster for all browser tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from submarine_jobs.profile import Profile
+from submarine_minicluster.cluster import Minicluster
+from tests.browser.desk import Desk
+from tests.browser.lab import Lab
+
+VIEWPORT = {"width": 1400, "height": 1000}
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    """Debian's Chromium; its sandbox does not work for root."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if path := shutil.which(name):
+            words = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.getuid() == 0 else [])]
+            return {"executable_path": path, "args": words}
+    raise FileNotFoundError("There is no Chromium on this machine: run scripts/setup.sh chromium.")
+
+
+@pytest.fixture(scope="session")
+def lab(minicluster: Minicluster) -> Iterator[Lab]:
+    """A server whose jobs go to the minicluster; ``--backend local`` works too."""
+    # Short: sockets lie below it.
+    scratch = Path(tempfile.mkdtemp(prefix="submarine-lab-"))
+    cluster = minicluster.environ()
+    server = Lab(scratch, {**cluster, "SUBMARINE_BACKEND": "yarn"})
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+        with contextlib.suppress(Exception):
+            _stop_driver(cluster, scratch / "state")
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _stop_driver(cluster: dict[str, str], state: Path) -> None:
+    from submarine_jobs.backends.yarn.driver import stop_driver
+
+    java = Path(cluster["JAVA_HOME"]) if "JAVA_HOME" in cluster else None
+    stop_driver(
+        Profile(
+            backend="yarn",
+            hadoop_conf_dir=Path(cluster["HADOOP_CONF_DIR"]),
+            java_home=java,
+            state_dir=state,
+        )
+    )
+
+
+@pytest.fixture
+def new_desk(
+    browser: Browser, lab: Lab, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Desk]]:
+    """Makes desks, each with cookies of its own; pictures of them if the test fails."""
+    desks: list[Desk] = []
+
+    def make(*, login: bool = True, **options: Any) -> Desk:
+        url = options.pop("url", None)
+        context = browser.new_context(**{"viewport": VIEWPORT, **options})
+        context.set_default_timeout(30_000)
+        desk = Desk(context.new_page(), lab, url=url)
+        desks.append(desk)
+        if login:
+            desk.login()
+        return desk
+
+    yield make
+    report = getattr(request.node, "rep_call", None)
+    for number, desk in enumerate(desks):
+        if report is None or report.failed:
+            name = re.sub(r"\W+", "-", request.node.name)
+            with contextlib.suppress(Exception):
+                desk.shot(f"failed-{name}-{number}")
+            print(f"errors in page {number}: {desk.errors}")
+        desk.page.context.close()
+    if report is None or report.failed:
+        print(lab.said())
+
+
+@pytest.fixture
+def desk(new_desk: Callable[..., Desk]) -> Desk:
+    """A page of a user who is logged in."""
+    return new_desk()
+
+
+@pytest.fixture
+def page(desk: Desk) -> Page:
+    """The same, as pytest-playwright calls it."""
+    return desk.page

@@ -1,0 +1,129 @@
+"""A page with JupyterLab or Notebook 7 in it, driven as a person and by the application's commands.
+
+Where a person's click is the point of a test, the test clicks; opening, running and saving go by
+commands, which do not depend on where a menu lies.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Locator, Page
+
+from tests.browser.lab import ROOT, Lab
+
+SHOTS = ROOT / "out" / "screenshots"
+#: Milliseconds: pages load slowly beside a cluster on two cores.
+LOAD = 90_000
+_READY = """async () => {
+  const widget = window.jupyterapp.shell.currentWidget;
+  await widget.context.ready;
+  await widget.sessionContext.ready;
+  await widget.sessionContext.session.kernel.info;
+}"""
+_HAS_NOTEBOOK = "() => !!window.jupyterapp?.shell?.currentWidget?.sessionContext"
+_numbers = itertools.count()
+
+
+class Desk:
+    """One page and what it shows."""
+
+    def __init__(self, page: Page, lab: Lab, *, url: str | None = None) -> None:
+        self.page = page
+        self.lab = lab
+        self.url = url or lab.url
+        #: Errors of scripts that nobody caught, and what was written to the console as an error.
+        self.errors: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def login(self) -> None:
+        """Get the cookie; the token shall not stand in any later address."""
+        self.page.goto(f"{self.url}login?next={self.url}api/status")
+        self.page.goto(f"{self.url}api/status?token={self.lab.token}")
+
+    def open(self, notebook: Path, *, trust: bool = True) -> None:
+        """Open a notebook in Lab, alone in a fresh workspace, and wait for its kernel."""
+        name = notebook.relative_to(self.lab.notebooks)
+        workspace = f"w{next(_numbers)}"
+        self.page.goto(f"{self.url}lab/workspaces/{workspace}/tree/{name}?reset", timeout=LOAD)
+        self.ready()
+
+    def open_notebook7(self, notebook: Path) -> None:
+        """Open a notebook in Notebook 7."""
+        name = notebook.relative_to(self.lab.notebooks)
+        self.page.goto(f"{self.url}notebooks/{name}", timeout=LOAD)
+        self.ready()
+
+    def reload(self) -> None:
+        """As the browser's button."""
+        self.page.reload(timeout=LOAD)
+        self.ready()
+
+    def ready(self) -> None:
+        """Wait until the current notebook and its kernel are there."""
+        self.page.wait_for_function(_HAS_NOTEBOOK, timeout=LOAD)
+        self.page.evaluate(_READY)
+
+    def command(self, name: str, **arguments: Any) -> None:
+        """Execute a command of the application and wait for its end."""
+        self.page.evaluate(
+            "async ([name, args]) => { await window.jupyterapp.commands.execute(name, args); }",
+            [name, arguments],
+        )
+
+    def run_all(self) -> None:
+        """Run all cells, to the end."""
+        self.command("notebook:run-all-cells")
+
+    def run_cell(self, index: int) -> None:
+        """Run one cell, to the end."""
+        self.page.evaluate(
+            "index => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = index; }",
+            index,
+        )
+        self.command("notebook:run-cell")
+
+    def save(self) -> None:
+        """Write the notebook with its outputs."""
+        self.command("docmanager:save")
+
+    def theme(self, name: str) -> None:
+        """``Light`` or ``Dark``."""
+        self.command("apputils:change-theme", theme=f"JupyterLab {name}")
+        self.page.wait_for_function(
+            "light => document.body.dataset.jpThemeLight === light",
+            arg=str(name == "Light").lower(),
+        )
+
+    def outputs(self, index: int = -1) -> Locator:
+        """The output area of the cell at ``index``; -1 for the last."""
+        cells = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")
+        cell = cells.last if index == -1 else cells.nth(index)
+        return cell.locator(".jp-OutputArea-output")
+
+    def card(self, index: int = -1) -> Locator:
+        """The job's card in the outputs of a cell."""
+        return self.outputs(index).locator(".jp-Submarine-Card")
+
+    def job_ids(self) -> list[str]:
+        """Job ids that the outputs hold, in the order of the cells."""
+        found: list[str] = self.page.evaluate(
+            """() => {
+              const cells = window.jupyterapp.shell.currentWidget.context.model.toJSON().cells;
+              const mime = 'application/vnd.submarine.job.v1+json';
+              return cells.flatMap(cell => cell.outputs ?? [])
+                .map(output => output.data?.[mime]?.job_id)
+                .filter(job => job);
+            }"""
+        )
+        return found
+
+    def shot(self, name: str, part: Locator | None = None) -> Path:
+        """Keep a picture of the page, or of a part of it, among the test's artefacts."""
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        path = SHOTS / f"{re.sub(r'[^a-z0-9-]+', '-', name.lower())}.png"
+        (part or self.page).screenshot(path=path)
+        return path

@@ -1,0 +1,199 @@
+"""A real JupyterLab (and Notebook 7 beside it) as a process of this machine, for browser tests.
+
+Everything that it reads or writes lies below one scratch directory: nothing of this machine's
+user, and nothing is left when it is closed, even after ``kill -9``. Knows no browser.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook
+
+from submarine_kernel.install import install_kernel
+from submarine_minicluster import processes
+
+ROOT = Path(__file__).resolve().parents[2]
+DIST = ROOT / "labextension" / "dist"
+MARK = "SUBMARINE_TEST_LAB"
+#: As below JupyterHub: everything must work behind a prefix.
+BASE = "/user/ada/"
+#: Seconds until a busy machine has a server up.
+PATIENCE = 90.0
+
+
+class Lab:
+    """One server on a port of its own, which it keeps over restarts.
+
+    Parameters
+    ----------
+    scratch
+        An empty directory.
+    environment
+        Which cluster its jobs go to, as variables.
+    arguments
+        More words for its command line.
+    """
+
+    def __init__(
+        self, scratch: Path, environment: Mapping[str, str], arguments: tuple[str, ...] = ()
+    ) -> None:
+        self.scratch = scratch
+        self.notebooks = scratch / "work"
+        self.token = secrets.token_hex(16)
+        self.port = free_port()
+        self.origin = f"http://127.0.0.1:{self.port}"
+        self.url = self.origin + BASE
+        self.log = scratch / "server.log"
+        self._arguments = arguments
+        self._process: subprocess.Popen[bytes] | None = None
+        self._prepare()
+        self._environment = {**clean_environment(scratch), **environment}
+
+    def _prepare(self) -> None:
+        if not (DIST / "package.json").is_file():
+            raise FileNotFoundError(
+                "The front end is not built (labextension/dist): run scripts/setup.sh node."
+            )
+        for name in ("work", "tmp", "home", "config", "data", "runtime", "settings", "workspaces"):
+            (self.scratch / name).mkdir()
+        install_kernel(prefix=str(self.scratch / "prefix"))
+        extensions = self.scratch / "prefix" / "share" / "jupyter" / "labextensions"
+        extensions.mkdir(parents=True)
+        # A copy: what is built meanwhile does not change a page between two of its requests.
+        shutil.copytree(DIST, extensions / "jupyter-submarine")
+        shutil.copytree(
+            ROOT / "server_ext" / "jupyter-config", self.scratch / "config/jupyter_server_config.d"
+        )
+        self.setting(
+            "@jupyterlab/apputils-extension", "notification", fetchNews="false", checkForUpdates=False
+        )  # fmt: skip
+        self.setting("@jupyterlab/docmanager-extension", "plugin", autosave=False)
+
+    def setting(self, extension: str, plugin: str, **values: Any) -> None:
+        """Write a user's settings of one plugin."""
+        folder = self.scratch / "settings" / extension
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{plugin}.jupyterlab-settings").write_text(json.dumps(values))
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        words = [
+            *(sys.executable, "-m", "jupyterlab", "--no-browser", "--expose-app-in-browser"),
+            "--JupyterNotebookApp.expose_app_in_browser=True",
+            *("--ip=127.0.0.1", f"--port={self.port}", "--ServerApp.port_retries=0"),
+            *(f"--ServerApp.base_url={BASE}", f"--ServerApp.root_dir={self.notebooks}"),
+            # Chromium caches what it got from the server before.
+            *("--allow-root", "--ServerApp.terminals_enabled=False"),
+            *self._arguments,
+        ]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                words,
+                cwd=self.notebooks,
+                env={**self._environment, "JUPYTER_TOKEN": self.token},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            code = self._process.poll()
+            if code is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"JupyterLab did not start ({code}):\n{self.said()}")
+            if self.get("api/status")[0] == 200:
+                return
+            time.sleep(0.1)
+
+    def said(self) -> str:
+        """The end of the server's log."""
+        return self.log.read_text(errors="replace")[-6000:]
+
+    def get(self, path: str, **headers: str) -> tuple[int, bytes]:
+        """Status and body of a GET with the token; 0 where nobody answers."""
+        wanted = {"Authorization": f"token {self.token}", **headers}
+        request = urllib.request.Request(self.url + path, headers=wanted)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+        except OSError:
+            return 0, b""
+
+    def api(self, path: str) -> Any:
+        """What our REST API answers, which must be 200."""
+        status, body = self.get(f"submarine/api/v1/{path}")
+        assert status == 200, (path, status, body[:500])
+        return json.loads(body)
+
+    def kill(self) -> None:
+        """As ``kill -9``, or the machine's memory at its end: nobody says goodbye."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def close(self) -> None:
+        """Stop the server, its kernels and whatever they left."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        processes.end(processes.marked(MARK, str(self.scratch)), grace=5)
+
+    def write(self, name: str, *sources: str, kernel: str = "submarine") -> Path:
+        """A notebook of code cells, below the server's root."""
+        names = {"name": kernel, "display_name": kernel, "language": "python"}
+        cells = [new_code_cell(source) for source in sources]
+        path = self.notebooks / name
+        nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": names}), path)
+        return path
+
+
+def clean_environment(scratch: Path) -> dict[str, str]:
+    """This process's environment with nothing of this machine's user or of another cluster."""
+    dropped = ("SUBMARINE_", "HADOOP_", "JPY_", "JUPYTER", "IPYTHON", "XDG_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    mark = {name: value for name, value in os.environ.items() if name == "SUBMARINE_TEST_RUN"}
+    return {
+        **kept,
+        **mark,
+        MARK: str(scratch),
+        "HOME": str(scratch / "home"),
+        "TMPDIR": str(scratch / "tmp"),
+        "JUPYTER_CONFIG_DIR": str(scratch / "config"),
+        "JUPYTER_DATA_DIR": str(scratch / "data"),
+        "JUPYTER_RUNTIME_DIR": str(scratch / "runtime"),
+        "JUPYTER_PATH": str(scratch / "prefix" / "share" / "jupyter"),
+        "JUPYTERLAB_SETTINGS_DIR": str(scratch / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(scratch / "workspaces"),
+        "IPYTHONDIR": str(scratch / "ipython"),
+        "XDG_CONFIG_HOME": str(scratch / "config"),
+        "SUBMARINE_STATE_DIR": str(scratch / "state"),
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on now."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
