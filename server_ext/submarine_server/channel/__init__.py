@@ -1,0 +1,1 @@
+"""The websocket of a page: one connection, any number of subscriptions."""
