@@ -12,6 +12,7 @@ import type {
   IModelVersion,
   ISearchHit,
   ISeries,
+  ITask,
   ServerMessage,
   State
 } from './api/types';
@@ -48,6 +49,8 @@ export interface IRest {
     after?: string;
   }): Promise<IJobsPage>;
   job(job: string): Promise<IJobView>;
+  /** The tasks beyond those that a view holds. */
+  tasks(job: string, offset: number, limit: number): Promise<{ tasks: ITask[]; total: number }>;
   metrics(job: string, points?: number): Promise<ISeries[]>;
   models(job: string): Promise<IModelVersion[]>;
   logs(job: string): Promise<ILogInfo[]>;
@@ -82,6 +85,8 @@ export interface IRest {
   rerun(job: string, resume: boolean): Promise<string>;
   saveModel(job: string, name: string): Promise<IModelVersion>;
   cluster(): Promise<ICluster>;
+  /** Words that may stand in the place of the last of `words` after `submarine`. */
+  complete(words: readonly string[], signal?: AbortSignal): Promise<string[]>;
   /** Address of TensorBoard for these jobs, under the server's base URL. */
   tensorboardUrl(jobs: readonly string[]): string;
 }

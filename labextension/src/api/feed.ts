@@ -1,0 +1,47 @@
+/**
+ * What a subscription of the page is: it remembers what outlives a broken connection.
+ *
+ * A feed turns the server's messages into calls of its listeners; it owns no connection.
+ */
+
+import type { ClientMessage, ServerMessage } from './types';
+
+/** What a subscription may be sent. */
+export type FeedMessage = Exclude<ServerMessage, { type: 'hello' }>;
+
+/** One subscription of the page. */
+export interface IFeed {
+  /** The message that begins it, or begins it again where it stood. */
+  request(id: number): ClientMessage;
+  /** Takes a message; returns bytes of log data to acknowledge, and whether to begin again. */
+  take(message: FeedMessage): { bytes?: number; again?: boolean };
+  /** Nobody will send anything: the server extension is not there, or speaks otherwise. */
+  fail(sentence: string): void;
+}
+
+/** Listeners of one feed; a new one hears at once what is known. */
+export class Listeners<T> {
+  readonly all = new Set<(value: T) => void>();
+
+  tell(value: T): void {
+    for (const listener of [...this.all]) {
+      safely(() => {
+        listener(value);
+      });
+    }
+  }
+}
+
+/** A listener that fails must not silence the others. */
+export function safely(call: () => void): void {
+  try {
+    call();
+  } catch (problem) {
+    console.error('jupyter-submarine: a listener failed.', problem);
+  }
+}
+
+/** An error as one sentence with what to do. */
+export function words({ error, fix }: { error: string; fix: string }): string {
+  return fix ? `${error} ${fix}` : error;
+}

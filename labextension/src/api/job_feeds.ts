@@ -1,0 +1,132 @@
+/** The list of jobs, one job and its curves: what is known of them, kept whole from changes. */
+
+import type { FeedMessage, IFeed } from './feed';
+import { Listeners, words } from './feed';
+import type { ClientMessage, IJobRow, IJobView, ISeries } from './types';
+import { ENDED } from './types';
+
+export interface IJobsNews {
+  rows: readonly IJobRow[];
+  total: number;
+  problem: string;
+}
+
+/** All rows of the user, kept whole from changes. */
+export class JobsFeed implements IFeed {
+  readonly listeners = new Listeners<IJobsNews>();
+  last: IJobsNews | null = null;
+  private readonly _rows = new Map<string, IJobRow>();
+
+  request(id: number): ClientMessage {
+    return { op: 'subscribe', id, kind: 'jobs' };
+  }
+
+  take(message: FeedMessage) {
+    if (message.type === 'jobs') {
+      if (message.whole) {
+        this._rows.clear();
+      }
+      for (const row of message.rows) {
+        this._rows.set(row.job_id, row);
+      }
+      this.news([...this._rows.values()].sort(byUrgency), message.total, message.problem);
+    } else if (message.type === 'error') {
+      this.fail(words(message));
+    }
+    return {};
+  }
+
+  fail(sentence: string): void {
+    this.news(this.last?.rows ?? [], this.last?.total ?? 0, sentence);
+  }
+
+  private news(rows: readonly IJobRow[], total: number, problem: string): void {
+    this.last = { rows, total, problem };
+    this.listeners.tell(this.last);
+  }
+}
+
+/** Running first, then newest first: as the server lists them. */
+export function byUrgency(one: IJobRow, other: IJobRow): number {
+  const ended = Number(ENDED.has(one.state)) - Number(ENDED.has(other.state));
+  return ended || (other.created ?? 0) - (one.created ?? 0) || (one.job_id < other.job_id ? 1 : -1);
+}
+
+/** One job's view. */
+export class JobFeed implements IFeed {
+  readonly listeners = new Listeners<{ view: IJobView } | { error: string }>();
+  last: { view: IJobView } | { error: string } | null = null;
+
+  constructor(readonly job: string) {}
+
+  request(id: number): ClientMessage {
+    return { op: 'subscribe', id, kind: 'job', job: this.job };
+  }
+
+  take(message: FeedMessage) {
+    if (message.type === 'job') {
+      this.last = { view: message.view };
+      this.listeners.tell(this.last);
+    } else if (message.type === 'error') {
+      this.fail(words(message));
+    }
+    return {};
+  }
+
+  fail(sentence: string): void {
+    const news = { error: sentence };
+    // A view that is known is worth more to a late listener than the sentence.
+    this.last = this.last && 'view' in this.last ? this.last : news;
+    this.listeners.tell(news);
+  }
+}
+
+/** Curves of one job; new points are joined to those known. */
+export class MetricsFeed implements IFeed {
+  readonly listeners = new Listeners<readonly ISeries[]>();
+  last: readonly ISeries[] | null = null;
+
+  constructor(
+    readonly job: string,
+    readonly points: number
+  ) {}
+
+  request(id: number): ClientMessage {
+    return { op: 'subscribe', id, kind: 'metrics', job: this.job, points: this.points };
+  }
+
+  take(message: FeedMessage) {
+    if (message.type !== 'metrics') {
+      return {};
+    }
+    this.last = message.whole ? message.series : joined(this.last ?? [], message.series);
+    this.listeners.tell(this.last);
+    // Thinning out is the server's, which has all points: begin again before it grows too long.
+    return { again: this.last.some(series => series.t.length > 3 * this.points) };
+  }
+
+  fail(): void {
+    // Curves have no place for a sentence; the job's own feed says it.
+  }
+}
+
+/** Each series with its new points; those not later than the last known are known already. */
+function joined(known: readonly ISeries[], news: readonly ISeries[]): readonly ISeries[] {
+  const all = new Map(known.map(series => [nameOf(series), series]));
+  for (const series of news) {
+    const before = all.get(nameOf(series));
+    const last = before?.t.at(-1) ?? -Infinity;
+    const first = series.t.findIndex(time => time > last);
+    if (!before) {
+      all.set(nameOf(series), series);
+    } else if (first >= 0) {
+      const t = [...before.t, ...series.t.slice(first)];
+      all.set(nameOf(series), { ...series, t, v: [...before.v, ...series.v.slice(first)] });
+    }
+  }
+  return [...all.values()];
+}
+
+function nameOf(series: ISeries): string {
+  return JSON.stringify([series.task, series.attempt, series.kind, series.name]);
+}

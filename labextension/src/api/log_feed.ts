@@ -1,0 +1,120 @@
+/** Logs of a job as they grow: every byte once and in order, whatever the connection does. */
+
+import type { ILogListener } from '../tokens';
+import type { FeedMessage, IFeed } from './feed';
+import { safely, words } from './feed';
+import type { ClientMessage } from './types';
+
+interface IPlace {
+  task: string;
+  attempt: string;
+  stream: string;
+}
+
+/** Logs of one job from a position each; every byte once and in order. */
+export class LogFeed implements IFeed {
+  /** Offset of the next byte wanted of each log. */
+  readonly at: Map<string, number>;
+  /** Logs that were asked for again because bytes were missing. */
+  private readonly _asked = new Set<string>();
+
+  constructor(
+    readonly job: string,
+    private readonly _options: {
+      tasks: readonly string[];
+      at?: Record<string, number>;
+      tail?: number;
+    },
+    private readonly _listener: ILogListener
+  ) {
+    this.at = new Map(Object.entries(_options.at ?? {}));
+  }
+
+  request(id: number): ClientMessage {
+    const { tasks, tail } = this._options;
+    const wanted = { tasks: [...tasks], at: Object.fromEntries(this.at) };
+    const begin = { op: 'subscribe', id, kind: 'log', job: this.job, ...wanted } as const;
+    return tail === undefined ? begin : { ...begin, tail };
+  }
+
+  take(message: FeedMessage) {
+    switch (message.type) {
+      case 'log':
+        return this.chunk(message, message.offset, decode(message.data));
+      case 'skip':
+        this.skip(message, message.offset, message.to);
+        break;
+      case 'behind':
+        safely(() => {
+          this._listener.behind(message.seconds);
+        });
+        break;
+      case 'end':
+        safely(() => {
+          this._listener.end();
+        });
+        break;
+      case 'error':
+        this.fail(words(message));
+        break;
+    }
+    return {};
+  }
+
+  fail(sentence: string): void {
+    safely(() => {
+      this._listener.error(sentence);
+    });
+  }
+
+  private chunk(where: IPlace, offset: number, data: Uint8Array) {
+    const key = keyOf(where);
+    const next = this.at.get(key) ?? offset;
+    if (offset > next && !this._asked.has(key)) {
+      this._asked.add(key);
+      return { bytes: data.length, again: true };
+    }
+    if (offset > next) {
+      // Twice the same: these bytes are gone (the log was cut). Say so rather than stand still.
+      this.skip(where, next, offset);
+    }
+    this._asked.delete(key);
+    const fresh = offset < next ? data.subarray(next - offset) : data;
+    if (fresh.length > 0) {
+      const start = Math.max(offset, next);
+      this.at.set(key, start + fresh.length);
+      safely(() => {
+        this._listener.chunk(place(where), start, fresh);
+      });
+    }
+    return { bytes: data.length };
+  }
+
+  private skip(where: IPlace, offset: number, to: number): void {
+    const from = Math.max(offset, this.at.get(keyOf(where)) ?? offset);
+    if (to > from) {
+      this.at.set(keyOf(where), to);
+      safely(() => {
+        this._listener.skip(place(where), from, to);
+      });
+    }
+  }
+}
+
+/** `worker:0/e1-a1/stdout`, as in a subscription's `at`. */
+export function keyOf({ task, attempt, stream }: IPlace): string {
+  return `${task}/${attempt}/${stream}`;
+}
+
+function place({ task, attempt, stream }: IPlace): IPlace {
+  return { task, attempt, stream };
+}
+
+function decode(data: string): Uint8Array {
+  const text = atob(data);
+  const bytes = new Uint8Array(text.length);
+  for (let index = 0; index < text.length; index++) {
+    bytes[index] = text.charCodeAt(index);
+  }
+  return bytes;
+}

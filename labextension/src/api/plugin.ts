@@ -1,0 +1,52 @@
+/** Provides `ISubmarine`: REST and live updates; costs nothing until somebody asks for something. */
+
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import type { ServerConnection } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { IChannel, IRest } from '../tokens';
+import { ISubmarine } from '../tokens';
+import { Channel } from './channel';
+import type { IReadiness } from './readiness';
+import { askReadiness, whyAbsent } from './readiness';
+import { Requests } from './request';
+import { Rest } from './rest';
+
+/** The domain of our translations. */
+export const DOMAIN = 'jupyter_submarine';
+
+class Submarine implements ISubmarine {
+  readonly rest: IRest;
+  readonly channel: IChannel;
+
+  constructor(
+    settings: ServerConnection.ISettings,
+    private readonly trans: TranslationBundle
+  ) {
+    this.rest = new Rest(new Requests(settings, trans));
+    this.channel = new Channel(settings, trans, () => whyAbsent(this.rest, trans));
+  }
+
+  get ready(): Promise<IReadiness> {
+    this._ready ??= askReadiness(this.rest, this.trans).then(readiness => {
+      if (readiness.available && readiness.problem) {
+        Notification.warning(readiness.problem);
+      }
+      return readiness;
+    });
+    return this._ready;
+  }
+
+  private _ready: Promise<IReadiness> | undefined;
+}
+
+export const apiPlugin: JupyterFrontEndPlugin<ISubmarine> = {
+  id: 'jupyter-submarine:api',
+  description: 'Jobs of this user through the Submarine server extension.',
+  autoStart: true,
+  provides: ISubmarine,
+  optional: [ITranslator],
+  activate: (app: JupyterFrontEnd, translator: ITranslator | null): ISubmarine =>
+    new Submarine(app.serviceManager.serverSettings, (translator ?? nullTranslator).load(DOMAIN))
+};
