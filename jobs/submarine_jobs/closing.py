@@ -13,6 +13,7 @@ from submarine_jobs.backends.base import Observation
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import JobNotFoundError
 from submarine_jobs.folding import base_record, fold
+from submarine_jobs.shipped_log import shipped_lengths
 from submarine_jobs.spec import JobSpec
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
@@ -64,7 +65,7 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
         _complete_tasks(record, spec)
     _close_tasks(record, observation, several=several)
     _close_phases(record)
-    record.logs = _log_lengths(directory)
+    record.logs = shipped_lengths(directory)
     if record.state is not State.SUCCEEDED and record.phases:
         record.missing.append("The end of the log since the last shipment may be missing.")
     return close(directory, record)
@@ -132,21 +133,3 @@ def _close_phases(record: JobRecord) -> None:
     open_phases: list[Phase] = [phase for phase in record.phases if phase.end is None]
     for phase in open_phases:
         phase.end = record.finished
-
-
-def _log_lengths(directory: JobDirectory) -> dict[str, int]:
-    lengths: dict[str, int] = {}
-    try:
-        files = directory.storage.walk(directory.file(layout.LOGS))
-    except FileNotFoundError:
-        return lengths
-    for path, size in files:
-        task_attempt, _, name = path.rpartition("/")
-        segment = layout.parse_segment(name)
-        if segment is None:
-            continue
-        task, _, attempt = task_attempt.partition("/")
-        role, _, index = task.rpartition("-")
-        key = f"{role}:{index}/{attempt}/{segment.stream}"
-        lengths[key] = max(lengths.get(key, 0), segment.offset + size)
-    return lengths

@@ -43,6 +43,25 @@ def shipped_attempts(directory: JobDirectory, task: str) -> list[str]:
     return [layout.attempt_name(*attempt) for attempt in sorted(a for a in found if a)]
 
 
+def shipped_lengths(directory: JobDirectory) -> dict[str, int]:
+    """Bytes of every log that was shipped, by its key in the record; walks all of them."""
+    lengths: dict[str, int] = {}
+    try:
+        files = directory.storage.walk(directory.file(layout.LOGS))
+    except FileNotFoundError:
+        return lengths
+    for path, size in files:
+        task_attempt, _, name = path.rpartition("/")
+        segment = layout.parse_segment(name)
+        if segment is None:
+            continue
+        task, _, attempt = task_attempt.partition("/")
+        role, _, index = task.rpartition("-")
+        key = f"{role}:{index}/{attempt}/{segment.stream}"
+        lengths[key] = max(lengths.get(key, 0), segment.offset + size)
+    return lengths
+
+
 def _names(directory: JobDirectory, path: str) -> list[str]:
     try:
         entries = directory.storage.list_directory(path)

@@ -102,6 +102,17 @@ def test_a_follower_can_come_in_the_middle(rig: Rig) -> None:
     rig.finish(agent)
 
 
+def test_a_follower_can_begin_near_the_end(rig: Rig) -> None:
+    agent = rig.start("print('a' * 5000, flush=True)\n" + WAITER)
+    rig.wait_for_log(b"up\n")
+    stream = rig.client().stream(99, -5, -5)
+    first = next(line for line in stream if line["type"] == "log")
+    assert (first["offset"], base64.b64decode(first["data"])) == (4999, b"a\nup\n")
+    release(rig)
+    assert [line["type"] for line in stream][-1] == "end"
+    rig.finish(agent)
+
+
 REQUESTS = [
     b"GET /v1/status HTTP/1.1\r\n\r\n",
     b"GET /v1/status HTTP/1.1\r\nAuthorization: Bearer nonsense\r\n\r\n",

@@ -29,7 +29,7 @@ STUCK = 1.0
 
 
 class Positions(NamedTuple):
-    """From where to begin: number of events, offsets of the logs."""
+    """From where to begin: number of events, offsets of the logs (negative: from the end)."""
 
     events: int
     stdout: int
@@ -63,7 +63,10 @@ class Stream:
         self._attempt = logs.newest
         self._ended = ended
         self._events = max(0, start.events)
-        self._offsets = {"stdout": max(0, start.stdout), "stderr": max(0, start.stderr)}
+        self._offsets = {
+            stream: offset if offset >= 0 else max(0, self._length(stream) + offset)
+            for stream, offset in (("stdout", start.stdout), ("stderr", start.stderr))
+        }
         self._behind = dict.fromkeys(self._offsets, 0)
         self._next_check = time.monotonic() + CHECK_INTERVAL
         self._stuck = False

@@ -13,7 +13,8 @@ HTTPS with the certificate of the job, which the client pins; every request carr
                                           end); ``attempt`` is ``e1-a1``, absent: the newest;
                                           headers ``X-Submarine-Offset`` (of the first byte sent)
                                           and ``X-Submarine-Length`` (of the log so far)
-``GET /v1/stream?events=N&stdout=N&stderr=N``  newline-delimited JSON until the job has ended
+``GET /v1/stream?events=N&stdout=N&stderr=N``  newline-delimited JSON until the job has ended;
+                                          a negative offset counts from the end of the log
 ``GET /v1/stream?events=N&tasks=&at=``      the same from a coordinator: ``tasks`` is a comma list
                                           or ``*``, ``at`` a comma list of
                                           ``worker:0/e1-a1/stdout=OFFSET``; what is not in ``at``
