@@ -5,6 +5,20 @@ Imports nothing until a server loads it; the core (``submarine_jobs``) does the 
 
 from __future__ import annotations
 
+#: Version of the JSON and of the websocket's messages.
+API = 1
+
+
+def version() -> str:
+    """The version of the wheel."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("jupyter-submarine")
+    except PackageNotFoundError:
+        return "0"
+
 
 def _jupyter_server_extension_points() -> list[dict[str, object]]:
     """Where jupyter-server finds the extension."""

@@ -1,0 +1,49 @@
+"""The extension itself: makes the core, joins the routes, starts and stops with the server.
+
+Does not talk to a cluster before somebody asks.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import Unicode
+
+from submarine_server.core import Core
+from submarine_server.routes import PARTS, routes
+
+EVENTS = Path(__file__).parent / "events"
+
+
+class SubmarineServer(ExtensionApp):
+    """Jobs of this server's user, by REST and one websocket a page."""
+
+    name = "submarine_server"
+    description = "Machine learning jobs on YARN, from JupyterLab"
+    load_other_extensions = True
+
+    profile = Unicode(
+        "",
+        help="Profile of submarine.toml that the server uses; empty: the one in force.",
+    ).tag(config=True)
+
+    def initialize_settings(self) -> None:
+        """Make what the handlers share."""
+        self.core = Core(self.profile)
+        self.settings["submarine_core"] = self.core
+        for part in PARTS:
+            importlib.import_module(part).attach(self.settings, self.core)
+        server = self.serverapp
+        if server is not None and server.event_logger is not None:
+            for schema in sorted(EVENTS.glob("*.yaml")):
+                server.event_logger.register_event_schema(schema)
+
+    def initialize_handlers(self) -> None:
+        """Join the routes of all parts."""
+        self.handlers.extend(routes())
+
+    async def stop_extension(self) -> None:
+        """Stop what was started."""
+        await self.core.close()

@@ -1,0 +1,1 @@
+"""The REST handlers, one file a concern; each has ``ROUTES``."""
