@@ -14,8 +14,8 @@ help:  ## Show this list
 	@echo "  make demo BACKEND=local   the demo without Java or a cluster"
 	@echo "  make demo KEEP=1          leave the demo's minicluster running"
 
-setup:  ## Make .venv with everything in it (the other targets do it by themselves)
-	@scripts/setup.sh python
+setup:  ## Make .venv with everything in it and build the front end (the others do it by themselves)
+	@scripts/setup.sh python node
 
 demo:  ## Train a model from a notebook on a YARN of this machine
 	@scripts/setup.sh python $(if $(filter local,$(BACKEND)),,java)
@@ -26,11 +26,11 @@ check:  ## Linters, types and unit tests: under a minute
 	@$(PYTHON) scripts/run_parts.py check
 
 test:  ## Everything that CI runs
-	@began=$$(date +%s) && scripts/setup.sh python java xgboost && \
+	@began=$$(date +%s) && scripts/setup.sh python node java chromium xgboost && \
 	  $(PYTHON) scripts/run_parts.py test --setup-began $$began
 
 test-full:  ## The same with matrices and long fault runs
-	@began=$$(date +%s) && scripts/setup.sh python java frameworks && \
+	@began=$$(date +%s) && scripts/setup.sh python node java chromium frameworks && \
 	  $(PYTHON) scripts/run_parts.py test-full --setup-began $$began
 
 fmt:  ## Format and fix what can be fixed
@@ -43,5 +43,5 @@ docs:  ## Build the documentation into out/site
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --site-dir out/site
 
 clean:  ## Remove what was built; keeps .venv and the cached Hadoop
-	@rm -rf out dist build .ruff_cache .mypy_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf out dist build labextension/dist labextension/lib .ruff_cache .mypy_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

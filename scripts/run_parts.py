@@ -28,11 +28,12 @@ OWN_MARK = "SUBMARINE_TEST_RUN"
 
 @dataclass(frozen=True)
 class Part:
-    """One step: its name, the seconds that it may take on two cores, and its commands."""
+    """One step: its name, the seconds that it may take on two cores, its commands and where."""
 
     name: str
     budget: int
     commands: tuple[tuple[str, ...], ...]
+    folder: Path = ROOT
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,15 @@ def pytest(*arguments: str) -> tuple[str, ...]:
     return tool("python", "-m", "pytest", "-q", *arguments)
 
 
+def jlpm(*arguments: str) -> tuple[str, ...]:
+    """A tool of the front end."""
+    return tool("jlpm", *arguments)
+
+
 CHECK = (
     Part(
         "lint",
-        60,
+        30,
         (
             tool("ruff", "check", "."),
             tool("ruff", "format", "--check", "."),
@@ -66,33 +72,54 @@ CHECK = (
             tool("lint-imports"),
         ),
     ),
-    Part("unit", 90, (pytest("tests/unit", "-n", "2"),)),
+    # The browsers' plugin costs each worker half a second.
+    Part("unit", 90, (pytest("tests/unit", "-n", "2", "-p", "no:playwright"),)),
 )
+LABEXTENSION = ROOT / "labextension"
+#: A part of `make check` where the front end is set up: who changes Python alone needs no Node.
+QUICK_FRONT_END = Part(
+    "front end",
+    20,
+    (
+        jlpm("eslint", "--cache", "--cache-location", "node_modules/.cache/eslint", "src", "tests"),
+        jlpm("prettier", "--cache", "--check", "src", "tests", "style", "schema"),
+        jlpm("tsc", "--noEmit"),
+        jlpm("test"),
+    ),
+    LABEXTENSION,
+)
+#: With no cache; its types were checked when set-up built it.
+FRONT_END = Part("front end", 60, (jlpm("lint"), jlpm("test")), LABEXTENSION)
 # Programs that sleep and wait: two files at a time cost no more than one.
 TWO_FILES = ("-n", "2", "--dist", "loadfile")
-LOCAL = Part("local backend", 450, (pytest("tests/local", "-m", "not full", *TWO_FILES),))
-# By what it is not, so that a new folder of tests is never left out.
-CLUSTER = ("tests", "--ignore=tests/unit", "--ignore=tests/local")
-DOCS = Part("docs", 60, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
-WHEEL = Part("wheel", 240, (tool("python", "scripts/wheel_test.py"),))
+LOCAL = Part("local backend", 330, (pytest("tests/local", "-m", "not full", *TWO_FILES),))
+# By what it is not, so that a new folder of tests is never left out. The browser has a process of
+# its own: its event loop would be the current one of all tests after it.
+CLUSTER = ("tests", "--ignore=tests/unit", "--ignore=tests/local", "--ignore=tests/browser")
+DOCS = Part("docs", 15, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
+WHEEL = Part("wheel", 120, (tool("python", "scripts/wheel_test.py"),))
 PLANS = {
-    "check": CHECK,
+    "check": (*CHECK, *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else [])),
     "test": (
         *CHECK,
+        FRONT_END,
         LOCAL,
-        Part("cluster", 1320, (pytest(*CLUSTER, "-m", "not full"),)),
+        Part("browser", 405, (pytest("tests/browser", "-m", "not full"),)),
+        Part("cluster", 1320, (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),)),
         WHEEL,
         DOCS,
     ),
     "test-full": (
         *CHECK,
+        FRONT_END,
         Part("local backend", 1800, (pytest("tests/local"),)),
+        Part("browser", 1800, (pytest("tests/browser"),)),
         Part("cluster", 7200, (pytest(*CLUSTER),)),
         WHEEL,
         DOCS,
     ),
 }
-SETUP_BUDGET = 480
+SETUP_BUDGET = 330
 
 
 def run_part(part: Part, scratch: Path) -> Outcome:
@@ -102,7 +129,7 @@ def run_part(part: Part, scratch: Path) -> Outcome:
     for command in part.commands:
         print(f"== {part.name}: {Path(command[0]).name} {' '.join(command[1:])}", flush=True)
         left = 2 * part.budget - (time.monotonic() - began)
-        result = run_command(command, scratch, left)
+        result = run_command(command, part.folder, scratch, left)
         if result != "ok":
             failures.append(f"{Path(command[0]).name} {result}")
     leftovers = end_leftovers(scratch)
@@ -112,7 +139,7 @@ def run_part(part: Part, scratch: Path) -> Outcome:
     return Outcome(part.name, took, part.budget, ", ".join(failures) or "ok")
 
 
-def run_command(command: tuple[str, ...], scratch: Path, timeout: float) -> str:
+def run_command(command: tuple[str, ...], folder: Path, scratch: Path, timeout: float) -> str:
     """Run one command in a process group of its own; `ok`, or why not."""
     environment = {
         **os.environ,
@@ -121,7 +148,7 @@ def run_command(command: tuple[str, ...], scratch: Path, timeout: float) -> str:
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "NO_MKDOCS_2_WARNING": "1",
     }
-    with subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True) as process:
+    with subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True) as process:
         try:
             code = process.wait(max(timeout, 1))
         except subprocess.TimeoutExpired:

