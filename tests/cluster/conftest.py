@@ -11,6 +11,7 @@ import pytest
 
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cells import Cell
+from submarine_jobs.commands import Mouth
 from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
@@ -18,6 +19,27 @@ from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_minicluster.cluster import Minicluster
 
 Submit = Callable[..., Job]
+
+
+class Shell(Mouth):
+    """The command line, without a terminal."""
+
+    kind = "cli"
+
+
+@pytest.fixture
+def shell(
+    minicluster_env: Minicluster,
+    yarn_state: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Shell:
+    """Somebody at a command line of the shared cluster, in an empty directory."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(yarn_state))
+    monkeypatch.delenv("SUBMARINE_BACKEND", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return Shell()
 
 
 @pytest.fixture(scope="session")

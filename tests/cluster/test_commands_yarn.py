@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.commands import Mouth, complete, execute
+from submarine_jobs.commands import complete, execute
 from submarine_jobs.errors import SubmarineError
-from submarine_minicluster.cluster import Minicluster
+from tests.cluster.conftest import Shell
 
 pytestmark = pytest.mark.cluster
 PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
@@ -26,23 +26,11 @@ def rows() -> list[tuple[str, int, str]]:
     return found
 
 
-class Shell(Mouth):
-    kind = "cli"
-
-
 @pytest.fixture
-def shell(
-    minicluster_env: Minicluster,
-    yarn_state: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Shell:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(yarn_state))
-    monkeypatch.delenv("SUBMARINE_BACKEND", raising=False)
-    monkeypatch.chdir(tmp_path)
+def shell(shell: Shell) -> Shell:
+    """There is a program, too."""
     Path("train.py").write_text("print('hello')\n", encoding="utf-8")
-    return Shell()
+    return shell
 
 
 def test_there_are_rows() -> None:

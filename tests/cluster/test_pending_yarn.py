@@ -11,17 +11,14 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.commands import Mouth, execute
+from submarine_jobs.commands import execute
 from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_minicluster import Minicluster, Settings
 from submarine_runtime.protocol.states import State
+from tests.cluster.conftest import Shell
 
 pytestmark = pytest.mark.cluster
-
-
-class Shell(Mouth):
-    kind = "cli"
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.commands import Mouth, execute
+from submarine_jobs.commands import execute
 from submarine_jobs.job import Job
-from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
+from tests.cluster.conftest import Shell
 
 pytestmark = pytest.mark.cluster
 #: The tests' own Python has TensorBoard.
@@ -38,24 +38,6 @@ value = Summary.Value(tag="loss", simple_value=0.5)
 writer.add_event(Event(step=1, wall_time=time.time(), summary=Summary(value=[value])))
 writer.close()
 """
-
-
-class Shell(Mouth):
-    kind = "cli"
-
-
-@pytest.fixture
-def shell(
-    minicluster_env: Minicluster,
-    yarn_state: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Shell:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(yarn_state))
-    monkeypatch.delenv("SUBMARINE_BACKEND", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return Shell()
 
 
 @pytest.fixture
