@@ -11,25 +11,21 @@ Run: ``python benchmarks/distributed_latency.py [--runs N] [--minicluster NAME]`
 
 from __future__ import annotations
 
-import argparse
 import io
-import json
-import os
 import statistics
 import sys
-import tempfile
 import time
 import zipfile
 from pathlib import Path
 from typing import Any
 
+from on_minicluster import open_session, run_on_minicluster
+
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_jobs.submit import submit
-from submarine_minicluster import Minicluster
 
 WORKERS = 4
 FIRST_TARGET, FINISHED_TARGET = 0.9, 0.6
@@ -47,23 +43,7 @@ ENDED = ("FINISHED", "FAILED", "KILLED")
 
 def main() -> int:
     """Run the benchmark; 1 if a target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--minicluster", help="use this one; else one is started and removed")
-    parser.add_argument("--json", type=Path)
-    chosen = parser.parse_args()
-    cluster = Minicluster(chosen.minicluster or "benchmark-distributed")
-    try:
-        cluster.start()
-        os.environ.update(cluster.environ())
-        with tempfile.TemporaryDirectory(prefix="distributed-latency-") as name:
-            result = measure(Path(name), chosen.runs)
-    finally:
-        if not chosen.minicluster:
-            cluster.stop(delete_data=True)
-    report(result)
-    if chosen.json:
-        chosen.json.write_text(json.dumps(result, indent=1))
+    result = run_on_minicluster(__doc__, "distributed", measure, report)
     ratios = result["ratios"]["ours"]
     return 0 if ratios[0] <= FIRST_TARGET and ratios[1] <= FINISHED_TARGET else 1
 
@@ -72,18 +52,7 @@ def measure(scratch: Path, runs: int) -> dict[str, Any]:
     """First line in all tasks and end of the application, in seconds from the submit call."""
     import skein
 
-    sessions = {
-        word: Session(
-            Profile(
-                backend="yarn",
-                hadoop_conf_dir=Path(os.environ["HADOOP_CONF_DIR"]),
-                java_home=Path(os.environ["JAVA_HOME"]),
-                state_dir=scratch / "state",
-                settings=settings,
-            )
-        )
-        for word, settings in OURS.items()
-    }
+    sessions = {word: open_session(scratch / "state", settings) for word, settings in OURS.items()}
     (scratch / "main.py").write_text(PROGRAM)
     times: dict[str, list[tuple[float, float]]] = {"bare skein": [], **{word: [] for word in OURS}}
     backend = sessions["ours"].backend()

@@ -11,26 +11,23 @@ submit uploads. Run: ``python benchmarks/submit_latency.py [--runs N] [--miniclu
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
-import os
 import statistics
 import sys
-import tempfile
 import time
 import urllib.request
 import zipfile
 from pathlib import Path
 from typing import Any
 
+from on_minicluster import open_session, run_on_minicluster
+
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_jobs.submit import submit
-from submarine_minicluster import Minicluster
 
 TARGET = 0.7
 PROGRAM = """\
@@ -43,23 +40,7 @@ os.rename(sys.argv[1] + ".tmp", sys.argv[1])
 
 def main() -> int:
     """Run the benchmark; 1 if the target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--minicluster", help="use this one; else one is started and removed")
-    parser.add_argument("--json", type=Path)
-    chosen = parser.parse_args()
-    cluster = Minicluster(chosen.minicluster or "benchmark-submit")
-    try:
-        cluster.start()
-        os.environ.update(cluster.environ())
-        with tempfile.TemporaryDirectory(prefix="submit-latency-") as name:
-            result = measure(Path(name), chosen.runs)
-    finally:
-        if not chosen.minicluster:
-            cluster.stop(delete_data=True)
-    report(result)
-    if chosen.json:
-        chosen.json.write_text(json.dumps(result, indent=1))
+    result = run_on_minicluster(__doc__, "submit", measure, report)
     return 0 if result["ratio with AppCDS"] <= TARGET else 1
 
 
@@ -68,16 +49,7 @@ def measure(scratch: Path, runs: int) -> dict[str, Any]:
     import skein
 
     ours = {
-        word: Session(
-            Profile(
-                backend="yarn",
-                hadoop_conf_dir=Path(os.environ["HADOOP_CONF_DIR"]),
-                java_home=Path(os.environ["JAVA_HOME"]),
-                state_dir=scratch / f"state-{word}",
-                settings={"am_cds": word},
-            )
-        )
-        for word in ("on", "off")
+        word: open_session(scratch / f"state-{word}", {"am_cds": word}) for word in ("on", "off")
     }
     (scratch / "main.py").write_text(PROGRAM)
     times: dict[str, list[float]] = {"bare skein": [], "without AppCDS": [], "with AppCDS": []}
