@@ -142,6 +142,9 @@ class JobSpec:
         Values sent to and brought back from the program.
     bundle_digest
         SHA-256 of the bundle, hex.
+    notebook, cell_id
+        Path of the document that the program comes from and the cell that was run to submit it, as
+        the kernel knows them; None: none.
     """
 
     name: str
@@ -179,6 +182,7 @@ class JobSpec:
     network_interface: str | None = None
     docker_image: str | None = None
     resume_from: str | None = None
+    cell_id: str | None = None
     version: int = SPEC_VERSION
 
     @property

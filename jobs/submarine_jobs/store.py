@@ -11,11 +11,12 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from submarine_jobs.store_query import ORDER, JobQuery
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -26,6 +27,10 @@ CREATE TABLE IF NOT EXISTS jobs (
     updated REAL NOT NULL
 );
 CREATE INDEX IF NOT EXISTS jobs_created ON jobs (created DESC);
+CREATE TABLE IF NOT EXISTS origins (
+    job_id TEXT PRIMARY KEY, notebook TEXT NOT NULL, cell_id TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS jobs_state ON jobs (state);
 """
 _COLUMNS = (
     "SELECT job_id, name, backend, profile, job_dir, created, state, handle, record FROM jobs "
@@ -51,6 +56,21 @@ class Known:
     def final(self) -> bool:
         """Whether the record is the job's own last word (LOST may still be revised)."""
         return self.record is not None and self.state.ended and self.state is not State.LOST
+
+
+class JobPage(NamedTuple):
+    """Some rows, how many fit the question in all, and whether more follow these."""
+
+    rows: list[Known]
+    total: int
+    more: bool
+
+
+class Origin(NamedTuple):
+    """Where a job was launched: path of the document and id of the cell; empty: unknown."""
+
+    notebook: str = ""
+    cell_id: str = ""
 
 
 class JobStore:
@@ -139,6 +159,60 @@ class JobStore:
     def newest(self, limit: int = 100) -> list[Known]:
         """Rows, newest first."""
         return self._select("ORDER BY created DESC LIMIT ?", (limit,))
+
+    def going_on(self) -> list[Known]:
+        """Rows of jobs that have not ended, and of those that were lost, newest first."""
+        return self._select(
+            "WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED') ORDER BY created DESC", ()
+        )
+
+    def since(self, mark: int) -> list[Known]:
+        """Rows that were added or replaced after ``mark`` was taken, the oldest change first."""
+        return self._select("WHERE rowid > ? ORDER BY rowid", (mark,))
+
+    def mark(self) -> tuple[int, int]:
+        """A mark that grows with every change of a row, and how many rows there are."""
+        with self._connection() as connection:
+            # A row that is replaced gets a new number, the largest.
+            query = "SELECT coalesce(max(rowid), 0), count(*) FROM jobs"
+            mark, count = connection.execute(query).fetchone()
+        return int(mark), int(count)
+
+    def ids(self) -> set[str]:
+        """The ids of all jobs."""
+        with self._connection() as connection:
+            return {row[0] for row in connection.execute("SELECT job_id FROM jobs")}
+
+    def stamp(self) -> tuple[int, int, int]:
+        """File, size and time of the last change of the index; costs no read of it."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return 0, 0, 0
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def page(self, query: JobQuery) -> JobPage:
+        """Rows that ``query`` asks for, what is going on first, then the newest."""
+        clause, values = query.where(paged=True)
+        found = self._select(f"{clause} {ORDER} LIMIT ?", (*values, query.limit + 1))
+        clause, values = query.where(paged=False)
+        with self._connection() as connection:
+            counting = f"SELECT COUNT(*) FROM jobs {clause}"  # noqa: S608 - a constant's choice
+            total = int(connection.execute(counting, values).fetchone()[0])
+        return JobPage(found[: query.limit], total, len(found) > query.limit)
+
+    def put_origin(self, job_id: str, origin: Origin) -> None:
+        """Note where a job was launched; it never changes."""
+        with self._connection() as connection:
+            connection.execute("INSERT OR REPLACE INTO origins VALUES (?, ?, ?)", (job_id, *origin))
+
+    def origins(self, job_ids: Sequence[str]) -> dict[str, Origin]:
+        """Where these jobs were launched, as far as this machine has noted it."""
+        marks = ",".join("?" * len(job_ids))
+        query = f"SELECT job_id, notebook, cell_id FROM origins WHERE job_id IN ({marks})"  # noqa: S608
+        with self._connection() as connection:
+            rows = connection.execute(query, tuple(job_ids)).fetchall()
+        return {job_id: Origin(notebook, cell_id) for job_id, notebook, cell_id in rows}
 
     def _select(self, clause: str, values: tuple[Any, ...]) -> list[Known]:
         query = _COLUMNS + clause  # clauses are constants of this module

@@ -34,7 +34,7 @@ from submarine_jobs.job import Job
 from submarine_jobs.localization import bring
 from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.profile import hadoop_user
-from submarine_jobs.store import Known
+from submarine_jobs.store import Known, Origin
 from submarine_jobs.stored_paths import reach
 from submarine_jobs.submission import make_submission, provide_environments
 from submarine_jobs.uploading import upload
@@ -122,6 +122,9 @@ class _Submit:
         uploaded = time.time()
         intent, python = self._publish_intent(), self.session.profile.python
         self._remember(State.SUBMITTING, None)
+        if self.spec.notebook or self.spec.cell_id:
+            origin = Origin(self.spec.notebook or "", self.spec.cell_id or "")
+            self.session.store.put_origin(self.job_id, origin)
         self.phases = [Phase("upload", self.started, uploaded), Phase("queue", uploaded)]
         submission = make_submission(
             self.spec,

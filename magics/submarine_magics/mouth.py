@@ -14,6 +14,7 @@ from submarine_jobs.commands import Mouth
 from submarine_jobs.commands.terminal import TerminalFilter
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.notebook import DocumentCell
+from submarine_magics.executions import Executions
 from submarine_magics.live_display import LiveDisplays
 from submarine_magics.notebook_cells import NotebookCells
 from submarine_magics.outcomes import OutputLimitReached
@@ -76,7 +77,7 @@ class NotebookMouth(Mouth):
         manager = self.shell.history_manager
         sources = list(manager.input_hist_raw) if manager is not None else []
         return [
-            DocumentCell(None, source, f"[{count}]", count)
+            DocumentCell(None, source, f"[{count}]", count, self._cells.tags_of(f"[{count}]"))
             for count, source in enumerate(sources)
             if source.strip()
         ]
@@ -112,9 +113,20 @@ class NotebookMouth(Mouth):
         snapshot = document.snapshot if document is not None else None
         return build_bundle(cells, program=program, notebook=snapshot)
 
+    @property
+    def launching_cell(self) -> str | None:
+        """The cell that is being executed: a job's card lies below it."""
+        executions = Executions.of(self.shell)
+        current = executions.current if executions is not None else None
+        return current.cell_id if current is not None else None
+
     def say(self, text: str) -> None:
         """A line in the cell's output."""
         print(printable(text, 10_000), flush=True)
+
+    def warn(self, text: str) -> None:
+        """A line among the cell's errors."""
+        print(printable(text, 10_000), file=sys.stderr, flush=True)
 
     def renew(self, text: str) -> bool:
         """One line of the cell's output, renewed in place; the last text stays."""

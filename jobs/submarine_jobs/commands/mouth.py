@@ -88,6 +88,11 @@ class Mouth:
         document = self.collection.document if self.collection is not None else None
         return str(document.path) if document is not None else None
 
+    @property
+    def launching_cell(self) -> str | None:
+        """Id of the cell whose command is being executed, where there is one."""
+        return None
+
     def say(self, text: str) -> None:
         """Show a line while a command is under way: a warning, a step. Silent here."""
 

@@ -90,7 +90,7 @@ def _from_file(wanted: str) -> Program:
         )
         hint = f"There are {', '.join(beside)} beside it." if beside else "Check the path."
         raise UsageError(f"There is no file {printable(wanted)}.", hint)
-    notebook = str(path) if path.suffix.lower() == ".ipynb" else None
+    notebook = str(path.absolute()) if path.suffix.lower() == ".ipynb" else None
     return Program(_job_name(path.stem), bundle_from_file(path), notebook, path.parent)
 
 

@@ -71,6 +71,7 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     if named.resume is not None:
         named = replace(named, resume=session.job(named.resume).id)
     spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
+    spec = replace(spec, cell_id=mouth.launching_cell)
     with ThreadPoolExecutor(1, "submarine-plan") as pool:
         # The cluster is asked while the program is checked.
         planned = pool.submit(backend.plan, spec)

@@ -16,12 +16,16 @@ from submarine_runtime.protocol.launch import JobStore
 
 @dataclass(frozen=True)
 class Entry:
-    """One file or directory: base name, size in bytes, modification time in epoch seconds."""
+    """One file or directory: base name, size in bytes, modification time in epoch seconds.
+
+    ``owner`` is the file system's name for whose it is; empty: not known.
+    """
 
     name: str
     size: int
     is_directory: bool
     modified: float
+    owner: str = ""
 
 
 class Storage(ABC):

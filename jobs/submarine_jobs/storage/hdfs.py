@@ -225,7 +225,7 @@ def _pieces(stream: BinaryIO, heard: Callable[[int], None] | None) -> Iterator[b
 
 def _entry(status: Any) -> Entry:
     name = status.path.rstrip("/").rpartition("/")[2]
-    return Entry(name, status.length, status.isdir, status.modification_time / 1000)
+    return Entry(name, status.length, status.isdir, status.modification_time / 1000, status.owner)
 
 
 def _sentence(doing: str, url: str, exc: Exception) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -71,7 +72,8 @@ class LocalStorage(Storage):
                 info = os.stat(path)
         except FileNotFoundError:
             return None
-        return Entry(os.path.basename(path), info.st_size, os.path.isdir(path), info.st_mtime)
+        name, is_directory = os.path.basename(path), os.path.isdir(path)
+        return Entry(name, info.st_size, is_directory, info.st_mtime, _owner(info.st_uid))
 
     def make_directory(self, path: str, *, mode: int = 0o700) -> None:
         """See ``Storage.make_directory``."""
@@ -132,3 +134,13 @@ class LocalStorage(Storage):
             os.unlink(temporary)
             raise
         return temporary
+
+
+def _owner(uid: int) -> str:
+    """Name of another account; nothing for this process's own, which may act as any user."""
+    if uid == os.geteuid():
+        return ""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
