@@ -1,15 +1,19 @@
 """Build the wheel, install it into an empty environment, and run a job from there.
 
-Shows that the wheel holds everything that a user needs, the part that travels into containers
-included, and that nothing leans on the source tree.
+Shows that the wheel holds everything that a user needs, the part that travels into containers and
+JupyterLab's front end included, that nothing leans on the source tree, and that neither building a
+wheel of the source archive nor installing it needs Node.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 import zipfile
@@ -22,7 +26,14 @@ NEEDED = (
     "submarine_magics/__init__.py",
     "submarine_kernel/__init__.py",
     "submarine_minicluster/pom.xml",
+    "submarine_server/__init__.py",
 )
+DIST = ROOT / "labextension" / "dist"
+#: Where the wheel has what lies in the environment's own folders, by its name and version.
+DATA = "{}.data/data/"
+FRONT_END = "share/jupyter/labextensions/jupyter-submarine/"
+SERVER_CONFIG = "etc/jupyter/jupyter_server_config.d/submarine_server.json"
+NODE = ("node", "nodejs", "npm", "npx", "corepack", "yarn", "yarnpkg", "pnpm", "jlpm")
 #: Speaks to the installed kernel as a front end does: one collected cell, then its job.
 CELLS = """
 from jupyter_client.manager import start_new_kernel
@@ -46,8 +57,13 @@ finally:
 PROGRAM = "import sys\nprint('hello from the wheel', sys.version_info[:2])\n"
 
 
-def run(*command: str | Path, cwd: Path, env: dict[str, str], timeout: float = 300) -> str:
-    """Run a command; its standard output. Ends the script with its error output on failure."""
+def run(
+    *command: str | Path, cwd: Path, env: dict[str, str], timeout: float = 300, errors: bool = False
+) -> str:
+    """Run a command; its standard output, and with ``errors`` its other output too.
+
+    Ends the script with both on failure.
+    """
     print("  $", *command, flush=True)
     done = subprocess.run(
         [str(word) for word in command],
@@ -55,7 +71,7 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str], timeout: float = 3
     )  # fmt: skip
     if done.returncode:
         sys.exit(f"exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
-    return done.stdout
+    return done.stdout + (done.stderr if errors else "")
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -67,24 +83,91 @@ def environment(home: Path) -> dict[str, str]:
 
 def main() -> None:
     """Build, install, run."""
+    # What lies in labextension/dist goes into the wheel as it is: it must be of today's sources.
+    subprocess.run([ROOT / "scripts" / "setup.sh", "node"], check=True)
     with tempfile.TemporaryDirectory(prefix="submarine-wheel-") as scratch:
         work = Path(scratch)
         cache = os.environ.get("PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip"))
         env = {**environment(work), "PIP_CACHE_DIR": cache}
-        run(sys.executable, "-m", "build", "--wheel", "--outdir", work / "dist", ROOT,
-            cwd=work, env=env)  # fmt: skip
+        env["PATH"] = str(path_without_node(work / "path", env["PATH"]))
+        # The source archive, and the wheel of it.
+        run(sys.executable, "-m", "build", "--outdir", work / "dist", ROOT, cwd=work, env=env)
+        check_archive(next((work / "dist").glob("*.tar.gz")))
         wheel = next((work / "dist").glob("*.whl"))
-        with zipfile.ZipFile(wheel) as archive:
-            missing = set(NEEDED) - set(archive.namelist())
-        if missing:
-            sys.exit(f"{wheel.name} lacks {', '.join(sorted(missing))}")
+        check_content(wheel)
         venv.create(work / "venv", with_pip=True)
         binaries = work / "venv" / "bin"
         env["PATH"] = f"{binaries}{os.pathsep}{env['PATH']}"
-        run(binaries / "python", "-m", "pip", "install", "--quiet", wheel, cwd=work, env=env)
+        pip = (binaries / "python", "-m", "pip", "install", "--quiet")
+        run(*pip, wheel, cwd=work, env=env)
         check_commands(binaries, work, env)
         check_notebook(binaries, work, env)
+        run(*pip, "jupyterlab>=4.6,<5", cwd=work, env=env)
+        check_extensions(binaries, work, env)
     print(f"  {wheel.name} works on its own")
+
+
+def path_without_node(folder: Path, path: str) -> Path:
+    """A folder with links to all programs of ``path`` but Node and its companions."""
+    folder.mkdir()
+    for place in path.split(os.pathsep):
+        for program in Path(place).iterdir() if Path(place).is_dir() else ():
+            link = folder / program.name
+            if program.name not in NODE and not link.is_symlink():
+                link.symlink_to(program)
+    if found := [name for name in NODE if shutil.which(name, path=str(folder))]:
+        sys.exit(f"{', '.join(found)} is still on the PATH")
+    return folder
+
+
+def check_archive(archive: Path) -> None:
+    """The source archive has the built front end, and not what it was built with."""
+    with tarfile.open(archive) as tar:
+        names = {name.partition("/")[2] for name in tar.getnames()}
+    if "labextension/dist/package.json" not in names or "labextension/src/index.ts" not in names:
+        sys.exit(f"{archive.name} lacks the front end")
+    if extra := [name for name in names if "node_modules/" in name or name.startswith(".venv")]:
+        sys.exit(f"{archive.name} holds {len(extra)} files too many, among them {min(extra)}")
+
+
+def check_content(wheel: Path) -> None:
+    """Packages, server configuration, and the very front end that lies in ``labextension/dist``."""
+    data = DATA.format("-".join(wheel.name.split("-")[:2]))
+    with zipfile.ZipFile(wheel) as archive:
+        digests = {name: hashlib.sha256(archive.read(name)).hexdigest()
+                   for name in archive.namelist()}  # fmt: skip
+    missing = {*NEEDED, data + SERVER_CONFIG, f"{data}{FRONT_END}install.json"} - set(digests)
+    if missing:
+        sys.exit(f"{wheel.name} lacks {', '.join(sorted(missing))}")
+    built = {
+        f"{data}{FRONT_END}{file.relative_to(DIST).as_posix()}": digest_of(file)
+        for file in DIST.rglob("*")
+        if file.is_file()
+    }
+    held = {name: digest for name, digest in digests.items() if name.startswith(data + FRONT_END)}
+    del held[f"{data}{FRONT_END}install.json"]
+    if built != held:
+        differing = sorted({name for name, _ in built.items() ^ held.items()})
+        sys.exit(f"{wheel.name} has another front end than labextension/dist: {differing[:5]}")
+    version = json.loads((DIST / "package.json").read_text(encoding="utf-8"))["version"]
+    if version != wheel.name.split("-")[1]:
+        sys.exit(f"the front end is version {version} in {wheel.name}: set both to the same")
+
+
+def digest_of(file: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def check_extensions(binaries: Path, work: Path, env: dict[str, str]) -> None:
+    """JupyterLab and its server find both extensions enabled and in order."""
+    jupyter = binaries / "jupyter"
+    for command, name in ((("labextension", "list"), "jupyter-submarine"),
+                          (("server", "extension", "list"), "submarine_server")):  # fmt: skip
+        said = run(jupyter, *command, cwd=work, env=env, errors=True)
+        lines = [line for line in said.splitlines() if name in line]
+        if not any("enabled" in line for line in lines) or not any("OK" in line for line in lines):
+            sys.exit(f"jupyter {' '.join(command)} does not find {name} in order:\n{said}")
 
 
 def check_commands(binaries: Path, work: Path, env: dict[str, str]) -> None:

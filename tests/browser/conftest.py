@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page
 from submarine_jobs.profile import Profile
 from submarine_minicluster.cluster import Minicluster
 from tests.browser.desk import Desk
+from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
 
 VIEWPORT = {"width": 1400, "height": 1000}
@@ -61,6 +62,13 @@ def _stop_driver(cluster: dict[str, str], state: Path) -> None:
             state_dir=state,
         )
     )
+
+
+@pytest.fixture(scope="session")
+def jobs(lab: Lab) -> Iterator[Jobs]:
+    """Local jobs of the lab's user; what still runs at the end is cancelled."""
+    with contextlib.closing(Jobs(lab)) as started:
+        yield started
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ class Desk:
         self.page.goto(f"{self.url}login?next={self.url}api/status")
         self.page.goto(f"{self.url}api/status?token={self.lab.token}")
 
-    def open(self, notebook: Path, *, trust: bool = True) -> None:
+    def open(self, notebook: Path) -> None:
         """Open a notebook in Lab, alone in a fresh workspace, and wait for its kernel."""
         name = notebook.relative_to(self.lab.notebooks)
         workspace = f"w{next(_numbers)}"

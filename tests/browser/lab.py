@@ -15,17 +15,17 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from submarine_kernel.install import install_kernel
 from submarine_minicluster import processes
+from tests.browser.calls import API, Answer, call
 
 ROOT = Path(__file__).resolve().parents[2]
 DIST = ROOT / "labextension" / "dist"
@@ -79,9 +79,8 @@ class Lab:
         shutil.copytree(
             ROOT / "server_ext" / "jupyter-config", self.scratch / "config/jupyter_server_config.d"
         )
-        self.setting(
-            "@jupyterlab/apputils-extension", "notification", fetchNews="false", checkForUpdates=False
-        )  # fmt: skip
+        news = {"fetchNews": "false", "checkForUpdates": False}
+        self.setting("@jupyterlab/apputils-extension", "notification", **news)
         self.setting("@jupyterlab/docmanager-extension", "plugin", autosave=False)
 
     def setting(self, extension: str, plugin: str, **values: Any) -> None:
@@ -97,7 +96,6 @@ class Lab:
             "--JupyterNotebookApp.expose_app_in_browser=True",
             *("--ip=127.0.0.1", f"--port={self.port}", "--ServerApp.port_retries=0"),
             *(f"--ServerApp.base_url={BASE}", f"--ServerApp.root_dir={self.notebooks}"),
-            # Chromium caches what it got from the server before.
             *("--allow-root", "--ServerApp.terminals_enabled=False"),
             *self._arguments,
         ]
@@ -116,7 +114,7 @@ class Lab:
             code = self._process.poll()
             if code is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"JupyterLab did not start ({code}):\n{self.said()}")
-            if self.get("api/status")[0] == 200:
+            if self.ask("api/status", timeout=5).status == 200:
                 return
             time.sleep(0.1)
 
@@ -124,23 +122,18 @@ class Lab:
         """The end of the server's log."""
         return self.log.read_text(errors="replace")[-6000:]
 
-    def get(self, path: str, **headers: str) -> tuple[int, bytes]:
-        """Status and body of a GET with the token; 0 where nobody answers."""
-        wanted = {"Authorization": f"token {self.token}", **headers}
-        request = urllib.request.Request(self.url + path, headers=wanted)
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read()
-        except OSError:
-            return 0, b""
+    def ask(self, path: str, method: str = "GET", *, token: bool = True, **options: Any) -> Answer:
+        """A request below the base URL, or to a path from ``/`` on; with the token by default."""
+        own = {"Authorization": f"token {self.token}"} if token else {}
+        return call(
+            self.url, path, method, headers={**own, **options.pop("headers", {})}, **options
+        )
 
     def api(self, path: str) -> Any:
         """What our REST API answers, which must be 200."""
-        status, body = self.get(f"submarine/api/v1/{path}")
-        assert status == 200, (path, status, body[:500])
-        return json.loads(body)
+        answer = self.ask(API + path)
+        assert answer.status == 200, (path, answer.status, answer.body[:500])
+        return answer.json
 
     def kill(self) -> None:
         """As ``kill -9``, or the machine's memory at its end: nobody says goodbye."""
@@ -159,12 +152,12 @@ class Lab:
                 self.kill()
         processes.end(processes.marked(MARK, str(self.scratch)), grace=5)
 
-    def write(self, name: str, *sources: str, kernel: str = "submarine") -> Path:
-        """A notebook of code cells, below the server's root."""
+    def write(self, name: str, *cells: str | NotebookNode, kernel: str = "submarine") -> Path:
+        """A notebook of code cells, or of cells with outputs, below the server's root."""
         names = {"name": kernel, "display_name": kernel, "language": "python"}
-        cells = [new_code_cell(source) for source in sources]
+        made = [new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
         path = self.notebooks / name
-        nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": names}), path)
+        nbformat.write(new_notebook(cells=made, metadata={"kernelspec": names}), path)
         return path
 
 

@@ -1,0 +1,78 @@
+"""Jobs of the lab's user that no notebook had to start, and outputs of notebooks that name them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from nbformat.v4 import new_output
+
+from submarine_jobs.bundle import build_bundle
+from submarine_jobs.cells import Cell
+from submarine_jobs.display import MIME_TYPE, mimebundle
+from submarine_jobs.job import Job
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_runtime.protocol.states import State
+from tests.browser.lab import Lab
+
+
+class Jobs:
+    """Local jobs in the lab's own store: its server finds them as those of its kernels."""
+
+    def __init__(self, lab: Lab) -> None:
+        profile = Profile(backend="local", state_dir=lab.scratch / "state")
+        self.session = Session(profile)
+        self.started: list[Job] = []
+
+    def start(self, program: str, name: str = "job", **fields: Any) -> str:
+        """Submit a program; the job's id."""
+        cell = Cell(
+            cell_id="c1", source=program, label="[1]", execution_count=1, first_line=1, only=False
+        )
+        bundle = build_bundle([cell])
+        workers = fields.pop("workers", 1)
+        spec = JobSpec(
+            name,
+            "local",
+            roles=(Role("worker", workers, Resources(memory=fields.pop("memory", 256))),),
+            program=bundle.program,
+            python=sys.executable,
+            bundle_digest=bundle.digest,
+            **fields,
+        )
+        job = self.session.submit(spec, bundle)
+        self.started.append(job)
+        return job.job_id
+
+    def finished(self, program: str, name: str = "job", **fields: Any) -> str:
+        """Submit a program and wait for its end; the job's id."""
+        job_id = self.start(program, name, **fields)
+        self.wait(job_id, lambda state: state.ended)
+        return job_id
+
+    def wait(self, job_id: str, done: Any, timeout: float = 60) -> State:
+        """Wait until ``done(state)``."""
+        job = self.session.job(job_id)
+        deadline = time.monotonic() + timeout
+        while not done(state := job.record().state):
+            assert time.monotonic() < deadline, f"{job_id} is still {state}"
+            time.sleep(0.2)
+        return state
+
+    def output(self, job_id: str, **changes: Any) -> Any:
+        """What a cell's outputs hold of a job now, as the magics store it.
+
+        ``changes`` replace values of our own MIME type, as somebody might who sends a notebook.
+        """
+        data = mimebundle(self.session.job(job_id).view())
+        data[MIME_TYPE] = {**data[MIME_TYPE], **changes}
+        return new_output("display_data", data=data)
+
+    def close(self) -> None:
+        """Cancel what still runs."""
+        for job in self.started:
+            if not job.record().state.ended:
+                job.cancel("the test is over")
