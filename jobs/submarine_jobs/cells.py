@@ -88,7 +88,7 @@ class CellCollection:
         return Collected(cell, change, notices)
 
     def remove(self, cell_ids: Iterable[str]) -> list[Cell]:
-        """Forget the cells with these ids (deleted, or run again without ``%%submarine``)."""
+        """Forget the cells with these ids (deleted, or run again without mark and tag)."""
         ids = set(cell_ids)
         if self._document is not None:
             self._removed |= ids & {cell.cell_id or "" for cell in self._document.cells}
@@ -152,7 +152,7 @@ class CellCollection:
         return [row.cell for row in self.listing() if row.state is CellState.EDITED]
 
     def not_run(self) -> list[DocumentCell]:
-        """Cells of the document that carry ``%%submarine`` and are not collected."""
+        """Cells of the document that carry the mark or the tag and are not collected."""
         if self._document is None:
             return []
         taken = {entry.place for entry in self._entries}

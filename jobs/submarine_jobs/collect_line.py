@@ -1,4 +1,4 @@
-"""The first line of a collected cell: recognises ``%%submarine`` and reads its options.
+"""How a cell says that it is collected: ``%%submarine`` on its first line, or a tag.
 
 Knows nothing of the other verbs (``commands`` does): ``%%submarine run digits --gpu 1`` is only
 recognised as a cell whose body belongs to the program.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
@@ -19,10 +20,11 @@ _MARK = re.compile(rf"\A((?:[ \t\f]*\n)*)[ \t]*%%{MAGIC}(?![\w.])([^\n]*)(?:\n|\
 
 @dataclass(frozen=True)
 class MarkedCell:
-    """A cell that starts with ``%%submarine``.
+    """A cell that starts with ``%%submarine``, or that has the tag.
 
     ``line`` is the rest of that line, ``body`` the text below it, ``first_line`` the number of
-    the body's first line in the cell (2, or more where blank lines stand above the magic).
+    the body's first line in the cell (2, or more where blank lines stand above the magic). Of a
+    tagged cell ``body`` is the whole text and ``line`` says what the tag says.
     """
 
     line: str
@@ -39,13 +41,36 @@ class CollectOptions:
     verb: str | None = None
 
 
-def parse_cell(source: str) -> MarkedCell | None:
-    """Split a whole cell into magic line and body; None when it is not marked."""
+def parse_cell(source: str, tags: Iterable[str] = ()) -> MarkedCell | None:
+    """Split a whole cell into magic line and body; None when it is not marked.
+
+    Parameters
+    ----------
+    tags
+        The cell's tags: ``submarine`` collects it, ``submarine:model.py`` for that file. Its own
+        ``%%submarine`` line, if it has one, has the last word.
+    """
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     match = _MARK.match(source)
     if match is None:
-        return None
+        line = line_of_tags(tags)
+        return None if line is None else MarkedCell(line, source, 1)
     return MarkedCell(match[2].strip(), source[match.end() :], match[1].count("\n") + 2)
+
+
+def line_of_tags(tags: Iterable[str]) -> str | None:
+    """What the tags say, as the rest of a ``%%submarine`` line; None where none is ours."""
+    ours = [tag.strip() for tag in tags if tag.strip().partition(":")[0].rstrip() == MAGIC]
+    files = [name.strip() for _, colon, name in (tag.partition(":") for tag in ours) if colon]
+    if files:
+        return f"--file {shlex.quote(files[0])}"
+    return "" if ours else None
+
+
+def tags_in(metadata: object) -> tuple[str, ...]:
+    """The tags in a cell's metadata, whatever else stands there."""
+    tags = metadata.get("tags") if isinstance(metadata, dict) else None
+    return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 
 def parse_options(line: str) -> CollectOptions:

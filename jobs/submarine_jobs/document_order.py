@@ -28,10 +28,10 @@ class Known(NamedTuple):
 def content_of(cell: DocumentCell) -> Content | None:
     """What the cell would be collected as; None where running it collects nothing.
 
-    So it is for a cell without the mark, with a wrong line, with nothing below the line, and for
-    ``%%submarine run``.
+    So it is for a cell without mark and tag, with a wrong line, with nothing below the line, and
+    for ``%%submarine run``.
     """
-    marked = parse_cell(cell.source)
+    marked = parse_cell(cell.source, cell.tags)
     if marked is None:
         return None
     try:

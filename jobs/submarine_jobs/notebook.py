@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from submarine_jobs.collect_line import tags_in
 from submarine_jobs.errors import UsageError
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -34,6 +35,7 @@ class DocumentCell:
     source: str
     label: str
     execution_count: int | None = None
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ def parse_notebook(data: bytes, path: str = "notebook", modified: float = 0.0) -
                 source=_text(cell.get("source")),
                 label=f"[{count}]" if count is not None else f"#{number}",
                 execution_count=count,
+                tags=tags_in(cell.get("metadata")),
             )
         )
     return NotebookDocument(

@@ -90,16 +90,16 @@ def bundle_from_notebook(path: str | os.PathLike[str]) -> Bundle:
 
 
 def marked_cells(document: NotebookDocument) -> list[Cell]:
-    """The cells of a saved document that start with ``%%submarine``, in order.
+    """The cells of a saved document that start with ``%%submarine`` or have the tag, in order.
 
     Raises
     ------
     UsageError
-        Naming the cell, if its ``%%submarine`` line is wrong.
+        Naming the cell, if its ``%%submarine`` line or tag is wrong.
     """
     cells = []
     for cell in document.cells:
-        marked = parse_cell(cell.source)
+        marked = parse_cell(cell.source, cell.tags)
         if marked is None:
             continue
         try:

@@ -8,9 +8,11 @@ that is the core's one grammar.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from submarine_magics.executions import Executions
+from submarine_jobs.collect_line import line_of_tags
+from submarine_magics.executions import Execution, Executions
 from submarine_magics.first_line import run_body_here
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics, lazily, with completion; what ``%load_ext submarine_magics`` calls."""
     if Executions.of(shell) is not None:
         return
-    Executions.attach(shell)
+    Executions.attach(shell).listeners.append(_collector_of_tagged(shell))
     # A small function instead of IPython's `register_lazy`, which before 9.17 takes modules only.
     register: Any = shell.register_magic_function
     register(_magic(shell), "line_cell", "submarine")
@@ -51,6 +53,18 @@ def _magic(shell: InteractiveShell) -> Any:
         return SubmarineMagics.of(shell).submarine(line, cell)
 
     return submarine
+
+
+def _collector_of_tagged(shell: InteractiveShell) -> Callable[[Execution], None]:
+    """What looks at each execution: a cell with the tag ``submarine`` is collected as it runs."""
+
+    def collect(execution: Execution) -> None:
+        if execution.tags and line_of_tags(execution.tags) is not None:
+            from submarine_magics.magics import SubmarineMagics
+
+            SubmarineMagics.of(shell).collect_tagged(execution)
+
+    return collect
 
 
 def _matchers(shell: InteractiveShell) -> list[Any]:

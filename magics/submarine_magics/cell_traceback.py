@@ -100,7 +100,7 @@ def code_name_of(frame: TracebackFrame, cells: NotebookCells) -> str | None:
         return None
     lines = run.source.replace("\r\n", "\n").split("\n")
     there = lines[frame.cell_line - 1] if frame.cell_line <= len(lines) else ""
-    if parse_cell(run.source) is None or there.strip() != frame.code.strip():
+    if parse_cell(run.source, run.tags) is None or there.strip() != frame.code.strip():
         return None
     return run.filename
 

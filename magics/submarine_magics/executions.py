@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.collect_line import tags_in
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -27,12 +29,18 @@ class Execution:
         The number in ``In [3]``; None for what is kept out of the history.
     deleted
         Ids of cells that the front end says were deleted.
+    tags
+        The cell's tags, where the front end sends its metadata.
+    code
+        What IPython is about to compile.
     """
 
     source: str
     cell_id: str | None = None
     count: int | None = None
     deleted: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    code: str = ""
 
     @property
     def label(self) -> str:
@@ -80,18 +88,29 @@ class Executions:
         shell = self._shell()
         if shell is None:
             return
-        meta = getattr(info, "cell_meta", None)
+        meta = getattr(info, "cell_meta", None) or _request_metadata(shell)
         deleted = meta.get("deletedCells") if isinstance(meta, dict) else None
         cell_id = getattr(info, "cell_id", None)
+        source = str(info.raw_cell)
         execution = Execution(
-            source=str(info.raw_cell),
+            source=source,
             cell_id=cell_id if isinstance(cell_id, str) and cell_id else None,
             # IPython counts up before it tells.
             count=shell.execution_count - 1 if info.store_history else None,
             deleted=tuple(word for word in deleted if isinstance(word, str))
             if isinstance(deleted, list)
             else (),
+            tags=tags_in(meta),
+            code=getattr(info, "transformed_cell", None) or source,
         )
         self._current.set(execution)
+        # One that is added by another (the magics, at first use) hears of it too.
         for listener in self.listeners:
             listener(execution)
+
+
+def _request_metadata(shell: InteractiveShell) -> object:
+    """Metadata of the request that runs now: ipykernel before 7.3 does not hand them on."""
+    get_parent = getattr(shell, "get_parent", None)
+    parent = get_parent() if callable(get_parent) else None
+    return parent.get("metadata") if isinstance(parent, dict) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import shlex
 import sys
@@ -81,6 +82,22 @@ class SubmarineMagics:
                 "the command did not end; `%submarine list` shows whether it submitted a job."
             ) from None
 
+    def collect_tagged(self, execution: Execution) -> None:
+        """Collect a cell that has the tag and no magic; it runs here whatever comes of this."""
+        if parse_cell(execution.source) is not None or not compiles(execution.code):
+            # Its own line has the last word; what does not compile is not collected either way.
+            return
+        names: Any = self.mouth.shell.compile
+        code_name = names.get_code_name(execution.source, execution.code, execution.count)
+        try:
+            collected = self.cells.collect(execution, code_name, only=False)
+        except SubmarineError as error:
+            self.mouth.warn(f"This cell is not in the program as it is now: {error}")
+            return
+        self.modules.forget(collected.cell)
+        for notice in collected.notices:
+            self.mouth.say(notice.message)
+
     def _document_path(self) -> Path | None:
         namespace = self.mouth.shell.user_ns
         found = document_path(namespace)
@@ -158,6 +175,15 @@ def _words(line: str) -> list[str]:
         return shlex.split(line)
     except ValueError:
         raise UsageError(f"The quotes in %submarine {line[:80]} do not close.") from None
+
+
+def compiles(code: str) -> bool:
+    """Whether ``code`` is Python; IPython says why where it is not."""
+    try:
+        ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def _code_name() -> str | None:

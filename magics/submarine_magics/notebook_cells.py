@@ -26,6 +26,7 @@ class CellRun:
     filename: str
     source: str
     cell_id: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 class NotebookCells:
@@ -50,10 +51,10 @@ class NotebookCells:
         Raises
         ------
         UsageError
-            If ``%%submarine`` is not its first line, the line is wrong, nothing stands below it,
-            or its text cannot be part of a program.
+            If ``%%submarine`` is not its first line and no tag is ours, line or tag are wrong,
+            nothing stands below it, or its text cannot be part of a program.
         """
-        marked = parse_cell(execution.source)
+        marked = parse_cell(execution.source, execution.tags)
         if marked is None:
             raise UsageError(
                 "%%submarine is not on the first line of its cell.",
@@ -87,14 +88,21 @@ class NotebookCells:
     def remember_run(self, execution: Execution, code_name: str | None) -> None:
         """Keep the code name of this run, so that a traceback can lead back to it."""
         if code_name is not None and execution.count is not None:
-            self.runs[execution.label] = CellRun(code_name, execution.source, execution.cell_id)
+            self.runs[execution.label] = CellRun(
+                code_name, execution.source, execution.cell_id, execution.tags
+            )
             while len(self.runs) > _MAX_RUNS:
                 self.runs.popitem(last=False)
+
+    def tags_of(self, label: str) -> tuple[str, ...]:
+        """The tags with which the cell called ``label`` was collected."""
+        run = self.runs.get(label)
+        return run.tags if run is not None else ()
 
     def executed(self, execution: Execution) -> None:
         """Take note of any cell that starts: deleted ones, and ones that lost their mark, go."""
         gone = set(execution.deleted)
-        if execution.cell_id is not None and not _stays_collected(execution.source):
+        if execution.cell_id is not None and not _stays_collected(execution):
             gone.add(execution.cell_id)
         if gone:
             self.collection.remove(gone)
@@ -117,8 +125,8 @@ class NotebookCells:
             return
 
 
-def _stays_collected(source: str) -> bool:
-    marked = parse_cell(source)
+def _stays_collected(execution: Execution) -> bool:
+    marked = parse_cell(execution.source, execution.tags)
     if marked is None:
         return False
     try:

@@ -82,7 +82,12 @@ class Notebook:
         self.manager.shutdown_kernel(now=True)
 
     def send(
-        self, code: str, *, cell_id: str | None = None, deleted: list[str] | None = None
+        self,
+        code: str,
+        *,
+        cell_id: str | None = None,
+        deleted: list[str] | None = None,
+        tags: list[str] | None = None,
     ) -> Ran:
         """Start an execution and return at once."""
         content = {
@@ -96,6 +101,9 @@ class Notebook:
         metadata: dict[str, Any] = {"deletedCells": deleted or []}
         if cell_id is not None:
             metadata["cellId"] = cell_id
+        if tags is not None:
+            # JupyterLab sends all of the cell's metadata with each execution.
+            metadata["tags"] = tags
         message = self.client.session.msg("execute_request", content, metadata=metadata)
         self.client.shell_channel.send(message)
         ran = self.ran[message["header"]["msg_id"]] = Ran(message["header"]["msg_id"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cell import named_labels
 from submarine_jobs.cells import Cell, CellCollection, CellState, Change
-from submarine_jobs.collect_line import CollectOptions, parse_cell, parse_options
+from submarine_jobs.collect_line import CollectOptions, parse_cell, parse_options, tags_in
 from submarine_jobs.errors import UsageError
 from submarine_jobs.ipython_syntax import IPythonSyntaxError
 from submarine_jobs.notebook import DocumentCell, NotebookDocument
@@ -359,3 +359,34 @@ def test_labels_in_a_sentence() -> None:
     assert named_labels(["[1]"]) == "[1]"
     assert named_labels(["[1]", "[2]", "#3"]) == "[1], [2] and #3"
     assert named_labels([f"[{n}]" for n in range(9)], most=3) == "[0], [1] and 7 more"
+
+
+@pytest.mark.parametrize(
+    ("tags", "line"),
+    [
+        (["submarine"], ""),
+        ([" submarine "], ""),
+        (["x", "submarine:model.py"], "--file model.py"),
+        (["submarine", "submarine: pkg/model.py"], "--file pkg/model.py"),
+        (["submarine:a b.py"], "--file 'a b.py'"),
+        (["submarine:"], "--file ''"),
+        (["Submarine", "submarine-x", "x:submarine", ""], None),
+    ],
+)
+def test_a_tag_says_what_a_line_would(tags: list[str], line: str | None) -> None:
+    marked = parse_cell("a = 1\nb = 2", tags)
+    assert (marked.line if marked else None) == line
+    if marked:
+        assert (marked.body, marked.first_line) == ("a = 1\nb = 2", 1)
+
+
+def test_the_magic_line_has_the_last_word_over_tags() -> None:
+    marked = parse_cell("%%submarine --file b.py\nb = 1", ["submarine:a.py"])
+    assert marked is not None
+    assert (marked.line, marked.body, marked.first_line) == ("--file b.py", "b = 1", 2)
+
+
+def test_tags_are_read_from_any_metadata() -> None:
+    assert tags_in({"tags": ["a", 3, None, "b"]}) == ("a", "b")
+    for odd in (None, {}, {"tags": "submarine"}, {"tags": {"a": 1}}, []):
+        assert tags_in(odd) == ()

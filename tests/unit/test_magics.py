@@ -122,7 +122,7 @@ def test_executions_know_what_the_front_end_says(shell: InteractiveShell) -> Non
     executions.begin(SimpleNamespace(**info, cell_meta={"deletedCells": ["a", 3, None]}))
     executions.begin(SimpleNamespace(**{**info, "cell_id": ""}, cell_meta={"deletedCells": "xyz"}))
     executions.begin(SimpleNamespace(raw_cell="y", store_history=False))
-    assert heard[0] == Execution("x", "abc", shell.execution_count - 1, ("a",))
+    assert heard[0] == Execution("x", "abc", shell.execution_count - 1, ("a",), code="x")
     assert heard[1].cell_id is None
     assert heard[1].deleted == ()
     assert heard[2].label == "[ ]"

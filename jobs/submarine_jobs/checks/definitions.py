@@ -67,7 +67,7 @@ def definitions_in(bundle: Bundle | None, cells: Iterable[DocumentCell]) -> dict
 
 
 def _definitions(cell: DocumentCell) -> dict[str, Definition]:
-    marked = parse_cell(cell.source)
+    marked = parse_cell(cell.source, cell.tags)
     text = clean(marked.body if marked else cell.source, lenient=True).text
     tree = _parse(text)
     if tree is None:

@@ -43,7 +43,7 @@ def check_names(
     if not undefined:
         return []
     # A marked cell was collected when it ran; what it said then is in the program or outdated.
-    plain = [cell for cell in history if parse_cell(cell.source) is None]
+    plain = [cell for cell in history if parse_cell(cell.source, cell.tags) is None]
     elsewhere = definitions_in(bundle, [*plain, *document_cells])
     in_program = {file: bound_names(bundle.text(file)) for file in set(bundle.files) - broken}
     return [
