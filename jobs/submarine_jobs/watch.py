@@ -13,14 +13,13 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.backends.base import Stage
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.live_stream import StreamBrokenError, open_stream
-from submarine_jobs.observing import Target, observe_all, remember, settle
-from submarine_jobs.tail import TAIL_BYTES, Tail
-from submarine_jobs.view import JobView
-from submarine_jobs.viewing import first_record, known_of, merge_live, shipped_view, unheard
+from submarine_jobs.looking import Observe, look
+from submarine_jobs.observing import observe_all, remember
+from submarine_jobs.tail import Tail
+from submarine_jobs.viewing import first_record, known_of, merge_live
 from submarine_jobs.watched import Callback, Watched
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -35,15 +34,28 @@ log = logging.getLogger(__name__)
 FIRST_POLL, LAST_POLL = 0.5, 10.0
 #: Seconds between two calls of a subscriber.
 QUIET = 0.3
-#: Attempts to hear an agent before the shipped log is shown in its place.
-UNHEARD = 2
 
 
 class Watcher:
-    """The one watcher of a process; its thread starts with the first subscription."""
+    """The one watcher of a process; its thread starts with the first subscription.
 
-    def __init__(self, session: Session) -> None:
+    Parameters
+    ----------
+    observe
+        Takes the place of the watcher's own questions to the backends, for a process that asks
+        them anyway: it blocks until there is something new, and so sets the pace of the polls.
+    tails
+        Whether the views hold the end of the log. Without it no log is asked for, and the events
+        are, which otherwise only those of distributed jobs are.
+    """
+
+    def __init__(
+        self, session: Session, observe: Observe | None = None, *, tails: bool = True
+    ) -> None:
         self._session = session
+        self._observe = observe or observe_all
+        self._longest = LAST_POLL if observe is None else FIRST_POLL
+        self._tails = tails
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
@@ -64,7 +76,7 @@ class Watcher:
         def add() -> None:
             watched = self._watched.get(handle.id)
             if watched is None:
-                watched = self._watched[handle.id] = Watched(handle, first)
+                watched = self._watched[handle.id] = Watched(handle, first, tails=self._tails)
             watched.callbacks[number] = callback
             self._publish(watched, at_once=True)
             if self._wake is not None:
@@ -110,7 +122,7 @@ class Watcher:
                 pause = FIRST_POLL
                 continue
             changed = await self._poll(waiting)
-            pause = FIRST_POLL if changed else min(pause * 1.3, LAST_POLL)
+            pause = FIRST_POLL if changed else min(pause * 1.3, self._longest)
             self._wake.clear()
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), pause)
@@ -119,11 +131,14 @@ class Watcher:
     async def _poll(self, waiting: list[Watched]) -> bool:
         """Look at jobs that no agent tells of; returns whether anything changed."""
         try:
-            views = await in_thread(lambda: self._look(waiting))
+            views = await in_thread(lambda: look(self._session, waiting, self._observe))
         except SubmarineError as error:
             for item in waiting:
                 item.pending = f"The cluster does not answer: {error.message}"
                 self._publish(item)
+            return False
+        except Exception:
+            log.exception("jobs on display cannot be looked at")
             return False
         changed = False
         for item in waiting:
@@ -141,32 +156,6 @@ class Watcher:
             self._publish(item, at_once=item.record.state.ended)
         return changed
 
-    def _look(self, waiting: list[Watched]) -> dict[str, JobView]:
-        """One call to each backend, then what follows from it for each job; blocks."""
-        targets = [
-            Target(known_of(item.job), item.job.directory, item.job.backend) for item in waiting
-        ]
-        observations = observe_all(targets)
-        views: dict[str, JobView] = {}
-        for item, target in zip(waiting, targets, strict=True):
-            observation = observations.get(item.job.id)
-            try:
-                record = item.last_word() if item.over else None
-                record = record or settle(target, observation, self._session.store)
-                item.placed = observation is not None and observation.stage is Stage.RUNNING
-                record = unheard(item.job, record)
-            except FileNotFoundError:
-                continue
-            pending = observation.pending if observation else ""
-            if record.state.ended:
-                tail = item.last_tail(record)
-                views[item.job.id] = JobView(record, tail, "", "final")
-            elif item.unheard >= UNHEARD and item.placed:
-                views[item.job.id] = shipped_view(item.job, record, pending)
-            else:
-                views[item.job.id] = JobView(record, "", pending, "backend")
-        return views
-
     def _attach(self, item: Watched) -> None:
         item.attached = True
         # Kept from being collected while it waits:
@@ -178,11 +167,10 @@ class Watcher:
             item.unheard += 1
             address = await in_thread(item.job.directory.address)
             if address is not None:
-                if not item.seen_log:
+                if item.tails and not item.seen_log:
                     await in_thread(lambda: self._start_at_tail(item))
-                tasks = [item.task] if item.task else []
-                words = {**item.position.query(tasks), "tail": TAIL_BYTES}
-                async for line in open_stream(address, words, 0 if item.many else 1 << 30):
+                words, known = item.wanted()
+                async for line in open_stream(address, words, known):
                     item.unheard = 0
                     self._take(item, line)
                     if item.job.id not in self._watched:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Callback = Callable[[JobView], None]
 #: Events that a display keeps of one job.
 MAX_EVENTS = 200
+#: An offset that no log reaches, and a number that no list of events does.
+NO_LOG, NO_EVENTS = 1 << 60, 1 << 30
 
 
 class HeardEvents:
@@ -48,10 +50,11 @@ class HeardEvents:
 
 
 class Watched:
-    """One job on display."""
+    """One job on display; with the end of its log, or without any of it."""
 
-    def __init__(self, job: Job, record: JobRecord) -> None:
+    def __init__(self, job: Job, record: JobRecord, *, tails: bool = True) -> None:
         self.job = job
+        self.tails = tails
         self.record = record
         self.callbacks: dict[int, Callback] = {}
         self.tail = Tail()
@@ -79,6 +82,14 @@ class Watched:
             key = key_of(text)
             if key is not None and key.task == self.task:
                 self.position.move(key, max(0, length - TAIL_BYTES))
+
+    def wanted(self) -> tuple[dict[str, str | int], int]:
+        """The request for the job's stream, and the number of events that are not wanted."""
+        if not self.tails:
+            return {"stdout": NO_LOG, "stderr": NO_LOG, "tasks": ""}, 0
+        tasks = [self.task] if self.task else []
+        words = {**self.position.query(tasks), "tail": TAIL_BYTES}
+        return words, 0 if self.many else NO_EVENTS
 
     def hear(self, line: Mapping[str, Any]) -> bool:
         """Take a line about log or events; whether there is something new in it."""
@@ -119,6 +130,8 @@ class Watched:
 
     def last_tail(self, record: JobRecord) -> str:
         """The end of an ended job's log: as it was heard, where it was heard to the end."""
+        if not self.tails:
+            return ""
         task = self.task = telling_task(record)
         newest = self.position.newest(task)
         ends = {

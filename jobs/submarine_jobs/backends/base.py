@@ -7,7 +7,7 @@ record says (``observe``). A backend keeps no state of its own in memory that a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -20,6 +20,8 @@ from submarine_runtime.protocol.reasons import EndReason
 
 #: What a backend calls a job, as stored in ``application.json``; plain JSON.
 Handle = Mapping[str, Any]
+#: Job id -> handle.
+Handles = Mapping[str, Handle]
 
 
 @dataclass(frozen=True)
@@ -137,8 +139,18 @@ class Backend(ABC):
         """The handle of a job whose ``application.json`` is missing, by its tag; None if none."""
 
     @abstractmethod
-    def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
+    def observe(self, handles: Handles) -> dict[str, Observation]:
         """Look at many jobs (id -> handle) with one call to the cluster, whatever their number."""
+
+    def survey(self, handles: Handles, explain: Collection[str] = ()) -> dict[str, Observation]:
+        """As ``observe``, for one who looks at all jobs of this user again and again.
+
+        Parameters
+        ----------
+        explain
+            Jobs of which it is worth more questions why they wait: those on display.
+        """
+        return self.observe(handles)
 
     @abstractmethod
     def stop(self, handle: Handle) -> None:

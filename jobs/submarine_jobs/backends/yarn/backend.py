@@ -9,18 +9,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 
-from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Submission
+from submarine_jobs.backends.base import Backend, Handle, Handles, Observation, Plan, Submission
 from submarine_jobs.backends.yarn import observe
 from submarine_jobs.backends.yarn.applicationmaker import ApplicationMaker
 from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.gangapplication import containers_needed
 from submarine_jobs.backends.yarn.gangplan import make_gang_plan
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf, path_on
-from submarine_jobs.backends.yarn.plan import ClusterView, Steps, make_plan
+from submarine_jobs.backends.yarn.plan import ClusterView, make_plan, steps_of
 from submarine_jobs.backends.yarn.queues import queues, smallest_memory
 from submarine_jobs.backends.yarn.rm import ResourceManager
 from submarine_jobs.backends.yarn.skein_calls import (
@@ -28,6 +28,7 @@ from submarine_jobs.backends.yarn.skein_calls import (
     DriverTimeoutError,
     DriverUnreachableError,
 )
+from submarine_jobs.backends.yarn.survey import Survey
 from submarine_jobs.backends.yarn.waiting import Waits
 from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.errors import (
@@ -84,13 +85,18 @@ class YarnBackend(Backend):
     @cached_property
     def rm(self) -> ResourceManager:
         """The ResourceManager's REST interface."""
-        urls = self.conf.resourcemanagers
-        return ResourceManager(urls, timeout=self._profile.timeout, user=self.user)
+        timeout = self._profile.timeout
+        return ResourceManager(self.conf.resourcemanagers, timeout=timeout, user=self.user)
 
     @cached_property
     def waits(self) -> Waits:
         """Why jobs wait on this cluster."""
         return Waits(self.rm, self.user)
+
+    @cached_property
+    def surveys(self) -> Survey:
+        """The looks at all jobs."""
+        return Survey(self.rm, self.waits, self.user)
 
     @cached_property
     def driver(self) -> Driver:
@@ -122,12 +128,9 @@ class YarnBackend(Backend):
     def plan(self, spec: JobSpec) -> Plan:
         """See ``Backend.plan``: two questions to the ResourceManager."""
         scheduler = self.rm.get("/scheduler")
-        view = ClusterView(
-            scheduler=scheduler,
-            nodes=self.rm.get("/nodes"),
-            steps=self._steps(smallest_memory(scheduler)),
-            knows_gpus=self.conf.knows_gpus,
-        )
+        steps = steps_of(self.conf, smallest_memory(scheduler))
+        nodes, gpus = self.rm.get("/nodes"), self.conf.knows_gpus
+        view = ClusterView(scheduler=scheduler, nodes=nodes, steps=steps, knows_gpus=gpus)
         spec = with_extra_roles(spec)
         judge = make_gang_plan if spec.distributed else make_plan
         return judge(spec, view, self._profile.queue or "default")
@@ -174,9 +177,13 @@ class YarnBackend(Backend):
         started = int(app.get("startedTime") or 0) / 1000
         return self._handle(str(app["id"]), started, observe.containers_of(app))
 
-    def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
+    def observe(self, handles: Handles) -> dict[str, Observation]:
         """See ``Backend.observe``."""
         return observe.observe(self.rm, handles, self.waits)
+
+    def survey(self, handles: Handles, explain: Collection[str] = ()) -> dict[str, Observation]:
+        """See ``Backend.survey``: one question about applications, one about the scheduler."""
+        return self.surveys.look(handles, explain)
 
     def stop(self, handle: Handle) -> None:
         """See ``Backend.stop``: over REST, or through the driver where REST may not kill."""
@@ -189,13 +196,6 @@ class YarnBackend(Backend):
         elif app.get("state") != "RUNNING" or int(handle.get("containers") or 1) > 1:
             # A master that never ran, or believes that it will be tried again, leaves this.
             self.storage.delete(f"/user/{self.user}/.skein/{application_id}", recursive=True)
-
-    def _steps(self, said: int | None) -> Steps:
-        """How sizes are rounded, as the ResourceManager said, else as the client believes."""
-        get, key = self.conf.get, "yarn.scheduler.minimum-allocation-mb"
-        minimum = said or int(get(key, "1024") or 1024)
-        increment = int(get("yarn.scheduler.increment-allocation-mb") or 0)
-        return Steps(max(minimum, 1), max(increment or minimum, 1))
 
     def _set_priority(self, application_id: str, priority: int | None) -> str | None:
         """Set the priority that a spec asks for; one sentence where that was not possible."""

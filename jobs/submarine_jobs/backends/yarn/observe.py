@@ -47,11 +47,19 @@ def observe(
             found[job_id] = observation(rm, app, handle)
             if found[job_id].stage is Stage.WAITING:
                 waiting[job_id] = app
-    reasons = waits.sentences(list(waiting.values())) if waits is not None else {}
-    for job_id, app in waiting.items():
-        if why := reasons.get(str(app.get("id"))):
-            found[job_id] = replace(found[job_id], pending=_pending(found[job_id], app, why))
-    return found
+    return found if waits is None else {**found, **explained(waits, found, waiting)}
+
+
+def explained(
+    waits: Waits, found: Mapping[str, Observation], waiting: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Observation]:
+    """The observations of ``waiting`` (job -> application) for which there is a better reason."""
+    reasons = waits.sentences(list(waiting.values()))
+    return {
+        job_id: replace(found[job_id], pending=_pending(found[job_id], app, why))
+        for job_id, app in waiting.items()
+        if (why := reasons.get(str(app.get("id"))))
+    }
 
 
 def _pending(observed: Observation, app: Mapping[str, Any], why: str) -> str:
@@ -65,7 +73,7 @@ def find(rm: ResourceManager, job_id: str, user: str) -> Mapping[str, Any] | Non
     """The newest application of ``user`` that carries the job's tag; None if there is none."""
     answer = rm.get("/apps", applicationTags=tag_of(job_id), applicationTypes="skein")
     tag = tag_of(job_id)
-    mine = [a for a in _apps(answer) if a.get("user") == user and tag in _tags(a)]
+    mine = [a for a in listed_applications(answer) if a.get("user") == user and tag in _tags(a)]
     return max(mine, key=lambda app: int(app.get("startedTime") or 0), default=None)
 
 
@@ -142,10 +150,11 @@ def _list(rm: ResourceManager, handles: Mapping[str, Handle]) -> list[Mapping[st
         times = [float(h["submitted"]) for h in handles.values() if h.get("submitted")]
         if len(times) == len(handles):
             query["startedTimeBegin"] = str(int((min(times) - _SKEW) * 1000))
-    return _apps(rm.get("/apps", **query))
+    return listed_applications(rm.get("/apps", **query))
 
 
-def _apps(answer: Any) -> list[Mapping[str, Any]]:
+def listed_applications(answer: Any) -> list[Mapping[str, Any]]:
+    """The applications of an answer to ``/apps``."""
     return list(((answer or {}).get("apps") or {}).get("app") or [])
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.backends.base import Plan
+from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.backends.yarn.queues import (
     Queue,
     Size,
@@ -42,6 +43,13 @@ class Steps:
         """``memory`` as the scheduler will grant it."""
         over = max(memory, self.minimum)
         return -(-over // self.increment) * self.increment
+
+
+def steps_of(conf: HadoopConf, said: int | None) -> Steps:
+    """How sizes are rounded, as the ResourceManager said, else as the client believes."""
+    minimum = said or int(conf.get("yarn.scheduler.minimum-allocation-mb", "1024") or 1024)
+    increment = int(conf.get("yarn.scheduler.increment-allocation-mb") or 0)
+    return Steps(max(minimum, 1), max(increment or minimum, 1))
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,32 @@ class Waits:
         self._lock = threading.Lock()
         self._answers: dict[str, Any] = {}
         self._asked = float("-inf")
+        self._scheduler: tuple[float, Any] = (float("-inf"), None)
+
+    def take_scheduler(self, answer: Any) -> None:
+        """Take what the ResourceManager has just said of the scheduler, to save the question."""
+        with self._lock:
+            self._scheduler = time.monotonic(), answer
+            if self._answers:
+                self._answers = {**self._answers, "scheduler": answer}
+
+    def scheduler(self) -> Any:
+        """What the ResourceManager says of the scheduler, at most ``FRESH`` seconds old.
+
+        Raises
+        ------
+        ClusterError
+            If it does not answer.
+        """
+        with self._lock:
+            return self._fresh_scheduler()
+
+    def _fresh_scheduler(self) -> Any:
+        said, answer = self._scheduler
+        if time.monotonic() - said >= FRESH:
+            answer = self._rm.get("/scheduler")
+            self._scheduler = time.monotonic(), answer
+        return answer
 
     def sentences(self, waiting: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         """Application id -> why it waits; only those of which that is known.
@@ -75,7 +101,7 @@ class Waits:
         with self._lock:
             if time.monotonic() - self._asked >= FRESH:
                 self._answers = {
-                    "scheduler": self._rm.get("/scheduler"),
+                    "scheduler": self._fresh_scheduler(),
                     "nodes": self._rm.get("/nodes"),
                     "apps": self._rm.get(
                         "/apps", states=_ACTIVE, deSelects="resourceRequests,timeouts"
