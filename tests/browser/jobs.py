@@ -45,7 +45,7 @@ class Jobs:
         )
         job = self.session.submit(spec, bundle)
         self.started.append(job)
-        return job.job_id
+        return job.id
 
     def finished(self, program: str, name: str = "job", **fields: Any) -> str:
         """Submit a program and wait for its end; the job's id."""
