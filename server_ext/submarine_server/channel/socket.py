@@ -7,6 +7,7 @@ activity: a page that only watches keeps no server from being culled. What is sa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
@@ -33,6 +34,7 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
 
     page: Page | None = None
     _under_way: asyncio.Future[None] | None = None
+    _greeting: asyncio.Task[None] | None = None
 
     @property
     def max_message_size(self) -> int:
@@ -60,7 +62,20 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         services: Services = self.settings[SERVICES]
         self.page = Page(services, self._send, KINDS)
         _pages(self.settings).add(self)
-        await self.page.send({"type": "hello", "version": version(), "api": API})
+        await self._hello(self.page)
+
+    def send_ping(self) -> None:
+        """Ping as Jupyter does, and say hello again: a page's script hears no ping.
+
+        So a page can tell a connection that is silent from one that is dead.
+        """
+        super().send_ping()
+        if self.page is not None and (self._greeting is None or self._greeting.done()):
+            self._greeting = asyncio.ensure_future(self._hello(self.page))
+
+    async def _hello(self, page: Page) -> None:
+        with contextlib.suppress(GoneError):
+            await page.send({"type": "hello", "version": version(), "api": API})
 
     async def on_message(self, message: str | bytes) -> None:
         """Take a message; the next one is read when this one is done."""
