@@ -13,10 +13,12 @@ import functools
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.errors import ClusterError
+from submarine_server.about import Abouts
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -83,10 +85,13 @@ class Core:
     ----------
     profile
         Name of the configured profile to use; empty: the one in force.
+    root
+        Directory that the server's file browser shows; None: none of this machine.
     """
 
-    def __init__(self, profile: str = "") -> None:
+    def __init__(self, profile: str = "", root: Path | None = None) -> None:
         self.profile = profile
+        self.abouts = Abouts(root)
         self._cluster = Lane(WIDTH)
         self._here = Lane(4)
         self._shared: dict[str, _Shared] = {}

@@ -31,7 +31,8 @@ class SubmarineServer(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Make what the handlers share."""
-        self.core = Core(self.profile)
+        root = self.settings.get("server_root_dir")
+        self.core = Core(self.profile, Path(root).expanduser() if root else None)
         self.settings["submarine_core"] = self.core
         for part in PARTS:
             importlib.import_module(part).attach(self.settings, self.core)
