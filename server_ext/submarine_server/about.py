@@ -149,7 +149,7 @@ def _below(root: Path | None, notebook: str) -> str:
     if root is None or not os.path.isabs(notebook) or not notebook.isprintable():
         return ""
     for top, path in (
-        (str(root), os.path.normpath(notebook)),
+        (os.path.abspath(root), os.path.normpath(notebook)),
         (os.path.realpath(root), os.path.realpath(notebook)),
     ):
         if os.path.commonpath([top, path]) == top and top != path:

@@ -14,7 +14,14 @@ from submarine_server import API
 BASE = f"submarine/api/v{API}"
 
 #: Modules with ``ROUTES``: (pattern below BASE, handler) each.
-MODULES = ("submarine_server.handlers.health",)
+MODULES = (
+    "submarine_server.handlers.health",
+    "submarine_server.handlers.jobs",
+    "submarine_server.handlers.job",
+    "submarine_server.handlers.actions",
+    "submarine_server.handlers.models",
+    "submarine_server.handlers.sources",
+)
 #: Modules with ``PAGES``: (pattern below the base URL, handler, keywords) each.
 PAGE_MODULES: tuple[str, ...] = ()
 #: Modules with ``attach(settings, core)``, called once when the server starts: what handlers share
