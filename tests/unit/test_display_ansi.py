@@ -148,7 +148,8 @@ def test_no_control_survives(text: str) -> None:
 def test_time_is_linear(piece: str) -> None:
     """Sixteen times the text; 256 times the work would be quadratic.
 
-    This thread's own time on the processor is measured: a busy machine does not change it.
+    This thread's own time on the processor is measured. A neighbour that empties the caches can
+    still spoil a measurement, never all of them.
     """
 
     def seconds(length: int) -> float:
@@ -160,5 +161,4 @@ def test_time_is_linear(piece: str) -> None:
             best = min(best, time.thread_time() - start)
         return best
 
-    short, long = seconds(3_000), seconds(48_000)
-    assert long < 80 * short + 0.02
+    assert any(seconds(48_000) < 80 * seconds(3_000) + 0.02 for _ in range(5))
