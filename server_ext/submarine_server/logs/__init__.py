@@ -1,0 +1,1 @@
+"""Logs of jobs, running and ended: read by offset, listed, searched."""

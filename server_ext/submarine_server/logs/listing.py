@@ -1,0 +1,144 @@
+"""Which logs a job has, and how long each is by now; and the one reader of each job.
+
+An ended job's are in its record. Of a running one, those that were shipped and those of the tasks
+that run are told; the exact length is asked of the few first tasks only. Reads no log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from submarine_jobs.errors import ClusterError, UsageError
+from submarine_jobs.live import AgentClient
+from submarine_jobs.log_position import LogKey, order
+from submarine_jobs.shipped_log import shipped_attempts, shipped_lengths, shipped_tasks
+from submarine_jobs.tasks import MAX_TOGETHER
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.record import JobRecord
+from submarine_server.core import Core
+from submarine_server.logs.reader import LogReader, recorded
+
+#: Jobs whose readers are kept.
+MAX_READERS = 64
+#: Logs whose exact length is asked for in one listing, and how many at once.
+MAX_ASKED, AT_ONCE = 16, 4
+#: Logs in one listing.
+MAX_LISTED = 4096
+
+_readers: WeakKeyDictionary[Core, OrderedDict[str, LogReader]] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def reader_of(core: Core, job_id: str) -> LogReader:
+    """The reader of a job's logs, shared by all that look; blocks.
+
+    Raises
+    ------
+    JobNotFoundError
+        If there is no such job.
+    """
+    with _lock:
+        kept = _readers.setdefault(core, OrderedDict())
+        found = kept.get(job_id)
+    if found is None:
+        found = LogReader(core.find(job_id))
+        with _lock:
+            found = kept.setdefault(job_id, found)
+            while len(kept) > MAX_READERS:
+                kept.popitem(last=False)
+    return found
+
+
+def list_logs(reader: LogReader) -> list[dict[str, Any]]:
+    """All logs as ``ILogInfo``, by task, attempt and stream; blocks."""
+    final = reader.final(ask=True)
+    lengths = final_lengths(reader, final) if final is not None else _going(reader)
+    return [
+        {"task": key.task, "attempt": key.attempt, "stream": key.stream, "length": lengths[key]}
+        for key in sorted(lengths, key=_place)[:MAX_LISTED]
+    ]
+
+
+def _place(key: LogKey) -> tuple[str, int, tuple[int, int], str]:
+    role, index = layout.split_task(key.task)
+    return role, index, order(key.attempt), key.stream
+
+
+def final_lengths(reader: LogReader, record: JobRecord) -> dict[LogKey, int]:
+    """The logs of an ended job; walks the job directory only where the record tells of none."""
+    lengths = recorded(record.logs)
+    if not lengths:
+        with contextlib.suppress(ClusterError, FileNotFoundError):
+            lengths = recorded(shipped_lengths(reader.job.directory))
+    return lengths
+
+
+def _going(reader: LogReader) -> dict[LogKey, int]:
+    tasks = shipped_tasks(reader.job.directory)
+    lengths = shipped_now(reader, tasks[:MAX_TOGETHER])
+    record = _status(reader)
+    running: list[LogKey] = []
+    for task in record.tasks if record is not None else []:
+        if task.started is not None and task.finished is None:
+            attempt = layout.attempt_name(task.epoch, task.attempt)
+            running += [LogKey(task.task, attempt, stream) for stream in layout.STREAMS]
+    lengths.update({key: lengths.get(key, 0) for key in running[: 2 * MAX_TOGETHER]})
+    with ThreadPoolExecutor(AT_ONCE, "submarine-lengths") as pool:
+        asked = running[:MAX_ASKED]
+        for key, told in zip(
+            asked, pool.map(lambda key: reader.live(key, 0, 0), asked), strict=True
+        ):
+            if told is not None:
+                lengths[key] = max(lengths[key], told[1])
+    return lengths
+
+
+def shipped_now(reader: LogReader, tasks: Iterable[str]) -> dict[LogKey, int]:
+    """What was shipped of these tasks, listed now: a call for each, and one for each attempt."""
+    lengths: dict[LogKey, int] = {}
+    for task in tasks:
+        for attempt in shipped_attempts(reader.job.directory, task):
+            for stream in layout.STREAMS:
+                key = LogKey(task, attempt, stream)
+                log = reader.shipped(key, fresh=stream == layout.STREAMS[0])
+                if log.length(stream):
+                    lengths[key] = log.length(stream)
+    return lengths
+
+
+def _status(reader: LogReader) -> JobRecord | None:
+    address = reader.address()
+    if address is None:
+        return None
+    try:
+        return AgentClient(address).status()
+    except (ClusterError, ValueError, KeyError, TypeError):
+        return None
+
+
+def newest_attempt(reader: LogReader, task: str) -> str:
+    """The newest attempt of a task that has, or may have, a log; blocks.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    final = reader.final(ask=True)
+    if final is not None:
+        found = [key.attempt for key in final_lengths(reader, final) if key.task == task]
+    else:
+        found = shipped_attempts(reader.job.directory, task)
+        record = _status(reader)
+        for item in record.tasks if record is not None else []:
+            if item.task == task and item.started is not None:
+                found.append(layout.attempt_name(item.epoch, item.attempt))
+    if not found:
+        raise UsageError(f"Task {task[:40]} of {reader.job.id} has no log yet.")
+    return max(found, key=order)

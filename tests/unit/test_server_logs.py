@@ -1,0 +1,209 @@
+"""Logs on the server's side: searching, patterns, reading from segments, names that are paths."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from submarine_jobs.errors import UsageError
+from submarine_server.logs import searching
+from submarine_server.logs.patterns import ERRORS, compiled
+from submarine_server.logs.reader import log_key, recorded
+from submarine_server.logs.searching import Found, Hit, backward, forward
+
+
+class Text:
+    """A log in memory that counts what is read of it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.read_bytes = 0
+
+    def __call__(self, offset: int, limit: int) -> bytes:
+        found = self.data[offset : offset + limit]
+        self.read_bytes += len(found)
+        return found
+
+
+def hits(steps: Iterator[Found]) -> list[Hit]:
+    return [hit for found in steps for hit in found.hits]
+
+
+def pattern(text: str, *, regex: bool = True, case: bool = True) -> Any:
+    return compiled(text, regex=regex, case=case)
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "FIRST_PIECE", 7)
+    monkeypatch.setattr(searching, "LARGEST_PIECE", 64)
+    monkeypatch.setattr(searching, "OVERLAP", 32)
+    monkeypatch.setattr(searching, "LONGEST_LINE", 200)
+
+
+WORDS = ["loss", "Error", "ä", "épée", "x" * 30, "", "ERROR 7", "\r", "日本語", "error"]
+
+
+def made_up(seed: int) -> bytes:
+    chance = random.Random(seed)
+    lines = [" ".join(chance.choices(WORDS, k=chance.randint(0, 5))) for _ in range(60)]
+    text = "\n".join(lines).encode()
+    return text + (b"\n" if seed % 2 else b"\xff\xfe tail error")
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("expression", ["[Ee]rror", "ä|é", "(?i)error \\d", "^.*loss", "語$", "x+"])
+def test_search_in_pieces_finds_what_a_search_of_the_whole_finds(
+    seed: int, expression: str
+) -> None:
+    data = made_up(seed)
+    expected = []
+    begin = 0
+    for line in data.split(b"\n"):
+        matches = [match for match in re.finditer(expression.encode(), line) if match.group()]
+        expected += [(begin, begin + match.start(), len(match.group())) for match in matches]
+        begin += len(line) + 1
+    found = hits(forward(Text(data), pattern(expression), 0, len(data), 10_000))
+    assert [(hit.line_offset, hit.offset, hit.length) for hit in found] == expected
+    for hit in found:
+        line = data[hit.line_offset :].split(b"\n")[0]
+        assert hit.text == line.decode("utf-8", "replace").rstrip("\r")
+    back = hits(backward(Text(data), pattern(expression), len(data), 10_000))
+    assert [(hit.line_offset, hit.offset, hit.length) for hit in back] == expected[::-1]
+    for place in range(0, len(data), 37):
+        ahead = hits(forward(Text(data), pattern(expression), place, len(data), 1))
+        later = [item for item in expected if item[1] >= place]
+        if ahead and expression in ("[Ee]rror", "ä|é"):
+            assert (ahead[0].line_offset, ahead[0].offset, ahead[0].length) == later[0]
+        behind = hits(backward(Text(data), pattern(expression), place, 1))
+        before = [item for item in expected if item[1] < place]
+        assert [(h.line_offset, h.offset, h.length) for h in behind] == before[-1:]
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_next_and_previous_walk_over_every_hit() -> None:
+    data = made_up(3)
+    every = hits(forward(Text(data), pattern("error", case=False), 0, len(data), 999))
+    place, walked = 0, []
+    while found := hits(forward(Text(data), pattern("error", case=False), place, len(data), 1)):
+        walked += found
+        place = found[0].offset + found[0].length
+    assert walked == every
+    place, walked = len(data), []
+    while found := hits(backward(Text(data), pattern("error", case=False), place, 1)):
+        walked += found
+        place = found[0].offset
+    assert walked == every[::-1]
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_line_longer_than_the_longest_is_searched_all_the_same() -> None:
+    line = b"first\n" + b"\r50% |##  |" * 90 + b"NaN loss" + b"\r99% |### |" * 90 + b"\nlast NaN\n"
+    offsets = [match.start() for match in re.finditer(b"NaN", line)]
+    found = hits(forward(Text(line), pattern("NaN"), 0, len(line), 99))
+    assert [hit.offset for hit in found] == offsets
+    assert found[0].line_offset == 6
+    assert "NaN loss" in found[0].text
+    back = hits(backward(Text(line), pattern("NaN"), len(line), 99))
+    assert [hit.offset for hit in back] == offsets[::-1]
+
+
+def test_a_long_line_is_shown_around_its_match() -> None:
+    line = "é".encode() * 5000 + b"here" + b"y" * 5000
+    (hit,) = hits(forward(Text(line), pattern("here"), 0, len(line), 5))
+    assert (hit.line_offset, hit.offset) == (0, 10_000)
+    assert len(hit.text) <= 2000
+    assert "here" in hit.text
+    assert "\ufffd" not in hit.text
+
+
+def test_the_first_hits_come_before_the_rest_is_read() -> None:
+    text = Text(b"needle\n" + b"hay\n" * 2_000_000)
+    first = next(step for step in forward(text, pattern("needle"), 0, len(text.data), 9))
+    assert first.hits[0].offset == 0
+    assert text.read_bytes <= searching.FIRST_PIECE
+    text = Text(b"hay\n" * 2_000_000 + b"needle\n")
+    first = next(step for step in backward(text, pattern("needle"), len(text.data), 9))
+    assert first.hits[0].offset == 8_000_000
+    assert text.read_bytes <= searching.FIRST_PIECE
+
+
+def test_a_pattern_that_would_hang_others_takes_no_time() -> None:
+    data = b"a" * 900_000 + b"!\n"
+    began = time.monotonic()
+    assert hits(forward(Text(data), pattern("(a+)+$"), 0, len(data), 9)) == []
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("text", ["", "x" * 1001, "a\nb", "(", "(?=a)", r"(a)\1", "a{1000}{1000}"])
+def test_what_is_no_pattern_is_refused_in_words(text: str) -> None:
+    with pytest.raises(UsageError) as error:
+        compiled(text, regex=True, case=True)
+    assert len(error.value.message) < 400
+
+
+def test_a_lone_surrogate_is_refused() -> None:
+    with pytest.raises(UsageError, match="valid text"):
+        compiled("\ud800", regex=False, case=True)
+
+
+def test_a_literal_is_taken_as_it_stands() -> None:
+    data = "a.c abc A.C\nä.c Ä.C\n".encode()
+    literal = compiled("a.c", regex=False, case=True)
+    assert [hit.offset for hit in hits(forward(Text(data), literal, 0, len(data), 9))] == [0]
+    either = compiled("Ä.c", regex=False, case=False)
+    assert [hit.offset for hit in hits(forward(Text(data), either, 0, len(data), 9))] == [12, 17]
+
+
+ERROR_LINES = [
+    "Traceback (most recent call last):",
+    "ValueError: no",
+    "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM",
+    "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB",
+    "java.lang.NullPointerException",
+    "[2026-11-22] ERROR trainer: lost",
+    "FATAL: could not open",
+    "Killed",
+    "NCCL error in: ../nccl.cpp",
+    "Segmentation fault (core dumped)",
+]
+CALM_LINES = ["error_rate=0.1 loss 0.2", "no errors so far", "killed 0 processes", "mean_error 3"]
+
+
+def test_next_error_finds_errors_and_no_metrics() -> None:
+    errors = compiled(ERRORS, regex=True, case=True)
+    assert [line for line in ERROR_LINES if not errors.search(line)] == []
+    assert [line for line in CALM_LINES if errors.search(line)] == []
+
+
+NO_LOGS = [
+    ("../..", "e1-a1", "stdout"),
+    ("worker:0/..", "e1-a1", "stdout"),
+    ("worker:0", "../e1-a1", "stdout"),
+    ("worker:0", "e1-a1/..", "stdout"),
+    ("worker:0", "e1-a1", "../secret.json"),
+    ("worker:0", "e1-a1", "samples"),
+    ("worker:0\n", "e1-a1", "stdout"),
+    ("worker:0", "e1-a1\n", "stdout"),
+    ("worker:0\x00", "e1-a1", "stdout"),
+    ("", "", ""),
+]
+
+
+@pytest.mark.parametrize("names", NO_LOGS)
+def test_names_that_are_no_log_are_refused(names: tuple[str, str, str]) -> None:
+    with pytest.raises(UsageError):
+        log_key(*names)
+
+
+def test_a_record_names_logs_only() -> None:
+    lengths = {"worker:0/e1-a1/stdout": 3, "../../etc/passwd": 9, "worker:0/e1-a1/stderr": -1}
+    assert {str(key): value for key, value in recorded(lengths).items()} == {
+        "worker:0/e1-a1/stdout": 3
+    }
