@@ -1,0 +1,131 @@
+/** The buttons of a card; what they do is the application's commands', which ask where it is due. */
+
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import React from 'react';
+import { safeLink } from '../api/links';
+import { ENDED, type IJobView } from '../api/types';
+import { CommandIDs } from '../tokens';
+import { useCard } from './context';
+import { Link } from './link';
+import type { CardModel } from './model';
+
+interface IAction {
+  label: string;
+  command: string;
+  args: ReadonlyPartialJSONObject;
+  /** It changes something: only for those who may. */
+  acts: boolean;
+}
+
+export function Actions(props: { model: CardModel; view: IJobView }): React.ReactElement | null {
+  const { trans, has, run } = useCard();
+  const { model, view } = props;
+  const [busy, setBusy] = React.useState('');
+  const [problem, setProblem] = React.useState('');
+  // A notebook's snapshot offers nothing: the server says what there is and who may.
+  if (!model.fromServer) {
+    return null;
+  }
+  const offered = actions(view, trans).filter(
+    ({ command, acts }) => has(command) && (view.mine || !acts)
+  );
+  const start = async (action: IAction): Promise<void> => {
+    setBusy(action.command);
+    setProblem('');
+    try {
+      await run(action.command, action.args);
+      if (action.command === CommandIDs.saveModel) {
+        await model.refreshModels();
+      }
+    } catch (reason) {
+      setProblem(reason instanceof Error ? reason.message : String(reason));
+    } finally {
+      setBusy('');
+    }
+  };
+  const page = yarnPage(view);
+  return (
+    <>
+      <div className="jp-Submarine-actions" role="group" aria-label={trans.__('Actions')}>
+        {offered.map(action => (
+          <button
+            key={action.command}
+            type="button"
+            className={`jp-Submarine-button${action.command === CommandIDs.cancel ? ' jp-mod-warn' : ''}`}
+            disabled={busy === action.command}
+            onClick={() => void start(action)}
+          >
+            {action.label}
+          </button>
+        ))}
+        {page && (
+          <Link url={page} className="jp-Submarine-button">
+            {trans.__('YARN')} <span aria-hidden="true">↗</span>
+          </Link>
+        )}
+      </div>
+      {problem && (
+        <p role="alert" className="jp-Submarine-note jp-Submarine-problem">
+          {problem}
+        </p>
+      )}
+    </>
+  );
+}
+
+function actions(view: IJobView, trans: ReturnType<typeof useCard>['trans']): IAction[] {
+  const { record } = view;
+  const job = record.job_id;
+  const ended = ENDED.has(record.state);
+  const found: IAction[] = [
+    {
+      label: trans.__('Logs'),
+      command: CommandIDs.logs,
+      args: view.log_task ? { job, task: view.log_task } : { job },
+      acts: false
+    }
+  ];
+  if (view.has_tensorboard) {
+    const args = { jobs: [job] };
+    found.push({
+      label: trans.__('TensorBoard'),
+      command: CommandIDs.tensorboard,
+      args,
+      acts: false
+    });
+  }
+  if (record.state === 'RUNNING') {
+    found.push({
+      label: trans.__('Save model'),
+      command: CommandIDs.saveModel,
+      args: { job },
+      acts: true
+    });
+  }
+  if (ended) {
+    found.push({ label: trans.__('Rerun'), command: CommandIDs.rerun, args: { job }, acts: true });
+  } else {
+    found.push({
+      label: trans.__('Cancel'),
+      command: CommandIDs.cancel,
+      args: { job },
+      acts: true
+    });
+  }
+  if (view.command) {
+    found.push({
+      label: trans.__('Copy as command'),
+      command: CommandIDs.copyCommand,
+      args: { job },
+      acts: false
+    });
+  }
+  return found;
+}
+
+/** The page of the application on its cluster, where the record has one. */
+export function yarnPage(view: IJobView): string | undefined {
+  const [, url] =
+    Object.entries(view.record.links).find(([label]) => /^(yarn|application)\b/i.test(label)) ?? [];
+  return safeLink(url);
+}

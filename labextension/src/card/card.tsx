@@ -1,0 +1,106 @@
+/** The card of one job, made of its parts; what it knows is the model's. */
+
+import React from 'react';
+import { ENDED, type IJobView } from '../api/types';
+import { Actions } from './actions';
+import { useNow } from './clock';
+import { CardContext, type ICardContext, useCard } from './context';
+import { Facts, Models, Returned } from './details';
+import { FailureBox } from './failure';
+import { Announcer, Freshness, Head, Notes, Progress, Sentence } from './head';
+import { Metrics } from './metrics';
+import type { CardModel } from './model';
+import { tone } from './situation';
+import { Tasks } from './task_table';
+import { Events, Phases } from './timeline';
+
+export interface ICardProps {
+  model: CardModel;
+  context: ICardContext;
+  /** Whether the notebook that holds the snapshot is trusted. */
+  trusted: boolean;
+}
+
+export function Card(props: ICardProps): React.ReactElement {
+  return (
+    <CardContext.Provider value={props.context}>
+      <Body {...props} />
+    </CardContext.Provider>
+  );
+}
+
+function Body(props: ICardProps): React.ReactElement {
+  const { trans } = useCard();
+  const { model } = props;
+  useModel(model);
+  const { view } = model;
+  const moves = view !== null && !ENDED.has(view.record.state) && model.standing !== 'away';
+  const clock = useNow(model.visible && moves);
+  if (!view) {
+    return (
+      <div className="jp-Submarine-card" role="group" aria-label={model.jobId}>
+        <div className="jp-Submarine-head">
+          <strong className="jp-Submarine-name">{model.jobId}</strong>
+        </div>
+        <p className="jp-Submarine-sentence" role="status">
+          {model.standing === 'away' ? model.problem : trans.__('Asking the server …')}
+        </p>
+      </div>
+    );
+  }
+  // What is not the present does not tick: it is shown as it was at its time.
+  const now = moves ? clock : (model.time ?? lastTime(view));
+  return (
+    <div
+      className={`jp-Submarine-card jp-Submarine-tone-${tone(view.record.state)}`}
+      role="group"
+      aria-label={trans.__('Job %1', view.record.name)}
+      data-job={view.record.job_id}
+      data-state={view.record.state}
+      data-standing={model.standing}
+    >
+      <Head view={view} now={now} />
+      <Announcer view={view} />
+      <Sentence view={view} />
+      <Freshness model={model} now={clock} />
+      <Progress view={view} />
+      <Phases view={view} now={now} />
+      <Actions model={model} view={view} />
+      <FailureBox view={view} />
+      <Notes view={view} />
+      <Returned result={model.result} />
+      <Metrics series={model.series} />
+      <Tasks view={view} now={now} />
+      <Models models={model.models} now={clock} />
+      <Events view={view} now={now} />
+      <Facts view={view} now={clock} linked={model.fromServer || props.trusted} />
+    </div>
+  );
+}
+
+/** Render again when the model changes. */
+function useModel(model: CardModel): void {
+  const [, renew] = React.useReducer((n: number) => n + 1, 0);
+  React.useLayoutEffect(() => {
+    // What changed between the first rendering and now is shown, too.
+    renew();
+    const changed = (): void => {
+      renew();
+    };
+    model.changed.connect(changed);
+    return () => {
+      model.changed.disconnect(changed);
+    };
+  }, [model]);
+}
+
+/** The latest time that a snapshot without a time of its own names. */
+function lastTime(view: IJobView): number {
+  const { record } = view;
+  const times = [
+    record.created ?? 0,
+    record.finished ?? 0,
+    ...record.phases.flatMap(phase => [phase.start, phase.end ?? 0])
+  ];
+  return Math.max(...times);
+}

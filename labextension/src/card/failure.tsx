@@ -1,0 +1,98 @@
+/** The traceback of a failed program; a frame in a cell leads to the cell and marks the line. */
+
+import React from 'react';
+import type { IFrame, IJobView } from '../api/types';
+import { CommandIDs } from '../tokens';
+import { useCard } from './context';
+
+const MAX_FRAMES = 20;
+
+export function FailureBox(props: { view: IJobView }): React.ReactElement | null {
+  const { trans } = useCard();
+  const { failure, tasks } = props.view.record;
+  if (!failure) {
+    return null;
+  }
+  const failed = tasks.length > 1 ? tasks.find(task => task.state === 'FAILED')?.task : undefined;
+  const { first, left, last } = fold(failure.frames);
+  return (
+    <section className="jp-Submarine-failure" aria-label={trans.__('Traceback')}>
+      <div className="jp-Submarine-label">
+        {failed
+          ? trans.__('Traceback of %1, most recent call last', failed)
+          : trans.__('Traceback, most recent call last')}
+      </div>
+      <ol>
+        {first.map((frame, n) => (
+          <Frame key={n} frame={frame} view={props.view} />
+        ))}
+        {left > 0 && <li className="jp-Submarine-quiet">{trans.__('… %1 more frames …', left)}</li>}
+        {last.map((frame, n) => (
+          <Frame key={n} frame={frame} view={props.view} />
+        ))}
+      </ol>
+      <pre className="jp-Submarine-exception">
+        <strong>{failure.type}</strong>
+        {failure.message ? `: ${failure.message}` : ''}
+      </pre>
+      {failure.text && (
+        <details>
+          <summary>{trans.__('As the program printed it')}</summary>
+          <pre>{failure.text}</pre>
+        </details>
+      )}
+    </section>
+  );
+}
+
+function Frame(props: { frame: IFrame; view: IJobView }): React.ReactElement {
+  const { trans, has, run } = useCard();
+  const { frame, view } = props;
+  const line = frame.cell_line ?? frame.line;
+  const place = frame.cell
+    ? trans.__('Cell [%1], line %2', frame.cell, line)
+    : trans.__('%1, line %2', frame.file, frame.line);
+  const cell = frame.cell_id;
+  return (
+    <li className={frame.cell ? 'jp-mod-cell' : ''}>
+      {cell && has(CommandIDs.revealCell) ? (
+        <button
+          type="button"
+          className="jp-Submarine-link"
+          title={trans.__('Show the cell and mark the line')}
+          onClick={() =>
+            void run(CommandIDs.revealCell, { notebook: view.notebook, cell, line }).catch(
+              (problem: unknown) => {
+                console.warn('jupyter-submarine: the cell cannot be shown.', problem);
+              }
+            )
+          }
+        >
+          {place}
+        </button>
+      ) : (
+        <span>{place}</span>
+      )}
+      {frame.function && (
+        <span className="jp-Submarine-quiet"> {trans.__('in %1', frame.function)}</span>
+      )}
+      {frame.code.trim() && <pre>{frame.code.trim()}</pre>}
+    </li>
+  );
+}
+
+/** Of very many frames (a recursion) the first and the last. */
+export function fold(frames: readonly IFrame[]): {
+  first: readonly IFrame[];
+  left: number;
+  last: readonly IFrame[];
+} {
+  const half = MAX_FRAMES / 2;
+  return frames.length <= MAX_FRAMES
+    ? { first: frames, left: 0, last: [] }
+    : {
+        first: frames.slice(0, half),
+        left: frames.length - MAX_FRAMES,
+        last: frames.slice(-half)
+      };
+}

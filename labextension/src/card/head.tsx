@@ -1,0 +1,140 @@
+/** The top of a card: state, name, id, times, the sentence, how fresh it is, progress. */
+
+import React from 'react';
+import { ENDED, type IJobView } from '../api/types';
+import { useCard } from './context';
+import { StatePill } from './icons';
+import type { CardModel } from './model';
+import { elapsed, queued } from './phases';
+import { sentence } from './situation';
+import { duration, moment, percent, ticking } from './words';
+
+export function Head(props: { view: IJobView; now: number }): React.ReactElement {
+  const { trans } = useCard();
+  const { record } = props.view;
+  const ended = ENDED.has(record.state);
+  const took = elapsed(record, props.now);
+  const waited = queued(record, props.now);
+  const words = ended ? duration : (seconds: number) => ticking(seconds);
+  return (
+    <div className="jp-Submarine-head">
+      <StatePill state={record.state} />
+      <strong className="jp-Submarine-name">{record.name}</strong>
+      <code className="jp-Submarine-id">{record.job_id}</code>
+      <span className="jp-Submarine-times">
+        {took !== null && <span title={trans.__('Since it was submitted')}>{words(took)}</span>}
+        {waited !== null && (
+          <span className="jp-Submarine-quiet"> {trans.__('queued %1', words(waited))}</span>
+        )}
+      </span>
+    </div>
+  );
+}
+
+export function Sentence(props: { view: IJobView }): React.ReactElement {
+  const { trans } = useCard();
+  const { view } = props;
+  const advice = ENDED.has(view.record.state) && view.record.state !== 'SUCCEEDED';
+  return (
+    <p className="jp-Submarine-sentence">
+      {sentence(view, trans)}
+      {advice && view.advice && <span className="jp-Submarine-advice"> {view.advice}</span>}
+    </p>
+  );
+}
+
+/** Said once when the state changes, not when the card appears. */
+export function Announcer(props: { view: IJobView }): React.ReactElement {
+  const { trans } = useCard();
+  const { record } = props.view;
+  const before = React.useRef(record.state);
+  const [said, say] = React.useState('');
+  React.useEffect(() => {
+    if (before.current !== record.state) {
+      before.current = record.state;
+      say(`${record.name}: ${record.state}. ${sentence(props.view, trans)}`);
+    }
+  }, [record.state]);
+  return (
+    <div className="jp-Submarine-unseen" role="status" aria-live="polite">
+      {said}
+    </div>
+  );
+}
+
+/** What is shown is not the present: since when, and why. */
+export function Freshness(props: { model: CardModel; now: number }): React.ReactElement | null {
+  const { trans } = useCard();
+  const { model } = props;
+  if (model.standing === 'live' || !model.view) {
+    return null;
+  }
+  if (model.standing === 'asking') {
+    return ENDED.has(model.view.record.state) ? null : (
+      <p className="jp-Submarine-note jp-Submarine-quiet">
+        {trans.__('Asking the server how it stands now …')}
+      </p>
+    );
+  }
+  const at = model.time === null ? '' : moment(model.time, props.now);
+  const what = model.fromServer
+    ? trans.__('This is what was known at %1.', at)
+    : at
+      ? trans.__('A snapshot from %1, not the present.', at)
+      : trans.__('A snapshot that the notebook kept, not the present.');
+  return (
+    <p className="jp-Submarine-note jp-Submarine-away">
+      <strong>{what}</strong> {model.problem}
+    </p>
+  );
+}
+
+export function Progress(props: { view: IJobView }): React.ReactElement | null {
+  const { trans } = useCard();
+  const { record } = props.view;
+  const value = record.progress;
+  if (value === null || !Number.isFinite(value) || ENDED.has(record.state)) {
+    return null;
+  }
+  const done = Math.min(Math.max(value, 0), 1);
+  return (
+    <div className="jp-Submarine-progress">
+      <div
+        className="jp-Submarine-track"
+        role="progressbar"
+        aria-label={trans.__('Progress')}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={Math.round(done * 100)}
+      >
+        <div className="jp-Submarine-done" style={{ width: `${done * 100}%` }} />
+      </div>
+      <span>{percent(done)}</span>
+    </div>
+  );
+}
+
+/** What is missing, how far behind the view is, what could be done better next time. */
+export function Notes(props: { view: IJobView }): React.ReactElement | null {
+  const { trans } = useCard();
+  const { record } = props.view;
+  const behind =
+    record.behind !== null && record.behind > 0 && !ENDED.has(record.state)
+      ? [trans.__('This view may be %1 behind the program.', duration(record.behind))]
+      : [];
+  const notes = [...record.missing.slice(0, 5), ...behind].map(words => ({
+    label: trans.__('Note'),
+    words
+  }));
+  const hints = record.hints.slice(0, 5).map(words => ({ label: trans.__('Hint'), words }));
+  const all = [...notes, ...hints];
+  return all.length ? (
+    <ul className="jp-Submarine-notes">
+      {all.map(({ label, words }, n) => (
+        <li key={n}>
+          <span className="jp-Submarine-label">{label}</span> {words}
+        </li>
+      ))}
+    </ul>
+  ) : null;
+}

@@ -1,0 +1,216 @@
+/** What a job measured, as small charts and as a table: its own scalars, then what it used. */
+
+import React from 'react';
+import type { ISeries } from '../api/types';
+import { COLOURS, Chart, lineClass } from '../charts/chart';
+import { type IMeasure, SCALARS, measures, told } from '../charts/measures';
+import { useCard } from './context';
+import { figure, memory, ticking } from './words';
+
+/** Rows of the table of values. */
+const ROWS = 200;
+
+export function Metrics(props: { series: readonly ISeries[] }): React.ReactElement | null {
+  const { trans } = useCard();
+  const [task, setTask] = React.useState('');
+  const [every, setEvery] = React.useState(false);
+  const all = React.useMemo(() => measures(props.series), [props.series]);
+  if (!all.length) {
+    return null;
+  }
+  const tasks = [...new Set(all.flatMap(one => one.lines.map(line => line.task)))].sort((a, b) =>
+    a.localeCompare(b, undefined, { numeric: true })
+  );
+  const scalars = all.filter(one => one.kind === 'scalar');
+  const hidden = every ? 0 : Math.max(scalars.length - SCALARS, 0);
+  const shown = all.filter(one => every || !scalars.slice(SCALARS).includes(one));
+  const chosen = tasks.includes(task) ? task : '';
+  const faint = !chosen && tasks.length > COLOURS;
+  return (
+    <section className="jp-Submarine-metrics" aria-label={trans.__('Measurements')}>
+      {tasks.length > 1 && <Legend tasks={tasks} chosen={chosen} choose={setTask} faint={faint} />}
+      <div className="jp-Submarine-charts">
+        {shown.map(measure => (
+          <MeasureChart key={measure.key} measure={measure} tasks={tasks} only={chosen} />
+        ))}
+      </div>
+      {hidden > 0 && (
+        <button
+          type="button"
+          className="jp-Submarine-link"
+          onClick={() => {
+            setEvery(true);
+          }}
+        >
+          {trans._n('Show %1 more scalar', 'Show %1 more scalars', hidden)}
+        </button>
+      )}
+      <Values measures={all} />
+    </section>
+  );
+}
+
+function MeasureChart(props: {
+  measure: IMeasure;
+  tasks: readonly string[];
+  only: string;
+}): React.ReactElement {
+  const { trans } = useCard();
+  const { measure, tasks, only } = props;
+  const words = quantityWords(measure.quantity, trans);
+  // Every task keeps its colour in all charts: an empty line where it has none here.
+  const lines = tasks.map(name => ({
+    name,
+    curves:
+      only && only !== name ? [] : (measure.lines.find(line => line.task === name)?.curves ?? [])
+  }));
+  return (
+    <Chart
+      title={measureWord(measure, trans)}
+      lines={lines}
+      fromZero={measure.kind === 'resource'}
+      faint={!only && tasks.length > COLOURS}
+      words={words}
+      timeWords={shortTime}
+    />
+  );
+}
+
+function Legend(props: {
+  tasks: readonly string[];
+  chosen: string;
+  choose: (task: string) => void;
+  faint: boolean;
+}): React.ReactElement {
+  const { trans } = useCard();
+  const { tasks, chosen, choose } = props;
+  if (tasks.length > COLOURS) {
+    return (
+      <label className="jp-Submarine-small">
+        {trans.__('Curves of')}{' '}
+        <select
+          value={chosen}
+          data-lm-suppress-shortcuts="true"
+          onChange={event => {
+            choose(event.target.value);
+          }}
+        >
+          <option value="">{trans.__('all %1 tasks', tasks.length)}</option>
+          {tasks.map(task => (
+            <option key={task}>{task}</option>
+          ))}
+        </select>
+      </label>
+    );
+  }
+  return (
+    <div className="jp-Submarine-legend" role="group" aria-label={trans.__('Curves of')}>
+      {tasks.map((task, n) => (
+        <button
+          key={task}
+          type="button"
+          className="jp-Submarine-legendItem"
+          aria-pressed={chosen === task}
+          title={trans.__('Show only this task')}
+          onClick={() => {
+            choose(chosen === task ? '' : task);
+          }}
+        >
+          <svg width="18" height="8" aria-hidden="true" className={lineClass(n, false)}>
+            <polyline points="0,4 18,4" />
+          </svg>
+          {task}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** The same in numbers. */
+function Values(props: { measures: readonly IMeasure[] }): React.ReactElement {
+  const { trans } = useCard();
+  const rows = props.measures.flatMap(measure =>
+    measure.lines.map(line => ({ measure, task: line.task, ...told(line) }))
+  );
+  return (
+    <details>
+      <summary>{trans.__('Values as a table')}</summary>
+      <div
+        className="jp-Submarine-scroll"
+        role="region"
+        tabIndex={0}
+        aria-label={trans.__('Table of values')}
+        data-lm-suppress-shortcuts="true"
+      >
+        <table className="jp-Submarine-table">
+          <thead>
+            <tr>
+              <th scope="col">{trans.__('Measure')}</th>
+              <th scope="col">{trans.__('Task')}</th>
+              {[trans.__('Last'), trans.__('Mean'), trans.__('Lowest'), trans.__('Highest')].map(
+                head => (
+                  <th key={head} scope="col" className="jp-mod-number">
+                    {head}
+                  </th>
+                )
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, ROWS).map(({ measure, task, last, mean, low, high }) => (
+              <tr key={`${measure.key} ${task}`}>
+                <th scope="row">{measureWord(measure, trans)}</th>
+                <td>{task}</td>
+                {[last, mean, low, high].map((value, n) => (
+                  <td key={n} className="jp-mod-number">
+                    {quantityWords(measure.quantity, trans)(value)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > ROWS && (
+        <p className="jp-Submarine-quiet jp-Submarine-small">
+          {trans.__('%1 of %2 rows.', ROWS, rows.length)}
+        </p>
+      )}
+    </details>
+  );
+}
+
+type Trans = ReturnType<typeof useCard>['trans'];
+
+function measureWord(measure: IMeasure, trans: Trans): string {
+  const words: Record<string, string> = {
+    cpu_percent: trans.__('CPU'),
+    memory: trans.__('Memory'),
+    gpu_percent: trans.__('GPU'),
+    gpu_memory: trans.__('GPU memory')
+  };
+  return measure.kind === 'resource' ? (words[measure.name] ?? measure.name) : measure.name;
+}
+
+function quantityWords(quantity: IMeasure['quantity'], trans: Trans): (value: number) => string {
+  switch (quantity) {
+    case 'cores':
+      return value => trans.__('%1 cores', figure(Math.round(value * 100) / 100));
+    case 'memory':
+      return memory;
+    case 'percent':
+      return value => `${value.toFixed(0)} %`;
+    case 'figure':
+      return figure;
+  }
+}
+
+/** A time on an axis: `0`, `45 s`, `2 min`, `1 h 30 min`. */
+export function shortTime(seconds: number): string {
+  if (seconds < 60) {
+    return seconds === 0 ? '0' : `${Math.round(seconds)} s`;
+  }
+  return ticking(seconds)
+    .replace(/ 00 (s|min)$/, '')
+    .replace(/ 0(\d)/, ' $1');
+}

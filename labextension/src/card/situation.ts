@@ -1,0 +1,160 @@
+/** How a job stands, in one sentence, for every state; the words of states, phases and events. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ENDED, type IJobEvent, type IJobRecord, type IJobView, type State } from '../api/types';
+
+/** As many tasks are named one by one. */
+const NAMED = 4;
+/** Kinds of events that are no news to a person, or are told elsewhere. */
+const QUIET: ReadonlySet<string> = new Set([
+  'task',
+  'claimed',
+  'shipped',
+  'verdict',
+  'state',
+  'stopping',
+  'yarn_page'
+]);
+
+/** Why the job is in its state. */
+export function sentence(view: IJobView, trans: TranslationBundle): string {
+  const { record } = view;
+  if (ENDED.has(record.state)) {
+    return ending(view, trans);
+  }
+  const waits = view.pending || record.pending;
+  const several = Math.max(view.task_count, record.tasks.length) > 1;
+  switch (record.state) {
+    case 'SUBMITTING':
+      return trans.__('Its files are being uploaded and it is handed to the cluster.');
+    case 'PENDING':
+      return waits || trans.__('It waits until the cluster has room for it.');
+    case 'STARTING':
+      return join(
+        several
+          ? trans.__('%1 containers are being set up%2.', view.task_count, where(record, trans))
+          : trans.__('Its container is being set up%1.', where(record, trans)),
+        waits
+      );
+    case 'RESTARTING':
+      return join(
+        several
+          ? trans.__('The tasks are being started again%1.', where(record, trans))
+          : trans.__('The program is being started again%1.', where(record, trans)),
+        waits || record.detail
+      );
+    case 'FINISHING':
+      return trans.__('The program has ended; its output is being saved.');
+    default:
+      return several
+        ? join(running(view, trans), waits)
+        : trans.__('The program runs%1.', where(record, trans));
+  }
+}
+
+function ending(view: IJobView, trans: TranslationBundle): string {
+  const { record } = view;
+  const first =
+    view.reason_sentence ||
+    (record.reason
+      ? trans.__('The job ended: %1.', record.reason.replace(/_/g, ' '))
+      : trans.__('The job ended; no reason is known.'));
+  const detail = record.detail.trim();
+  const told = detail && !/[.!?:]$/.test(detail) ? `${detail}.` : detail;
+  const code =
+    record.failure === null && record.exit_code && !/exit code/i.test(told)
+      ? trans.__('Exit code %1.', record.exit_code)
+      : '';
+  return join(first, first.includes(detail) ? '' : told, code);
+}
+
+function running(view: IJobView, trans: TranslationBundle): string {
+  const { tasks } = view.record;
+  const rest = tasks.filter(task => task.state !== 'RUNNING');
+  if (!rest.length) {
+    return trans.__('All %1 tasks run%2.', view.task_count, where(view.record, trans));
+  }
+  const others =
+    rest.length <= NAMED
+      ? rest.map(task => `${task.task} ${task.state}`)
+      : [...new Set(rest.map(task => task.state))].map(
+          state => `${rest.filter(task => task.state === state).length} ${state}`
+        );
+  return trans.__(
+    '%1 of %2 tasks run%3; %4.',
+    tasks.length - rest.length,
+    tasks.length,
+    where(view.record, trans),
+    others.join(', ')
+  );
+}
+
+function where(record: IJobRecord, trans: TranslationBundle): string {
+  const nodes = [...new Set(record.tasks.map(task => task.host).filter(Boolean))];
+  if (!nodes.length) {
+    return '';
+  }
+  return nodes.length === 1
+    ? trans.__(' on %1', nodes[0] ?? '')
+    : trans.__(' on %1 nodes', nodes.length);
+}
+
+function join(...parts: string[]): string {
+  return parts.filter(Boolean).join(' ');
+}
+
+/** What is worth a line of its own: restarts, failures, warnings, waits given up. */
+export function telling(events: readonly IJobEvent[]): IJobEvent[] {
+  return events.filter(
+    event =>
+      event.detail && (event.state === null ? !QUIET.has(event.kind) : event.state === 'RESTARTING')
+  );
+}
+
+/** The word of an event's kind. */
+export function eventWord(event: IJobEvent, trans: TranslationBundle): string {
+  if (event.state) {
+    return event.state;
+  }
+  const words: Record<string, string> = {
+    task_failed: trans.__('task failed'),
+    cancel_requested: trans.__('cancel asked'),
+    preempted: trans.__('pre-empted'),
+    yarn_page: trans.__('YARN page')
+  };
+  return words[event.kind] ?? event.kind.replace(/_/g, ' ');
+}
+
+/** The name of a phase. */
+export function phaseWord(name: string, trans: TranslationBundle): string {
+  const words: Record<string, string> = {
+    upload: trans.__('upload'),
+    queue: trans.__('queue'),
+    localisation: trans.__('localisation'),
+    start: trans.__('start'),
+    first_line: trans.__('first line'),
+    run: trans.__('run'),
+    save: trans.__('save')
+  };
+  return words[name] ?? name;
+}
+
+/** Groups of states that share a colour and a sign. */
+export function tone(state: State): 'wait' | 'go' | 'good' | 'bad' | 'quiet' | 'doubt' {
+  switch (state) {
+    case 'SUCCEEDED':
+      return 'good';
+    case 'FAILED':
+      return 'bad';
+    case 'CANCELLED':
+      return 'quiet';
+    case 'LOST':
+    case 'RESTARTING':
+      return 'doubt';
+    case 'RUNNING':
+    case 'FINISHING':
+      return 'go';
+    default:
+      return 'wait';
+  }
+}

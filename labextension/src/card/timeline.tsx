@@ -1,0 +1,106 @@
+/** The phases of a job as a bar and in words; its events, the telling ones at once. */
+
+import React from 'react';
+import type { IJobEvent, IJobView } from '../api/types';
+import { useCard } from './context';
+import { shares, stretches } from './phases';
+import { eventWord, phaseWord, telling } from './situation';
+import { duration, moment, ticking } from './words';
+
+/** Telling events that are shown without a click; events that are shown with one. */
+const TELLING = 4;
+const EVENTS = 200;
+const KNOWN: ReadonlySet<string> = new Set([
+  'upload',
+  'queue',
+  'localisation',
+  'start',
+  'first_line',
+  'run',
+  'save'
+]);
+
+export function Phases(props: { view: IJobView; now: number }): React.ReactElement | null {
+  const { trans } = useCard();
+  const found = stretches(props.view.record, props.now);
+  if (!found.length) {
+    return null;
+  }
+  const parts = shares(found);
+  const kind = (name: string): string => `jp-Submarine-phase-${KNOWN.has(name) ? name : 'other'}`;
+  return (
+    <div className="jp-Submarine-phases">
+      <div className="jp-Submarine-phaseBar" aria-hidden="true">
+        {found.map((phase, n) => (
+          <span key={n} className={kind(phase.name)} style={{ width: `${parts[n] ?? 0}%` }} />
+        ))}
+      </div>
+      <ol aria-label={trans.__('Phases')}>
+        {found.map((phase, n) => (
+          <li
+            key={n}
+            title={`${moment(phase.start, props.now)} – ${phase.open ? '…' : moment(phase.end, props.now)}`}
+          >
+            <span className={`jp-Submarine-dot ${kind(phase.name)}`} aria-hidden="true" />
+            {phaseWord(phase.name, trans)}{' '}
+            <span className="jp-Submarine-number">
+              {phase.open ? `${ticking(phase.seconds)} …` : duration(phase.seconds)}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+export function Events(props: { view: IJobView; now: number }): React.ReactElement | null {
+  const { trans } = useCard();
+  const { events, record } = props.view;
+  if (!events.length) {
+    return null;
+  }
+  const news = telling(events).slice(-TELLING);
+  const shown = events.slice(-EVENTS);
+  const left = events.length - shown.length;
+  return (
+    <div className="jp-Submarine-events">
+      {news.length > 0 && <EventList events={news} created={record.created} now={props.now} />}
+      <details>
+        <summary>{trans._n('%1 event', 'All %1 events', events.length)}</summary>
+        {left > 0 && (
+          <p className="jp-Submarine-quiet">
+            {trans.__('The newest %1; %2 older ones are not shown.', shown.length, left)}
+          </p>
+        )}
+        <EventList events={shown} created={record.created} now={props.now} />
+      </details>
+    </div>
+  );
+}
+
+function EventList(props: {
+  events: readonly IJobEvent[];
+  created: number | null;
+  now: number;
+}): React.ReactElement {
+  const { trans } = useCard();
+  const { created } = props;
+  return (
+    <ul className="jp-Submarine-eventList">
+      {props.events.map(event => (
+        <li key={`${event.writer} ${event.seq}`}>
+          <time title={moment(event.time, props.now)}>
+            {created === null
+              ? moment(event.time, props.now)
+              : `+${duration(event.time - created)}`}
+          </time>
+          <span className="jp-Submarine-label">{eventWord(event, trans)}</span>
+          <span>
+            {event.task && !event.detail.includes(event.task) ? `${event.task}: ` : ''}
+            {event.detail || event.reason?.replace(/_/g, ' ')}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
