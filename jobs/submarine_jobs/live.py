@@ -109,6 +109,10 @@ class AgentClient:
         """Ask the agent to end the program, save what there is and record the job as cancelled."""
         self._request("POST", wire.CANCEL, json.dumps({"by": by, "why": why}).encode())
 
+    def look(self) -> None:
+        """Say that somebody looks at the TensorBoard files; for a minute they come sooner."""
+        self._request("POST", wire.LOOK, b"{}")
+
     def save(self, name: str, timeout: float = SAVE_SECONDS) -> dict[str, Any]:
         """Have the model directory uploaded as it is now, as a version; its JSON."""
         order = json.dumps({"name": name}).encode()

@@ -70,8 +70,12 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(400)
 
     def do_POST(self) -> None:
-        """Cancel, or save."""
+        """Cancel, save, or hear that somebody looks."""
         server, path = self.server, urlsplit(self.path).path
+        if path == wire.LOOK:
+            server.status.onlookers.note()
+            self._answer(202)
+            return
         known = {wire.CANCEL: server.on_cancel, wire.SAVE: server.on_save}
         if known.get(path) is None:
             self._answer(404)

@@ -77,7 +77,7 @@ class Attempt:
         self._program: Program | None = None
         self._beside: Beside | None = None
         self._guard: Guard | None = None
-        self._silent = False
+        self._silent = self._syncing_began = self._synced = False
         self._lock = threading.Lock()
         self.network = ""
         self.started: float | None = None
@@ -100,8 +100,8 @@ class Attempt:
             attempt,
             lambda kind, detail, data: status.event(kind, detail, data=data),
             chief=self.chief == self.task,
+            onlookers=status.onlookers,
         )
-        self._syncing_began = self._synced = False
 
     @property
     def prefix(self) -> str:
@@ -216,9 +216,9 @@ class Attempt:
         self._synced = True
         if self._silent:
             self._syncing.stop(0.0, whole=False)
-            return
-        killed = ending.signal == signal.SIGKILL
-        self._syncing.stop(seconds, whole=not killed, outputs_follow=outputs_follow)
+        else:
+            whole = ending.signal != signal.SIGKILL
+            self._syncing.stop(seconds, whole=whole, outputs_follow=outputs_follow)
 
     def fence(self) -> None:
         """End the program at once and write nothing more; from any thread."""

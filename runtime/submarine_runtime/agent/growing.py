@@ -161,11 +161,13 @@ def assemble(
     directory: str,
     target: str,
     check: Callable[[], None] = lambda: None,
+    room: Callable[[int], None] = lambda _: None,
 ) -> dict[str, int]:
     """Put the files of a task together in a local directory; path -> bytes that are there then.
 
     Call it again to bring the files up to date: only what is new is read. A file that is longer
-    here than its pieces say is left alone.
+    here than its pieces say is left alone. ``room`` is told of the bytes that are to be written
+    next and raises where there is no room for them.
 
     Raises
     ------
@@ -185,6 +187,7 @@ def assemble(
             if not _grows(path) and os.stat(place).st_mtime < pieces[0][0].modified:
                 file.truncate(0)
             for block in _missing(store, pieces, os.stat(place).st_size):
+                room(len(block))
                 file.write(block)
                 check()
         lengths[path] = os.stat(place).st_size

@@ -10,6 +10,7 @@ import threading
 import time
 from typing import Any
 
+from submarine_runtime.agent.onlookers import Onlookers
 from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import (
@@ -34,12 +35,15 @@ class Status:
     ----------
     version
         Grows with every change of the record; read without the lock.
+    onlookers
+        Those who look at the TensorBoard files right now.
     """
 
     def __init__(self, record: JobRecord) -> None:
         self._record = record
         self._lock = threading.Lock()
         self.version = 0
+        self.onlookers = Onlookers()
 
     @property
     def state(self) -> State:

@@ -6,17 +6,17 @@ never waits for it: while the job directory is away, files stay here and are bro
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
 from contextlib import suppress
 from typing import Callable
 
-from submarine_runtime.agent.growing import Growing, shipped_lengths, task_directory
+from submarine_runtime.agent.board_files import BoardFiles
+from submarine_runtime.agent.growing import task_directory
 from submarine_runtime.agent.hold import Hold
-from submarine_runtime.agent.looking import Seen, look
 from submarine_runtime.agent.mirror import Mirror, base_of
+from submarine_runtime.agent.onlookers import Onlookers
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.settling import Settling
 from submarine_runtime.agent.snapshots import ChangedError, Reader, Snapshots
@@ -27,6 +27,9 @@ from submarine_runtime.protocol.launch import AgentConfig
 #: Seconds between two looks at what has just changed.
 GAP = 1.0
 FIRST_LOOK = 2.0
+#: Between two pieces of TensorBoard files while somebody looks at them; what has not grown costs
+#: nothing, what has five operations of the NameNode.
+LOOKED_AT = 2.0
 LONGEST_BACKOFF = 15.0
 #: A look may take this part of the time between looks, so that the thread costs next to nothing.
 SHARE = 1 / 400
@@ -50,6 +53,8 @@ class Syncing:
     chief
         Whether this task's checkpoints are the job's: they go to ``config.checkpoint_path``
         itself, those of others below it.
+    onlookers
+        While somebody looks, TensorBoard files go up every ``LOOKED_AT`` seconds.
     """
 
     def __init__(
@@ -63,9 +68,11 @@ class Syncing:
         on_event: OnEvent,
         *,
         chief: bool = True,
+        onlookers: Onlookers | None = None,
     ) -> None:
         self._store = store
         self._task = task
+        self._wake = threading.Event()
         self._now = (epoch, attempt)
         self._on_event = on_event
         self._interval = max(0.1, config.sync_interval)
@@ -81,8 +88,10 @@ class Syncing:
                 base = base_of(config.checkpoint_path, task, chief)
                 writer = f"{config.job_id}-{layout.attempt_name(epoch, attempt)}"
                 self._parts[part].mirror = Mirror(store, base, writer, reader)
-        self._growing: Growing | None = None
-        self._growing_before: dict[str, Seen] = {}
+        board = self._roots[layout.TENSORBOARD]
+        self._board = BoardFiles(store, board, task, self._now, self._check)
+        self._onlookers = onlookers or Onlookers()
+        self._onlookers.wake = self._wake.set
         self._pruned = epoch == attempt == 1
         self._in_trouble = False
         self._quick = 0
@@ -90,7 +99,6 @@ class Syncing:
         self._deadline: float | None = None
         self._whole = self._outputs_follow = False
         self._done = False
-        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="syncing", daemon=True)
 
     def start(self) -> None:
@@ -133,26 +141,39 @@ class Syncing:
 
     def _run(self) -> None:
         pause = min(FIRST_LOOK, self._interval)
+        due = time.monotonic() + pause
         try:
             while not self._done:
-                self._wake.wait(pause)
-                self._wake.clear()
+                self._wait_until(due)
                 began = time.monotonic()
                 try:
                     if self._deadline is not None:
                         self._last_round()
                         self._done = True
+                    elif began < due:
+                        self._ship_growing()
                     else:
                         self._round()
                         # An upload takes what it takes; after it the program gets as long.
                         pause = max(self._pause(), time.monotonic() - began)
+                        due = time.monotonic() + pause
                 except StoreError as exc:
                     pause = self._trouble(str(exc), pause, exc.transient)
+                    due = time.monotonic() + pause
                 self._check()
         except _Stopped:
             pass
         except Exception as exc:  # the program goes on without snapshots, and the job says so
             self._trouble(repr(exc), pause, False)
+
+    def _wait_until(self, due: float) -> None:
+        """Until the next round is due, or a moment where somebody looks and the store is well."""
+        while self._deadline is None and (left := due - time.monotonic()) > 0:
+            hurry = self._onlookers.present and not self._in_trouble
+            self._wake.wait(min(left, LOOKED_AT) if hurry else left)
+            self._wake.clear()
+            if hurry:
+                return
 
     def _pause(self) -> float:
         """Seconds until the next look: soon, but less and less so, while something settles."""
@@ -209,23 +230,8 @@ class Syncing:
         self._on_event("snapshot", f"The first snapshot of {part.part} is complete.", data)
 
     def _ship_growing(self) -> None:
-        root = self._roots[layout.TENSORBOARD]
-        try:
-            files = look(root)
-        except OSError:
-            return
-        if not files and self._growing is None:
-            return
-        if self._growing is None:
-            shipped = {}
-            if self._now != (1, 1):
-                shipped = shipped_lengths(self._store, task_directory(self._task))
-            name = layout.attempt_directory(layout.GROWING, self._task, *self._now)
-            reader = Reader(lambda path: os.path.join(root, path), self._check)
-            self._growing = Growing(self._store, name, root, reader, shipped)
-        before, self._growing_before = self._growing_before, files
-        self._growing.ship(files, before if self._deadline is None else files)
-        self._in_trouble = self._in_trouble and files == before
+        if self._board.ship(last=self._deadline is not None):
+            self._in_trouble = False
 
     def _prune_older(self) -> None:
         """Delete earlier attempts' snapshots once this one has two of its own."""

@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from http.client import HTTPException, HTTPSConnection
 from typing import Any, Callable, Mapping
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -28,6 +29,8 @@ MAX_BODY = 4096
 MAX_THREADS = 32
 MAX_STREAMS = 16
 SOCKET_SECONDS = 20.0
+#: Agents that are told that somebody looks; in larger gangs few tasks write for TensorBoard.
+MAX_TOLD = 64
 #: Seconds that an agent has to answer a request for its log.
 FETCH_SECONDS = 5.0
 #: Seconds that uploading the model may take before the viewer is told to look later.
@@ -118,6 +121,9 @@ class Viewers:
             _reply(sock, 202)
         elif path == wire.SAVE:
             self._save(sock, words["name"])
+        elif path == wire.LOOK:
+            _reply(sock, 202)
+            self._pass_look_on()
         else:
             _reply(sock, 404)
 
@@ -156,13 +162,22 @@ class Viewers:
         else:
             _reply(sock, 404 if status == 404 else 502)
 
+    def _pass_look_on(self) -> None:
+        """Tell the agents, one after the other, that somebody looks."""
+        for source in list(self._sources().values())[:MAX_TOLD]:
+            with suppress(OSError, HTTPException):
+                self._ask(source, "POST", wire.LOOK)
+
     def _fetch(self, source: Source, query: Mapping[str, str]) -> tuple[int, Any, bytes]:
+        return self._ask(source, "GET", f"{wire.LOG}?{urlencode(query)}")
+
+    def _ask(self, source: Source, method: str, target: str) -> tuple[int, Any, bytes]:
         connection = HTTPSConnection(
             source.host, source.port, timeout=FETCH_SECONDS, context=self._context
         )
         try:
             headers = {"Authorization": "Bearer " + self._secret["token"]}
-            connection.request("GET", f"{wire.LOG}?{urlencode(query)}", headers=headers)
+            connection.request(method, target, headers=headers)
             answer = connection.getresponse()
             return answer.status, answer.headers, answer.read(wire.MAX_LOG_BYTES + 1)
         finally:

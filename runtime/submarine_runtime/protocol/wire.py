@@ -22,6 +22,8 @@ HTTPS with the certificate of the job, which the client pins; every request carr
 ``POST /v1/cancel``                       body ``{"by": user, "why": text}``; 202, idempotent
 ``POST /v1/save``                         body ``{"name": text or ""}``; upload the model directory
                                           as it is now as a named version; 200 with its JSON
+``POST /v1/look``                         somebody looks at the TensorBoard files: for a minute they
+                                          are shipped every other second; no body; 202
 ``POST /v1/stand_down``                   a later attempt of the application to an earlier one's
                                           coordinator, which is still there: 202, and it goes
 ``GET /v1/link`` (Upgrade)                agents to their coordinator; see ``protocol.link``
@@ -45,6 +47,7 @@ LOG = "/v1/log"
 STREAM = "/v1/stream"
 CANCEL = "/v1/cancel"
 SAVE = "/v1/save"
+LOOK = "/v1/look"
 LINK = "/v1/link"
 STAND_DOWN = "/v1/stand_down"
 OFFSET_HEADER = "X-Submarine-Offset"

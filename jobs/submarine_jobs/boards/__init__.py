@@ -1,0 +1,5 @@
+"""TensorBoard on this machine over the files of jobs: fetched as they grow, one process a set.
+
+For the server extension and the command line alike. Knows no Jupyter; nothing here decides who may
+look.
+"""

@@ -1,0 +1,84 @@
+"""A private directory for one TensorBoard, removed at its end, or at the next start of any.
+
+Holds copies only. The lock in it tells whether somebody uses it: the system lets go of a lock when
+its holder dies, however that happens.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_LOCK = "lock"
+_DOOR = ".door"
+
+
+class Scratch:
+    """One directory, 0700, below ``parent``.
+
+    Attributes
+    ----------
+    path
+        The directory.
+    """
+
+    def __init__(self, parent: Path) -> None:
+        parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Whoever removes what is left over must not meet a directory that has no lock yet.
+        with _door(parent):
+            _remove_stale(parent)
+            self.path = parent / f"{os.getpid()}-{secrets.token_hex(4)}"
+            self.path.mkdir(mode=0o700)
+            self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def remove(self) -> None:
+        """Delete it with all that is in it; no error when it is gone."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        with suppress(OSError):
+            os.close(self._lock)
+
+
+def remove_stale(parent: Path) -> None:
+    """Delete what processes that are gone have left below ``parent``."""
+    if parent.is_dir():
+        with _door(parent):
+            _remove_stale(parent)
+
+
+def _remove_stale(parent: Path) -> None:
+    for folder in parent.iterdir():
+        if folder.is_dir() and not folder.is_symlink() and not _in_use(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_use(folder: Path) -> bool:
+    try:
+        descriptor = os.open(folder / _LOCK, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+@contextmanager
+def _door(parent: Path) -> Iterator[None]:
+    """One at a time makes or removes directories below ``parent``."""
+    descriptor = os.open(parent / _DOOR, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
