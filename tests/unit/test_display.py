@@ -342,8 +342,20 @@ def test_mime_bundle_has_what_others_rely_on() -> None:
     assert data["job_id"] == "digits-20261120-7f3a"
     assert data["job_dir"].startswith("hdfs://")
     assert data["state"] == "RUNNING"
+    assert data["time"] == NOW
+    assert data["advice"] == data["reason_sentence"] == ""
     assert data["record"]["events"] == []
     assert JobRecord.from_json(data["record"]).queue == "gpu"
+
+
+def test_mime_bundle_says_why_it_ended_and_what_it_returned() -> None:
+    ended = record(State.FAILED, reason=EndReason.OUT_OF_MEMORY)
+    result = {f"name{n}": EVIL * 100 for n in range(100)}
+    data = display.mimebundle(JobView(ended), now=NOW, result=result)[display.MIME_TYPE]
+    assert "memory" in data["reason_sentence"]
+    assert data["advice"]
+    assert len(data["result"]) == 20
+    assert all(len(value) <= 200 for value in data["result"].values())
 
 
 def test_mime_bundle_is_bounded() -> None:

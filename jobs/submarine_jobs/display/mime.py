@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from submarine_jobs.display import task_rows
+from submarine_jobs.display import summary, task_rows
 from submarine_jobs.display.card import html
 from submarine_jobs.display.plain import text
 from submarine_jobs.display.tame import tame_view
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.failure import Failure
+from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord
 
 MIME_TYPE = "application/vnd.submarine.job.v1+json"
 _MAX_ITEMS = 50
 _MAX_TEXT = 4000
+_MAX_RESULTS = 20
 _MAX_NUMBER = 1e300
 
 
@@ -26,9 +29,11 @@ def mimebundle(
 ) -> dict[str, Any]:
     """MIME type -> data of a job: JSON for our own renderer, HTML and text for all others.
 
-    The JSON holds ``job_id job_dir name state``, ``roles`` (role -> state -> tasks), ``log_task``
-    (whose log the HTML shows) and ``record``, a snapshot without events. Lists are cut to 50
-    entries and texts to 4,000 characters, so a bundle stays far below 1 MB.
+    The JSON holds ``job_id job_dir name state``, ``time`` (when it was so), ``roles`` (role ->
+    state -> tasks), ``log_task`` (whose log the HTML shows), ``reason_sentence`` and ``advice`` of
+    a job that has ended, ``result`` (returned values as short texts) and ``record``, a snapshot
+    without events. Lists are cut to 50 entries and texts to 4,000 characters, so a bundle stays far
+    below 1 MB.
     """
     view = tame_view(view)
     record = view.record
@@ -41,12 +46,27 @@ def mimebundle(
             "state": record.state.value,
             "source": view.source,
             "pending": printable(view.pending or record.pending, _MAX_TEXT),
+            "time": time.time() if now is None else now,
             "log_task": printable(view.task, 200),
+            "reason_sentence": _sentence(record.reason),
+            "advice": printable(summary.next_step(view), _MAX_TEXT),
+            "result": _texts(result or {}),
             "roles": _roles(record),
             "record": snapshot(record),
         },
         "text/html": html(view, now=now, result=result),
         "text/plain": text(view, now=now, command="%submarine", result=result),
+    }
+
+
+def _sentence(reason: object) -> str:
+    return meaning_of(reason).sentence if isinstance(reason, EndReason) else ""
+
+
+def _texts(values: Mapping[str, str]) -> dict[str, str]:
+    return {
+        printable(name, 80): printable(value, 200)
+        for name, value in list(values.items())[:_MAX_RESULTS]
     }
 
 
