@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -95,13 +96,25 @@ class Core:
         self._cluster = Lane(WIDTH)
         self._here = Lane(4)
         self._shared: dict[str, _Shared] = {}
+        self._sessions: dict[str, Session] = {}
+        self._opening = threading.Lock()
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
     def session_now(self, profile: str = "") -> Session:
-        """The session of a profile (empty: the server's); blocks, so only in a call's thread."""
-        from submarine_jobs import open_session
+        """The session of a profile (empty: the server's); blocks, so only in a call's thread.
 
-        return open_session(profile or self.profile or None)
+        As long as no cluster is configured the configuration is read anew each time.
+        """
+        from submarine_jobs.config import load_config
+        from submarine_jobs.session import Session
+
+        name = profile or self.profile
+        with self._opening:
+            session = self._sessions.get(name)
+            if session is None or session.profile.backend is None:
+                session = Session(load_config({"profile": name or None}).profile)
+                self._sessions[name] = session
+            return session
 
     async def session(self) -> Session:
         """The server's session.

@@ -1,0 +1,151 @@
+"""A real jupyter-server with the extension, as a process, on the local backend; and its client."""
+
+from __future__ import annotations
+
+import http.client
+import http.cookies
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: As JupyterHub gives it.
+BASE = "/user/ada%40example.org/"
+API = BASE + "submarine/api/v1/"
+TOKEN = "a-token-of-the-test"
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    data: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.data)
+
+
+class Server:
+    """One server; everything that it reads or writes lies below ``scratch``."""
+
+    def __init__(self, scratch: Path, **environment: str) -> None:
+        self.scratch = scratch
+        self.root = scratch / "notebooks"
+        self.root.mkdir(parents=True)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.origin = f"http://127.0.0.1:{self.port}"
+        self.log = scratch / "server.log"
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("SUBMARINE_", "HADOOP_"))},
+            "HOME": str(scratch),
+            "XDG_CONFIG_HOME": str(scratch / "config"),
+            "JUPYTER_CONFIG_DIR": str(scratch / "jupyter"),
+            "JUPYTER_DATA_DIR": str(scratch / "data"),
+            "JUPYTER_RUNTIME_DIR": str(scratch / "runtime"),
+            "SUBMARINE_STATE_DIR": str(scratch / "state"),
+            **environment,
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *words: str) -> None:
+        extensions = "{'submarine_server': True, 'jupyterlab': False, 'notebook': False}"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
+                    f"--ServerApp.port={self.port}",
+                    "--ServerApp.port_retries=0",
+                    f"--ServerApp.base_url={BASE}",
+                    f"--ServerApp.root_dir={self.root}",
+                    f"--ServerApp.jpserver_extensions={extensions}",
+                    f"--IdentityProvider.token={TOKEN}",
+                    *words,
+                ],
+                env=self.environment,
+                cwd=self.scratch,
+                stdout=log,
+                stderr=log,
+            )
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                if self.call("GET", "health").status == 200:
+                    return
+            except OSError:
+                pass
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                self.stop()
+                raise AssertionError(f"no server: {self.log.read_text()[-2000:]}")
+            time.sleep(0.1)
+
+    def stop(self) -> float:
+        """End it; how many seconds that took."""
+        if self.process is None:
+            return 0.0
+        began = time.monotonic()
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        return time.monotonic() - began
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = TOKEN,
+        timeout: float = 60,
+        **headers: str,
+    ) -> Answer:
+        """One request; ``path`` below the API, or from the root where it begins with ``/``."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if token is not None:
+            sent["Authorization"] = f"token {token}"
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            target = path if path.startswith("/") else API + path
+            connection.request(method, target, data if body is not None else None, sent)
+            reply = connection.getresponse()
+            return Answer(reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read())
+        finally:
+            connection.close()
+
+    def log_in(self) -> tuple[str, str]:
+        """As a browser: the Cookie header of a person who is logged in, and the XSRF token."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        cookies: http.cookies.SimpleCookie = http.cookies.SimpleCookie()
+        for path in (f"tree?token={TOKEN}", "login"):
+            sent = "; ".join(f"{name}={item.value}" for name, item in cookies.items())
+            connection.request("GET", BASE + path, headers={"Cookie": sent} if sent else {})
+            reply = connection.getresponse()
+            reply.read()
+            for name, value in reply.getheaders():
+                if name.lower() == "set-cookie":
+                    cookies.load(value)
+        connection.close()
+        header = "; ".join(f"{name}={item.coded_value}" for name, item in cookies.items())
+        return header, cookies["_xsrf"].value
+
+    def until(self, path: str, fits: Any, timeout: float = 60) -> Any:
+        """What ``GET path`` answers as soon as it fits."""
+        deadline = time.monotonic() + timeout
+        while True:
+            answer = self.call("GET", path)
+            if answer.status == 200 and fits(answer.json):
+                return answer.json
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{path} stays {answer.status} {answer.data[:2000]!r}")
+            time.sleep(0.2)
