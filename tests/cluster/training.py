@@ -32,6 +32,8 @@ state = json.loads(newest.read_text()) if newest else dict(step=0, value=1)
 print("begin at", state["step"], flush=True)
 while state["step"] < STEPS:
     step = state["step"] + 1
+    while {hold!r} and step == STEPS and not os.path.exists({hold!r}):
+        time.sleep(0.05)
     state = dict(step=step, value=(state["value"] * {factor} + step) % {modulus})
     time.sleep(PAUSE)
     print("step", step, flush=True)
@@ -45,9 +47,16 @@ print("end with", state["value"], flush=True)
 """
 
 
-def program(steps: int = 60, pause: float = 0.1, every: int = 5) -> str:
-    """Source of a training of ``steps`` steps of ``pause`` seconds, saved ``every`` so many."""
-    return PROGRAM.format(steps=steps, pause=pause, every=every, factor=FACTOR, modulus=MODULUS)
+def program(steps: int = 60, pause: float = 0.1, every: int = 5, hold: str = "") -> str:
+    """Source of a training of ``steps`` steps of ``pause`` seconds, saved ``every`` so many.
+
+    Parameters
+    ----------
+    hold
+        A file without which no task does its last step: none ends before the test is done with it.
+    """
+    values = {"steps": steps, "pause": pause, "every": every, "hold": hold}
+    return PROGRAM.format(**values, factor=FACTOR, modulus=MODULUS)
 
 
 def right_value(steps: int = 60) -> int:

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -22,12 +23,14 @@ while os.environ["SUBMARINE_ROLE"] in ("ps", "tensorboard"):
 """
 
 
-def test_each_kind_of_task_is_killed(train: Callable[..., Job]) -> None:
+def test_each_kind_of_task_is_killed(train: Callable[..., Job], tmp_path: Path) -> None:
     size = Resources(memory=128)
     kinds = {"chief": "tracked", "worker": "tracked", "ps": "untracked", "evaluator": "tracked",
              "tensorboard": "sidecar"}  # fmt: skip
     roles = tuple(Role(name, 1, size, kind=kind) for name, kind in kinds.items())
-    job = train("kinds", at=5, source=SERVING + program(120, 0.2), roles=roles, max_restarts=4)
+    done = tmp_path / "all-were-killed"
+    source = SERVING + program(100, 0.2, hold=str(done))
+    job = train("kinds", at=5, source=source, roles=roles, max_restarts=4)
     # Nobody minds a sidecar.
     kill(job, "program", "tensorboard:0")
     until("the sidecar is back", lambda: task_of(job, "tensorboard:0").restarts == 1, 30)
@@ -38,8 +41,9 @@ def test_each_kind_of_task_is_killed(train: Callable[..., Job]) -> None:
             return [one.pid != old for one in processes(job, "program", task)] == [True]
 
         until(f"{name} is back", back, 60)
+    done.touch()
     job.wait(timeout=150)
-    record = check_result(job, 120, tasks=("chief:0", "worker:0", "evaluator:0"))
+    record = check_result(job, 100, tasks=("chief:0", "worker:0", "evaluator:0"))
     restarts = {task.task: task.restarts for task in record.tasks}
     assert all(count == 1 for count in restarts.values()), restarts
 
