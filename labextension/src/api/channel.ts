@@ -20,12 +20,19 @@ import { API, VERSION } from './version';
 /** Acknowledge at the latest after so many bytes, or milliseconds. */
 const ACK_BYTES = 128 * 1024;
 const ACK_DELAY = 50;
+/** The server lets a page have 64; cards leave some to a log that is opened after them. */
+const MOST = 64;
+const MOST_CARDS = 52;
+/** Pause before a subscription that the server could not serve is begun again. */
+const RETRY = 15_000;
+/** What no second try makes right. */
+const MISTAKES: ReadonlySet<string> = new Set(['UsageError', 'JobNotFoundError', 'NotFound']);
 
 interface IEntry {
   readonly feed: IFeed;
   id: number;
-  /** The server has said that nothing more will come. */
-  ended: boolean;
+  /** `over`: the server has said that nothing more will come. */
+  state: 'waiting' | 'active' | 'failed' | 'over';
   unacknowledged: number;
 }
 
@@ -52,6 +59,9 @@ export class Channel implements IChannel {
       },
       broken: ever => {
         this.broken(ever);
+      },
+      closed: () => {
+        this.setConnected(false);
       }
     });
   }
@@ -152,7 +162,7 @@ export class Channel implements IChannel {
   }
 
   private add(feed: IFeed): IEntry {
-    const entry: IEntry = { feed, id: this._nextId++, ended: false, unacknowledged: 0 };
+    const entry: IEntry = { feed, id: this._nextId++, state: 'waiting', unacknowledged: 0 };
     this._entries.set(entry.id, entry);
     if (this._refusal) {
       // Later, as every answer comes later than the call.
@@ -161,38 +171,62 @@ export class Channel implements IChannel {
       });
     } else {
       this._socket.want();
-      this._socket.send(feed.request(entry.id));
+      this.fill();
     }
     return entry;
   }
 
   private remove(entry: IEntry): void {
     this._entries.delete(entry.id);
-    if (!entry.ended) {
-      this._socket.send({ op: 'unsubscribe', id: entry.id });
-    }
+    this.stop(entry);
     if (this._entries.size === 0) {
       this._socket.release();
+    } else {
+      this.fill();
+    }
+  }
+
+  /** Begin what waits, as far as the server lets a page have more. */
+  private fill(): void {
+    if (!this._socket.open) {
+      return;
+    }
+    const all = [...this._entries.values()];
+    let active = all.filter(entry => entry.state === 'active').length;
+    for (const entry of all) {
+      const most = entry.feed.card ? MOST_CARDS : MOST;
+      if (entry.state === 'waiting' && active < most) {
+        entry.state = 'active';
+        entry.unacknowledged = 0;
+        active += 1;
+        this._socket.send(entry.feed.request(entry.id));
+      }
+    }
+  }
+
+  private stop(entry: IEntry): void {
+    if (entry.state === 'active') {
+      this._socket.send({ op: 'unsubscribe', id: entry.id });
     }
   }
 
   /** Begin a subscription anew under a new number, so that nothing of the old is taken for it. */
   private again(entry: IEntry): void {
     this._entries.delete(entry.id);
-    this._socket.send({ op: 'unsubscribe', id: entry.id });
+    this.stop(entry);
     entry.id = this._nextId++;
-    entry.unacknowledged = 0;
+    entry.state = 'waiting';
     this._entries.set(entry.id, entry);
-    this._socket.send(entry.feed.request(entry.id));
+    this.fill();
   }
 
   private opened(): void {
     for (const entry of this._entries.values()) {
-      entry.unacknowledged = 0;
-      if (!entry.ended) {
-        this._socket.send(entry.feed.request(entry.id));
+      if (entry.state === 'active') {
+        entry.state = 'waiting';
       }
     }
+    this.fill();
   }
 
   private message(message: ServerMessage): void {
@@ -201,13 +235,14 @@ export class Channel implements IChannel {
       return;
     }
     const entry = this._entries.get(message.id);
-    if (!entry) {
+    if (entry?.state !== 'active') {
       return;
     }
     try {
       const { bytes = 0, again = false } = entry.feed.take(message);
-      entry.ended ||= message.type === 'end';
-      if (again) {
+      if (message.type === 'end' || message.type === 'error') {
+        this.over(entry, message);
+      } else if (again) {
         this.again(entry);
       } else if (bytes > 0) {
         this.acknowledge(entry, bytes);
@@ -215,6 +250,20 @@ export class Channel implements IChannel {
     } catch (problem) {
       console.error('jupyter-submarine: a message cannot be read.', problem);
     }
+  }
+
+  /** The server has ended it: for good, or to be tried again where it could not help it. */
+  private over(entry: IEntry, message: ServerMessage & { type: 'end' | 'error' }): void {
+    entry.state = 'over';
+    if (message.type === 'error' && !MISTAKES.has(message.code)) {
+      entry.state = 'failed';
+      setTimeout(() => {
+        if (this._entries.get(entry.id) === entry && entry.state === 'failed') {
+          this.again(entry);
+        }
+      }, RETRY);
+    }
+    this.fill();
   }
 
   private hello(api: number, version: string): void {

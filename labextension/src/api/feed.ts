@@ -11,6 +11,8 @@ export type FeedMessage = Exclude<ServerMessage, { type: 'hello' }>;
 
 /** One subscription of the page. */
 export interface IFeed {
+  /** Whether it belongs to a card, of which there may be many. */
+  readonly card: boolean;
   /** The message that begins it, or begins it again where it stood. */
   request(id: number): ClientMessage;
   /** Takes a message; returns bytes of log data to acknowledge, and whether to begin again. */

@@ -13,6 +13,7 @@ export interface IJobsNews {
 
 /** All rows of the user, kept whole from changes. */
 export class JobsFeed implements IFeed {
+  readonly card = false;
   readonly listeners = new Listeners<IJobsNews>();
   last: IJobsNews | null = null;
   private readonly _rows = new Map<string, IJobRow>();
@@ -54,6 +55,7 @@ export function byUrgency(one: IJobRow, other: IJobRow): number {
 
 /** One job's view. */
 export class JobFeed implements IFeed {
+  readonly card = true;
   readonly listeners = new Listeners<{ view: IJobView } | { error: string }>();
   last: { view: IJobView } | { error: string } | null = null;
 
@@ -83,6 +85,7 @@ export class JobFeed implements IFeed {
 
 /** Curves of one job; new points are joined to those known. */
 export class MetricsFeed implements IFeed {
+  readonly card = true;
   readonly listeners = new Listeners<readonly ISeries[]>();
   last: readonly ISeries[] | null = null;
 

@@ -13,6 +13,7 @@ interface IPlace {
 
 /** Logs of one job from a position each; every byte once and in order. */
 export class LogFeed implements IFeed {
+  readonly card = false;
   /** Offset of the next byte wanted of each log. */
   readonly at: Map<string, number>;
   /** Logs that were asked for again because bytes were missing. */

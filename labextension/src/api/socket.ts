@@ -16,8 +16,8 @@ const LONGEST_PAUSE = 30_000;
 const LINGER = 5_000;
 /** A connection that heard nothing for so long may be dead when the page wakes up. */
 const SILENCE = 25_000;
-/** A server that says nothing for so long (it says hello more often) is not there any more. */
-const DEAF = 70_000;
+/** A server that has said hello twice does so every 30 s; silent for so long it is gone. */
+const DEAF = 75_000;
 /** One that takes longer to open is given up: a proxy may hold it for ever. */
 const OPENING = 15_000;
 
@@ -27,6 +27,8 @@ export interface ISocketEvents {
   message(message: ServerMessage): void;
   /** It broke; `ever` tells whether it had been open since it was wanted. */
   broken(ever: boolean): void;
+  /** It was closed, because nobody wanted it any more. */
+  closed(): void;
 }
 
 export class ReconnectingSocket {
@@ -60,6 +62,7 @@ export class ReconnectingSocket {
     clearTimeout(this._linger);
     this._linger = setTimeout(() => {
       this.close();
+      this.events.closed();
     }, LINGER);
   }
 
@@ -100,21 +103,31 @@ export class ReconnectingSocket {
     socket.onopen = () => {
       this._ever = true;
       this._heard = Date.now();
-      this.watch(DEAF);
+      clearInterval(this._watch);
+      let hellos = 0;
+      socket.onmessage = event => {
+        hellos += this.heard(event) === 'hello' ? 1 : 0;
+        if (hellos === 2) {
+          this.watch(DEAF);
+        }
+      };
       this.events.opened();
-    };
-    socket.onmessage = (event: MessageEvent<unknown>) => {
-      this._heard = Date.now();
-      const message = parse(event.data);
-      if (message) {
-        // Only what speaks is a server worth coming back to quickly: a proxy opens and closes too.
-        this._pause = FIRST_PAUSE;
-        this.events.message(message);
-      }
     };
     socket.onclose = () => {
       this.lost();
     };
+  }
+
+  private heard(event: MessageEvent<unknown>): string {
+    this._heard = Date.now();
+    const message = parse(event.data);
+    if (!message) {
+      return '';
+    }
+    // Only what speaks is a server worth coming back to quickly: a proxy opens and closes too.
+    this._pause = FIRST_PAUSE;
+    this.events.message(message);
+    return message.type;
   }
 
   private lost(): void {
