@@ -23,10 +23,10 @@ MODULES = (
     "submarine_server.handlers.sources",
 )
 #: Modules with ``PAGES``: (pattern below the base URL, handler, keywords) each.
-PAGE_MODULES: tuple[str, ...] = ()
+PAGE_MODULES: tuple[str, ...] = ("submarine_server.tensorboard",)
 #: Modules with ``attach(settings, core)``, called once when the server starts: what handlers share
 #: besides the core goes into the settings, and what must be ended into ``core.on_close``.
-PARTS: tuple[str, ...] = ()
+PARTS: tuple[str, ...] = ("submarine_server.tensorboard",)
 #: Answers all addresses below BASE that nobody else does.
 LAST = "submarine_server.handlers.health"
 

@@ -161,7 +161,7 @@ class Process:
         if answer.get("code") == NOT_INSTALLED:
             raise _not_installed()
         if "listens" not in answer:
-            why = answer.get("error") or self._last_words() or "it ended without a word"
+            why = answer.get("error") or self.last_words() or "it ended without a word"
             raise SubmarineError(f"TensorBoard does not start: {why}.", "Look at its installation.")
         if self.socket is None:
             self.url = f"{str(answer['listens']).rstrip('/')}/"
@@ -184,7 +184,8 @@ class Process:
             return found if isinstance(found, dict) else {}
         return {}
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The last line that it has printed."""
         with suppress(OSError):
             lines = self._log.read_bytes()[-2000:].decode("utf-8", "replace").split("\n")
             said = [line.strip() for line in lines if line.strip()]
