@@ -24,7 +24,7 @@ export function duration(seconds: number | null | undefined): string {
 
 /** A duration that ticks: without tenths, so that it changes once a second. */
 export function ticking(seconds: number): string {
-  return seconds < 9.95 ? `${Math.floor(Math.max(seconds, 0))} s` : duration(Math.floor(seconds));
+  return seconds < 10 ? `${Math.floor(Math.max(seconds, 0))} s` : duration(Math.floor(seconds));
 }
 
 function two(value: number): string {

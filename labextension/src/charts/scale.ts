@@ -21,13 +21,14 @@ export function extent(values: Iterable<number | null>): [number, number] | null
 
 /** Round numbers from at most `low` to at least `high`, about `count` of them. */
 export function ticks(low: number, high: number, count: number): number[] {
-  const span = high - low || Math.abs(high) || 1;
+  const top = high > low ? high : low + (Math.abs(low) || 1);
+  const span = top - low;
   const raw = span / Math.max(count - 1, 1);
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * ([1, 2, 2.5, 5].find(factor => factor * power >= raw * 0.999) ?? 10);
   const first = Math.floor(low / step + 1e-9) * step;
   const found = [first];
-  for (let n = 1; n <= 20 && (found.at(-1) ?? 0) < high - step * 1e-9; n++) {
+  for (let n = 1; n <= 20 && (found.at(-1) ?? 0) < top - step * 1e-9; n++) {
     found.push(Number((first + n * step).toPrecision(12)));
   }
   return found;

@@ -1,0 +1,168 @@
+import { expect, test } from 'vitest';
+import { elapsed, queued, shares, stretches } from '../src/card/phases';
+import { sentence, telling } from '../src/card/situation';
+import { byRole, cores, ordered, page, shortContainer, tellingFirst } from '../src/card/tasks';
+import { duration, figure, memory, moment, size, ticking } from '../src/card/words';
+import { record, task, trans, view } from './card_fakes';
+
+test.each([
+  [0.44, '0.4 s'],
+  [12, '12 s'],
+  [185, '3 min 05 s'],
+  [7620, '2 h 07 min'],
+  [273600, '3 d 04 h'],
+  [59.7, '1 min 00 s'],
+  [-3, '0.0 s'],
+  [null, '-'],
+  [NaN, '-']
+])('%j seconds are %s, as in the HTML card', (seconds, words) => {
+  expect(duration(seconds)).toBe(words);
+});
+
+test('what ticks has no tenths', () => {
+  expect([0.9, 9.97, 59.7, 61.9].map(ticking)).toEqual(['0 s', '9 s', '59 s', '1 min 01 s']);
+});
+
+test('sizes, memory and figures', () => {
+  expect([812, 3400, 1.2e6, 250e9].map(size)).toEqual(['812 B', '3.4 kB', '1.2 MB', '250 GB']);
+  expect([812, 1024, 1230].map(memory)).toEqual(['812 MiB', '1 GiB', '1.2 GiB']);
+  expect([0.123456, 1234567, 0.00001, 0, NaN].map(figure)).toEqual([
+    '0.1235',
+    '1.23e+6',
+    '1.00e-5',
+    '0',
+    '-'
+  ]);
+});
+
+test('a moment that no calendar has is a hyphen', () => {
+  expect(moment(1e300)).toBe('-');
+  expect(moment(null)).toBe('-');
+  expect(moment(0, 1)).toMatch(/^\d\d:\d\d:\d\d$/);
+  expect(moment(0, 1e9)).toMatch(/^19(69|70)-\d\d-\d\d /);
+});
+
+test('a running job counts up to now, an ended one to its end', () => {
+  expect(elapsed(record(), 1060)).toBe(60);
+  expect(elapsed(record({ finished: 1030, state: 'SUCCEEDED' }), 9999)).toBe(30);
+  expect(elapsed(record({ created: null }), 1060)).toBeNull();
+  // A clock that is behind the cluster's.
+  expect(elapsed(record(), 900)).toBe(0);
+});
+
+test('queue time is its own, however often it waited', () => {
+  const phases = [
+    { name: 'queue', start: 0, end: 5 },
+    { name: 'run', start: 5, end: 9 },
+    { name: 'queue', start: 9, end: null }
+  ];
+  expect(queued(record({ phases }), 20)).toBe(16);
+  expect(queued(record({ phases: [] }), 20)).toBeNull();
+});
+
+test('phases that overlap add only what is their own', () => {
+  const phases = [
+    { name: 'run', start: 10, end: null },
+    { name: 'first_line', start: 8, end: 12 },
+    { name: 'start', start: 0, end: 8 }
+  ];
+  const found = stretches(record({ phases }), 20);
+  expect(found.map(one => [one.name, one.seconds, one.alone, one.open])).toEqual([
+    ['start', 8, 8, false],
+    ['first_line', 4, 4, false],
+    ['run', 10, 8, true]
+  ]);
+  expect(shares(found).reduce((a, b) => a + b)).toBeCloseTo(100);
+});
+
+test('a phase without length is still seen, and phases of no length share', () => {
+  const phases = [
+    { name: 'upload', start: 0, end: 0 },
+    { name: 'run', start: 0, end: 1000 }
+  ];
+  const found = shares(stretches(record({ phases, finished: 1000 }), 0));
+  expect(found[0]).toBeGreaterThan(0.5);
+  const none = stretches(record({ phases: phases.slice(0, 1), finished: 0 }), 0);
+  expect(shares(none)).toEqual([100]);
+});
+
+test('an open phase of a job that has ended does not go on', () => {
+  const ended = record({ state: 'LOST', finished: 1030 });
+  expect(stretches(ended, 9999).map(one => one.open)).toEqual([false, false, false]);
+});
+
+test('tasks are in order of role and number, the speaking role first', () => {
+  const tasks = [
+    task(10),
+    task(9),
+    task(1, { task: 'ps:1', role: 'ps' }),
+    task(0, { task: 'chief:0', role: 'chief' })
+  ];
+  expect(ordered(tasks, 'chief:0').map(one => one.task)).toEqual([
+    'chief:0',
+    'worker:9',
+    'worker:10',
+    'ps:1'
+  ]);
+});
+
+test('roles are counted by state and told in words', () => {
+  const tasks = [
+    task(0, { progress: 0.2, memory_peak: 100 }),
+    task(1, { progress: 0.4, memory_peak: 2048, gpu_percent: 90 }),
+    task(2, { state: 'FAILED', progress: 0.9, gpu_percent: 5, memory_peak: null })
+  ];
+  const [worker] = byRole(tasks);
+  expect(worker?.states).toEqual([
+    { state: 'FAILED', count: 1 },
+    { state: 'RUNNING', count: 2 }
+  ]);
+  expect(worker?.words).toBe('20 % – 40 %, ≤ 2 GiB, GPU 90 %');
+});
+
+test('of many tasks the failed come first, then the waiting; pages are of 50', () => {
+  const tasks = Array.from({ length: 120 }, (_, n) =>
+    task(n, n === 77 ? { state: 'FAILED' } : n === 100 ? { state: 'PENDING' } : {})
+  );
+  const rows = tellingFirst(tasks);
+  expect(rows.slice(0, 3).map(one => one.task)).toEqual(['worker:77', 'worker:100', 'worker:0']);
+  expect(page(rows, 0).rows).toHaveLength(50);
+  expect(page(rows, 2)).toMatchObject({ number: 2, pages: 3, from: 100 });
+  expect(page(rows, 99).rows).toHaveLength(20);
+  expect(page([], -1)).toMatchObject({ number: 0, pages: 1, rows: [] });
+});
+
+test('containers are named by their number, cores counted over their life', () => {
+  expect(shortContainer('container_e17_1732_0001_01_000003')).toBe('000003');
+  expect(shortContainer('pid-77')).toBe('pid-77');
+  expect(cores(task(0), 1040)).toBe(1);
+  expect(cores(task(0), 1011)).toBeNull();
+});
+
+test('a job says why it waits, or runs, or ended', () => {
+  const words = (...args: Parameters<typeof view>): string => sentence(view(...args), trans);
+  expect(words({ state: 'PENDING' }, { pending: 'Queue gpu is full.' })).toBe('Queue gpu is full.');
+  expect(words()).toBe('The program runs on node1.');
+  expect(words({ tasks: [task(0), task(1, { state: 'PENDING' })] }, { task_count: 2 })).toBe(
+    '1 of 2 tasks run on node1; worker:1 PENDING.'
+  );
+  expect(
+    words(
+      { state: 'FAILED', detail: 'It took 9 GiB', exit_code: 137 },
+      { reason_sentence: 'It used more memory than it asked for.' }
+    )
+  ).toBe('It used more memory than it asked for. It took 9 GiB. Exit code 137.');
+  expect(words({ state: 'FAILED', reason: 'a_word_of_tomorrow' })).toContain('a word of tomorrow');
+});
+
+test('restarts and warnings are telling, what went as it should is not', () => {
+  const event = { seq: 0, time: 0, writer: 'agent', reason: null, detail: 'x', task: null };
+  const events = [
+    { ...event, kind: 'task', state: null },
+    { ...event, kind: 'state', state: 'RUNNING' as const },
+    { ...event, kind: 'state', state: 'RESTARTING' as const },
+    { ...event, kind: 'warning', state: null },
+    { ...event, kind: 'warning', state: null, detail: '' }
+  ];
+  expect(telling(events)).toEqual([events[2], events[3]]);
+});
