@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,7 +25,7 @@ class StreamBrokenError(Exception):
 
 async def open_stream(
     address: AgentAddress, position: Mapping[str, str | int], events: int = 1 << 30
-) -> AsyncIterator[dict[str, Any]]:
+) -> AsyncGenerator[dict[str, Any], None]:
     """Lines of ``GET /v1/stream`` until ``end``.
 
     Parameters

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from submarine_server.channel.feeds import Feed
 from submarine_server.channel.job_feed import JobFeed
 from submarine_server.channel.jobs_feed import JobsFeed
+from submarine_server.channel.log_feed import LogFeed
 from submarine_server.channel.metrics_feed import MetricsFeed
 
 KINDS: Mapping[str, type[Feed]] = MappingProxyType(
-    {feed.kind: feed for feed in (JobsFeed, JobFeed, MetricsFeed)}
+    {feed.kind: feed for feed in (JobsFeed, JobFeed, LogFeed, MetricsFeed)}
 )

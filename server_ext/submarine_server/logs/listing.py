@@ -6,9 +6,7 @@ that run are told; the exact length is asked of the few first tasks only. Reads 
 
 from __future__ import annotations
 
-import contextlib
 from collections import OrderedDict
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any
@@ -17,12 +15,13 @@ from weakref import WeakKeyDictionary
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.live import AgentClient
 from submarine_jobs.log_position import LogKey, order
-from submarine_jobs.shipped_log import shipped_attempts, shipped_lengths, shipped_tasks
+from submarine_jobs.shipped_log import shipped_attempts
 from submarine_jobs.tasks import MAX_TOGETHER
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.core import Core
-from submarine_server.logs.reader import LogReader, recorded
+from submarine_server.logs.reader import LogReader
+from submarine_server.logs.survey import EVERYTHING, final_lengths, shipped_now
 
 #: Jobs whose readers are kept.
 MAX_READERS = 64
@@ -70,18 +69,8 @@ def _place(key: LogKey) -> tuple[str, int, tuple[int, int], str]:
     return role, index, order(key.attempt), key.stream
 
 
-def final_lengths(reader: LogReader, record: JobRecord) -> dict[LogKey, int]:
-    """The logs of an ended job; walks the job directory only where the record tells of none."""
-    lengths = recorded(record.logs)
-    if not lengths:
-        with contextlib.suppress(ClusterError, FileNotFoundError):
-            lengths = recorded(shipped_lengths(reader.job.directory))
-    return lengths
-
-
 def _going(reader: LogReader) -> dict[LogKey, int]:
-    tasks = shipped_tasks(reader.job.directory)
-    lengths = shipped_now(reader, tasks[:MAX_TOGETHER])
+    lengths = shipped_now(reader, EVERYTHING)
     record = _status(reader)
     running: list[LogKey] = []
     for task in record.tasks if record is not None else []:
@@ -96,19 +85,6 @@ def _going(reader: LogReader) -> dict[LogKey, int]:
         ):
             if told is not None:
                 lengths[key] = max(lengths[key], told[1])
-    return lengths
-
-
-def shipped_now(reader: LogReader, tasks: Iterable[str]) -> dict[LogKey, int]:
-    """What was shipped of these tasks, listed now: a call for each, and one for each attempt."""
-    lengths: dict[LogKey, int] = {}
-    for task in tasks:
-        for attempt in shipped_attempts(reader.job.directory, task):
-            for stream in layout.STREAMS:
-                key = LogKey(task, attempt, stream)
-                log = reader.shipped(key, fresh=stream == layout.STREAMS[0])
-                if log.length(stream):
-                    lengths[key] = log.length(stream)
     return lengths
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import http.client
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -111,6 +111,12 @@ class LogReader:
         """Nobody listens there: look again next time."""
         self._address = (None, 0.0)
 
+    def look_again(self) -> None:
+        """Believe nothing that was remembered of where the job is and whether it has ended."""
+        self.forget_address()
+        if self._end[0] is None:
+            self._end = (None, 0.0)
+
     def live(self, key: LogKey, offset: int, limit: int) -> tuple[LogChunk, int] | None:
         """Bytes and the length of a log from the running job; None where it does not tell."""
         address = self.address()
@@ -143,6 +149,17 @@ class LogReader:
                 while len(self._listings) > MAX_LISTINGS:
                     self._listings.popitem(last=False)
         return log
+
+    def lengths(self, keys: Iterable[LogKey]) -> dict[LogKey, int]:
+        """How much of these logs was shipped, listed now; those of which nothing was left out."""
+        listed: set[tuple[str, str]] = set()
+        found = {}
+        for key in keys:
+            length = self.shipped(key, fresh=key[:2] not in listed).length(key.stream)
+            listed.add(key[:2])
+            if length:
+                found[key] = length
+        return found
 
     def read(self, key: LogKey, offset: int, limit: int) -> tuple[LogChunk, int]:
         """At most ``limit`` bytes from ``offset`` (negative: from the end), and the length."""
