@@ -55,7 +55,7 @@ def refusal(handler: JupyterHandler) -> str:
     """Why this request may not come from the page that it comes from; empty: it may."""
     headers = handler.request.headers
     upgrade = headers.get("Upgrade", "").lower() == "websocket"
-    sent = headers.get("Origin") or headers.get("Sec-WebSocket-Origin")
+    sent = headers.get("Origin", headers.get("Sec-WebSocket-Origin"))
     if sent is not None:
         if explicitly_allowed(handler, sent):
             return ""

@@ -21,6 +21,8 @@ MODULES = (
     "submarine_server.handlers.actions",
     "submarine_server.handlers.models",
     "submarine_server.handlers.sources",
+    "submarine_server.handlers.cluster",
+    "submarine_server.handlers.complete",
 )
 #: Modules with ``PAGES``: (pattern below the base URL, handler, keywords) each.
 PAGE_MODULES: tuple[str, ...] = ("submarine_server.tensorboard",)

@@ -326,6 +326,24 @@ def test_somebody_elses_job_may_be_read_but_not_touched(
         session.store.put(known)
 
 
+def test_the_cluster_is_this_machine(server: Server) -> None:
+    told = server.call("GET", "cluster").json
+    assert (told["backend"], told["queues"], told["problem"]) == ("local", [], "")
+    (node,) = told["nodes"]
+    assert node["vcores_total"] >= 1
+    assert node["memory_total"] > node["memory_used"] > 0
+    assert told["gpus_total"] >= told["gpus_free"] >= 0
+
+
+def test_words_are_completed(server: Server, done: Job) -> None:
+    assert server.call("GET", "complete?words=canc").json == {"words": ["cancel"]}
+    jobs = server.call("GET", f"complete?words=show&words={done.id[:6]}").json["words"]
+    assert done.id in jobs
+    assert server.call("GET", "complete?words=run%20/etc/").json == {"words": []}
+    assert "--memory" in server.call("GET", "complete?words=run&words=--mem").json["words"]
+    assert server.call("GET", f"complete?words={'x' * 500}").status == 400
+
+
 def test_asking_without_activity_does_not_keep_the_server_alive(server: Server) -> None:
     def active() -> str:
         status = server.call("GET", f"/{BASE.strip('/')}/api/status?no_track_activity=1")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from submarine_jobs.backends.overview import Overview
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
 from submarine_runtime.protocol.coordination import CoordinatorConfig
@@ -151,6 +152,13 @@ class Backend(ABC):
             Jobs of which it is worth more questions why they wait: those on display.
         """
         return self.observe(handles)
+
+    def overview(self) -> Overview:
+        """Queues and nodes, and what of them is in use; empty where a backend has none.
+
+        Raises ClusterError when the cluster cannot be asked within the timeout.
+        """
+        return Overview()
 
     @abstractmethod
     def stop(self, handle: Handle) -> None:

@@ -22,6 +22,7 @@ import psutil
 from submarine_jobs.backends import localprocess
 from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Stage, Submission
 from submarine_jobs.backends.localfiles import localise, write_json
+from submarine_jobs.backends.overview import Overview, this_machine
 from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.localization import brought, errors_of, on_hdfs
@@ -116,6 +117,10 @@ class LocalBackend(Backend):
     def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
         """See ``Backend.observe``."""
         return {job_id: self._observe(handle) for job_id, handle in handles.items()}
+
+    def overview(self) -> Overview:
+        """See ``Backend.overview``: this machine."""
+        return this_machine()
 
     def stop(self, handle: Handle) -> None:
         """See ``Backend.stop``; agent or coordinator get a moment for their last words."""

@@ -137,4 +137,5 @@ def _remember(patient: Patient, config: Config) -> None:
     from submarine_jobs.errors import SubmarineError
 
     with contextlib.suppress(SubmarineError):
-        remember_queues(config, patient.yarn.queue_names())
+        queues = patient.yarn.overview().queues
+        remember_queues(config, [queue.name for queue in queues if queue.state == "RUNNING"])

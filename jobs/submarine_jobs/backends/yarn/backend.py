@@ -14,14 +14,16 @@ from functools import cached_property
 from pathlib import Path
 
 from submarine_jobs.backends.base import Backend, Handle, Handles, Observation, Plan, Submission
+from submarine_jobs.backends.overview import Overview
 from submarine_jobs.backends.yarn import observe
 from submarine_jobs.backends.yarn.applicationmaker import ApplicationMaker
 from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.gangapplication import containers_needed
 from submarine_jobs.backends.yarn.gangplan import make_gang_plan
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf, path_on
+from submarine_jobs.backends.yarn.overview import overview_of
 from submarine_jobs.backends.yarn.plan import ClusterView, make_plan, steps_of
-from submarine_jobs.backends.yarn.queues import queues, smallest_memory
+from submarine_jobs.backends.yarn.queues import smallest_memory
 from submarine_jobs.backends.yarn.rm import ResourceManager
 from submarine_jobs.backends.yarn.skein_calls import (
     DriverChannel,
@@ -135,9 +137,9 @@ class YarnBackend(Backend):
         judge = make_gang_plan if spec.distributed else make_plan
         return judge(spec, view, self._profile.queue or "default")
 
-    def queue_names(self) -> list[str]:
-        """Queues that take jobs, for completion and `doctor`."""
-        return [q.name for q in queues(self.rm.get("/scheduler")) if q.leaf and q.running]
+    def overview(self) -> Overview:
+        """See ``Backend.overview``: two questions to the ResourceManager."""
+        return overview_of(self.rm.get("/scheduler"), self.rm.get("/nodes"))
 
     def prepare(self, spec: JobSpec | None = None) -> None:
         """See ``Backend.prepare``: start the driver in the background; errors show at submit."""
@@ -155,9 +157,8 @@ class YarnBackend(Backend):
     def submit(self, submission: Submission) -> Handle:
         """See ``Backend.submit``.
 
-        Before any repeated attempt, and after a lost reply, the job is looked for by its tag. Two
-        applications of one intent are still possible when the cluster is very slow; the agents'
-        claim in the job directory lets only one run the program.
+        Before a repeated attempt, and after a lost reply, the job is looked for by its tag. Two
+        applications of one intent are still possible; the claim lets only one run the program.
         """
         existing = self.find(submission.agent.job_id)
         if existing is not None:

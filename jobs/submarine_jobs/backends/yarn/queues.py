@@ -80,7 +80,7 @@ def queues(scheduler: Any) -> list[Queue]:
     if "rootQueue" in info:
         return list(_fair(info["rootQueue"]))
     found: list[Queue] = []
-    for raw in _children(info.get("queues"), "queue"):
+    for raw in children(info.get("queues"), "queue"):
         found.extend(_capacity(raw, "root"))
     return found or [Queue(str(info.get("queueName") or "default"), "root", True, True)]
 
@@ -94,7 +94,7 @@ def find(all_queues: list[Queue], name: str) -> Queue | None:
 def smallest_memory(scheduler: Any) -> int | None:
     """The scheduler's smallest container in MiB, where the ResourceManager says it."""
     info = ((scheduler or {}).get("scheduler") or {}).get("schedulerInfo") or {}
-    for raw in _children(info.get("queues"), "queue"):
+    for raw in children(info.get("queues"), "queue"):
         partitions = (raw.get("capacities") or {}).get("queueCapacitiesByPartition") or [{}]
         least = partitions[0].get("configuredMinResource") or {}
         for entry in (least.get("resourceInformations") or {}).get("resourceInformation") or []:
@@ -110,7 +110,7 @@ def largest_node(nodes: Any) -> tuple[Size, int]:
         for node in ((nodes or {}).get("nodes") or {}).get("node") or []
         if node.get("state") in ("RUNNING", "DECOMMISSIONING")
     ]
-    totals = [_node_total(node) for node in usable]
+    totals = [node_total(node) for node in usable]
     return (
         Size(
             max((t.memory for t in totals), default=0),
@@ -124,7 +124,7 @@ def largest_node(nodes: Any) -> tuple[Size, int]:
 def some_node_holds(nodes: Any, wanted: Size) -> bool:
     """Whether one usable node, empty, could hold ``wanted``."""
     return any(
-        _node_total(node).holds(wanted)
+        node_total(node).holds(wanted)
         for node in ((nodes or {}).get("nodes") or {}).get("node") or []
         if node.get("state") == "RUNNING"
     )
@@ -147,14 +147,15 @@ def usable_nodes(nodes: Any) -> list[Node]:
             str(raw.get("nodeHostName") or ""),
             str(raw.get("rack") or ""),
             tuple(str(label) for label in raw.get("nodeLabels") or () if label),
-            _node_total(raw),
+            node_total(raw),
         )
-        for raw in _children((nodes or {}).get("nodes"), "node")
+        for raw in children((nodes or {}).get("nodes"), "node")
         if raw.get("state") == "RUNNING"
     ]
 
 
-def _node_total(node: Mapping[str, Any]) -> Size:
+def node_total(node: Mapping[str, Any]) -> Size:
+    """All that a node of ``/nodes`` has, in use or not."""
     if node.get("totalResource"):
         return size(node["totalResource"])
     used, free = size(node.get("usedResource")), size(node.get("availableResource"))
@@ -164,7 +165,8 @@ def _node_total(node: Mapping[str, Any]) -> Size:
     return Size(memory, vcores, used.gpus + free.gpus)
 
 
-def _children(raw: Any, key: str) -> list[Mapping[str, Any]]:
+def children(raw: Any, key: str) -> list[Mapping[str, Any]]:
+    """What lies below ``key``: a list of objects, or one that stands alone."""
     found = (raw or {}).get(key) if isinstance(raw, Mapping) else raw
     if isinstance(found, Mapping):
         return [found]
@@ -174,7 +176,7 @@ def _children(raw: Any, key: str) -> list[Mapping[str, Any]]:
 def _capacity(raw: Mapping[str, Any], parent: str) -> Iterator[Queue]:
     name = str(raw.get("queueName"))
     path = str(raw.get("queuePath") or f"{parent}.{name}")
-    below = _children(raw.get("queues"), "queue")
+    below = children(raw.get("queues"), "queue")
     limit = raw.get("AMResourceLimit")
     user_limit = raw.get("userAMResourceLimit")
     maximum = raw.get("maximumAllocation")
@@ -196,7 +198,7 @@ def _capacity(raw: Mapping[str, Any], parent: str) -> Iterator[Queue]:
 
 def _fair(raw: Mapping[str, Any]) -> Iterator[Queue]:
     path = str(raw.get("queueName"))
-    below = _children(raw.get("childQueues"), "queue")
+    below = children(raw.get("childQueues"), "queue")
     limit, maximum = raw.get("amMaxResources"), raw.get("maxContainerAllocation")
     yield Queue(
         name=path.rpartition(".")[2],

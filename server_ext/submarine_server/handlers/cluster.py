@@ -1,0 +1,110 @@
+"""The cluster as a whole: queues, nodes, GPUs free and held; asked once for all pages."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from submarine_jobs.backends.overview import NodeUse, Overview, QueueUse
+from submarine_jobs.commands.shared_options import remember_queues
+from submarine_jobs.config import Config
+from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.store_query import JobQuery
+from submarine_runtime.protocol.states import State
+from submarine_server.access import BaseHandler, guarded
+from submarine_server.core import Core
+from submarine_server.failures import api_error
+from submarine_server.views import Json
+
+#: Seconds for which what the cluster said is good, and for which it may be asked.
+FRESH, ASKING = 5.0, 25.0
+MAX_QUEUES, MAX_NODES, MAX_HELD = 500, 5000, 20
+WORD = 200
+
+
+class ClusterHandler(BaseHandler):
+    """``GET cluster``."""
+
+    @guarded("read")
+    async def get(self) -> None:
+        """See ``ICluster``; where nobody answers, empty with the reason as ``problem``."""
+        try:
+            found = await cluster_now(self.core)
+        except Exception as error:
+            failure = api_error(error)
+            if failure is None:
+                raise
+            found = cluster_json("", Overview(), {}, f"{failure.error} {failure.fix}".strip())
+        self.answer(found)
+
+
+async def cluster_now(core: Core) -> Json:
+    """``ICluster``, asked once for all that want it at about the same time."""
+    return await core.shared("cluster", lambda: core.call(look, core, timeout=ASKING), FRESH)
+
+
+def look(core: Core) -> Json:
+    """``ICluster`` as it is now; blocks."""
+    session = core.session_now()
+    backend = session.backend()
+    overview = backend.overview()
+    names = [queue.name for queue in overview.queues if queue.state == "RUNNING"]
+    remember_queues(Config(session.profile, ()), names)  # Tab knows them now
+    running = session.store.page(JobQuery((State.RUNNING,), limit=500)).rows
+    held: dict[str, list[str]] = {}
+    for row in running:
+        tasks = row.record.tasks if row.record is not None and row.backend == backend.name else []
+        for host in dict.fromkeys(str(task.host) for task in tasks if task.host and task.gpus):
+            held.setdefault(host, []).append(row.job_id)
+    return cluster_json(backend.name, overview, held, "")
+
+
+def cluster_json(
+    backend: str, overview: Overview, held: dict[str, list[str]], problem: str
+) -> Json:
+    """``ICluster``; of GPUs those of nodes that take work."""
+    usable = [node for node in overview.nodes if node.state == "RUNNING"]
+    total = sum(node.gpus_total for node in usable)
+    return {
+        "backend": backend,
+        "queues": [_queue(queue) for queue in overview.queues[:MAX_QUEUES]],
+        "nodes": [_node(node, held.get(node.host, [])) for node in overview.nodes[:MAX_NODES]],
+        "gpus_total": total,
+        "gpus_free": max(0, total - sum(node.gpus_used for node in usable)),
+        "problem": problem,
+    }
+
+
+def _queue(queue: QueueUse) -> Json:
+    return {
+        "name": one_line(queue.name, WORD),
+        "state": one_line(queue.state, WORD),
+        "capacity": _finite(queue.capacity),
+        "used": _finite(queue.used),
+        "gpus_total": queue.gpus_total,
+        "gpus_used": queue.gpus_used,
+        "pending": queue.pending,
+        "running": queue.running,
+    }
+
+
+def _node(node: NodeUse, held: list[str]) -> Json:
+    return {
+        "host": one_line(node.host, WORD),
+        "state": one_line(node.state, WORD),
+        "labels": [one_line(label, WORD) for label in node.labels[:MAX_HELD]],
+        "memory_total": node.memory_total,
+        "memory_used": node.memory_used,
+        "vcores_total": node.vcores_total,
+        "vcores_used": node.vcores_used,
+        "gpus_total": node.gpus_total,
+        "gpus_used": node.gpus_used,
+        "held_by": held[:MAX_HELD],
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+ROUTES: list[tuple[str, Any]] = [(r"cluster", ClusterHandler)]
