@@ -6,6 +6,7 @@ Does not look inside a job beyond its intent and record.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from submarine_jobs.closing import shipped_record
@@ -124,17 +125,9 @@ def target_of(session: Session, row: Known) -> Target | None:
 def discover(session: Session, limit: int) -> ClusterError | None:
     """Bring jobs into the store that only the job root knows; returns what went wrong, if so."""
     try:
-        backend = session.backend()
-        storage, root = backend.job_root()
-        for month in _months():
-            try:
-                entries = storage.list_directory(f"{root}/{month}")
-            except FileNotFoundError:
-                continue
-            entries.sort(key=lambda entry: entry.modified, reverse=True)
-            for entry in entries[:limit]:
-                if layout.is_job_id(entry.name) and session.store.get(entry.name) is None:
-                    _import(session, backend, JobDirectory(storage, f"{root}/{month}/{entry.name}"))
+        found = unknown_jobs(session, newest_months())
+        for directory, _ in sorted(found, key=lambda item: item[1], reverse=True)[:limit]:
+            import_job(session, session.backend(), directory)
     except NoClusterError:
         return None
     except ClusterError as error:
@@ -142,14 +135,46 @@ def discover(session: Session, limit: int) -> ClusterError | None:
     return None
 
 
+def unknown_jobs(session: Session, months: Iterable[str]) -> list[tuple[JobDirectory, float]]:
+    """What may be a job of these months and is not in the store, with the time of its last change.
+
+    One listing a month; reads nothing.
+    """
+    storage, root = session.backend().job_root()
+    known = session.store.ids()
+    found = []
+    for month in months:
+        try:
+            entries = storage.list_directory(f"{root}/{month}")
+        except FileNotFoundError:
+            continue
+        found += [
+            (JobDirectory(storage, f"{root}/{month}/{entry.name}"), entry.modified)
+            for entry in entries
+            if layout.is_job_id(entry.name) and entry.name not in known
+        ]
+    return found
+
+
+def all_months(session: Session) -> list[str]:
+    """The months that the job root has, the newest first."""
+    storage, root = session.backend().job_root()
+    try:
+        names = [entry.name for entry in storage.list_directory(root)]
+    except FileNotFoundError:
+        return []
+    months = [name for name in names if len(name) == 6 and name.isascii() and name.isdecimal()]
+    return sorted(months, reverse=True)
+
+
 def _from_job_root(session: Session, job_id: str) -> Known | None:
     backend = session.backend()
     storage, root = backend.job_root()
     directory = JobDirectory(storage, layout.job_directory(root, job_id))
-    return _import(session, backend, directory)
+    return import_job(session, backend, directory)
 
 
-def _import(session: Session, backend: Backend, directory: JobDirectory) -> Known | None:
+def import_job(session: Session, backend: Backend, directory: JobDirectory) -> Known | None:
     """Read a job that this machine has not seen; None where the directory holds no job yet."""
     try:
         record = directory.record() or shipped_record(directory)
@@ -169,11 +194,12 @@ def _import(session: Session, backend: Backend, directory: JobDirectory) -> Know
         handle if isinstance(handle, dict) else None,
         record,
     )
-    session.store.put(row)
+    session.store.add(row)
     return row
 
 
-def _months() -> list[str]:
+def newest_months() -> list[str]:
+    """The months that a short look goes through."""
     now = time.gmtime()
     months = []
     year, month = now.tm_year, now.tm_mon

@@ -84,18 +84,54 @@ def read_metrics(directory: JobDirectory, task: str | None = None) -> list[Row]:
     StorageError
         If the job directory cannot be read.
     """
-    places = [
-        (layout.split_task(name), epoch_attempt, path)
-        for name, parent in _tasks(directory, task)
-        for epoch_attempt, path in _attempts(directory, parent)
-    ]
-    places.sort()
-    with ThreadPoolExecutor(_READERS, "submarine-metrics") as pool:
-        parts = list(pool.map(lambda place: _shipped(directory, place[2]), places))
-    rows: list[Row] = []
-    for ((role, index), (epoch, attempt), _), data in zip(places, parts, strict=True):
-        rows += _rows(data, f"{role}:{index}", epoch, attempt)
-    return rows
+    return MetricsReader(directory, task).fresh()
+
+
+class MetricsReader:
+    """Reads the samples of a job again and again, each time those that are new.
+
+    Costs two listings a task each time, and a read of each segment once. Parameters as of
+    ``read_metrics``.
+    """
+
+    def __init__(self, directory: JobDirectory, task: str | None = None) -> None:
+        self._directory = directory
+        self._task = task
+        #: By path of an attempt: its lines so far, and how many rows of them were told.
+        self._read: dict[str, tuple[bytes, int]] = {}
+
+    def fresh(self) -> list[Row]:
+        """Rows since the last call, by role and index of the task, attempt, and time; blocks."""
+        places = [
+            (layout.split_task(name), epoch_attempt, path)
+            for name, parent in _tasks(self._directory, self._task)
+            for epoch_attempt, path in _attempts(self._directory, parent)
+        ]
+        places.sort()
+        with ThreadPoolExecutor(_READERS, "submarine-metrics") as pool:
+            parts = list(pool.map(lambda place: self._more(place[2]), places))
+        rows: list[Row] = []
+        for ((role, index), attempt, path), data in zip(places, parts, strict=True):
+            before, told = self._read.get(path, (b"", 0))
+            if data == before:
+                continue
+            found = list(_rows(data, f"{role}:{index}", *attempt))
+            self._read[path] = (data, max(told, len(found)))
+            rows += found[told:]
+        return rows
+
+    def _more(self, path: str) -> bytes:
+        """The segments of one attempt, joined as far as they join."""
+        data = self._read.get(path, (b"", 0))[0]
+        segments = (layout.parse_segment(name) for name in _names(self._directory, path))
+        for segment in sorted(s for s in segments if s and s.stream == STREAM):
+            if segment.offset < len(data):
+                continue
+            if segment.offset > len(data) or len(data) > MAX_BYTES:
+                break
+            name = layout.segment_name(segment.stream, segment.offset)
+            data += self._directory.storage.read(f"{path}/{name}", 0, MAX_BYTES)
+        return data
 
 
 def _tasks(directory: JobDirectory, task: str | None) -> list[tuple[str, str]]:
@@ -127,18 +163,6 @@ def _names(directory: JobDirectory, path: str) -> list[str]:
         return [entry.name for entry in directory.storage.list_directory(path)]
     except FileNotFoundError:
         return []
-
-
-def _shipped(directory: JobDirectory, path: str) -> bytes:
-    """The segments of one attempt, joined as far as they join."""
-    data = b""
-    segments = (layout.parse_segment(name) for name in _names(directory, path))
-    for segment in sorted(s for s in segments if s and s.stream == STREAM):
-        if segment.offset != len(data) or len(data) > MAX_BYTES:
-            break
-        name = layout.segment_name(segment.stream, segment.offset)
-        data += directory.storage.read(f"{path}/{name}", 0, MAX_BYTES)
-    return data
 
 
 def _rows(data: bytes, task: str, epoch: int, attempt: int) -> Iterator[Row]:

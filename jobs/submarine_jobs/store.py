@@ -122,6 +122,13 @@ class JobStore:
 
     def put(self, job: Known) -> None:
         """Add or replace one row."""
+        self._write("REPLACE", job)
+
+    def add(self, job: Known) -> None:
+        """Add one row unless there is one of that job, which is newer."""
+        self._write("IGNORE", job)
+
+    def _write(self, otherwise: str, job: Known) -> None:
         record = json.dumps(replace_events(job.record)) if job.record else None
         row = (
             job.job_id,
@@ -137,7 +144,7 @@ class JobStore:
         )
         with self._connection() as connection:
             marks = ",".join("?" * len(row))
-            connection.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", row)  # noqa: S608
+            connection.execute(f"INSERT OR {otherwise} INTO jobs VALUES ({marks})", row)  # noqa: S608
 
     def get(self, job_id: str) -> Known | None:
         """The row of a job, or None."""

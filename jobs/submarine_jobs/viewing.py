@@ -101,6 +101,12 @@ def shown_task(record: JobRecord) -> str:
     return telling_task(record) if len(record.tasks) > 1 else ""
 
 
+def final_record(job: Job) -> JobRecord:
+    """The last word of a job that has ended, with its events, as far as it can be read."""
+    known = known_of(job)
+    return _whole(job, known.record or bare_record(known))
+
+
 def _whole(job: Job, stored: JobRecord) -> JobRecord:
     """The final record with its events, which this machine's index leaves out."""
     try:

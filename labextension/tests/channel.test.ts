@@ -406,7 +406,7 @@ test('what the server could not serve is tried again; a mistake is not; an end i
   const [one, two, three] = socket.subscribed('job');
   const error = { type: 'error', error: 'HDFS is away.', fix: 'Wait.' } as const;
   socket.say({ id: one?.id ?? -1, ...error, code: 'ClusterError' });
-  socket.say({ id: two?.id ?? -1, ...error, code: 'JobNotFoundError' });
+  socket.say({ id: two?.id ?? -1, ...error, code: 'not_found' });
   socket.say({ id: three?.id ?? -1, type: 'end' });
   expect(said).toEqual(['HDFS is away. Wait.', 'HDFS is away. Wait.']);
   vi.advanceTimersByTime(60_000);

@@ -23,12 +23,16 @@ MODULES = (
     "submarine_server.handlers.sources",
     "submarine_server.handlers.cluster",
     "submarine_server.handlers.complete",
+    "submarine_server.channel.socket",
 )
 #: Modules with ``PAGES``: (pattern below the base URL, handler, keywords) each.
 PAGE_MODULES: tuple[str, ...] = ("submarine_server.tensorboard",)
 #: Modules with ``attach(settings, core)``, called once when the server starts: what handlers share
 #: besides the core goes into the settings, and what must be ended into ``core.on_close``.
-PARTS: tuple[str, ...] = ("submarine_server.tensorboard",)
+PARTS: tuple[str, ...] = (
+    "submarine_server.watching.part",
+    "submarine_server.tensorboard",
+)
 #: Answers all addresses below BASE that nobody else does.
 LAST = "submarine_server.handlers.health"
 

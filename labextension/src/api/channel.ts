@@ -26,7 +26,7 @@ const MOST_CARDS = 52;
 /** Pause before a subscription that the server could not serve is begun again. */
 const RETRY = 15_000;
 /** What no second try makes right. */
-const MISTAKES: ReadonlySet<string> = new Set(['UsageError', 'JobNotFoundError', 'NotFound']);
+const MISTAKES: ReadonlySet<string> = new Set(['usage', 'not_found', 'forbidden']);
 
 interface IEntry {
   readonly feed: IFeed;

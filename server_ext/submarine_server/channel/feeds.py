@@ -17,12 +17,15 @@ from submarine_runtime.protocol import layout
 
 if TYPE_CHECKING:
     from submarine_server.core import Core
+    from submarine_server.watching.displays import Displays
     from submarine_server.watching.jobs import JobsWatch
     from submarine_server.watching.metrics import MetricsReaders
 
-#: Takes a message without its ``id``; returns when it has gone, which takes as long as the page is
-#: slow. A feed that waits for it has never more than one message under way.
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+#: A message without its ``id``, or its text.
+Message = Mapping[str, Any] | str
+#: Takes a message; returns when it has gone, which takes as long as the page is slow. A feed that
+#: waits for it has never more than one message under way.
+Send = Callable[[Message], Awaitable[None]]
 #: Bytes of log data that may be under way to one subscription.
 WINDOW = 1 << 20
 
@@ -69,6 +72,7 @@ class Services:
 
     core: Core
     jobs: JobsWatch
+    displays: Displays
     metrics: MetricsReaders
 
 

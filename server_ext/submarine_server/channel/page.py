@@ -7,15 +7,16 @@ besides what its socket holds. Does not know how bytes travel (``socket``) nor w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_server.channel.feeds import Credit, Feed, Services, number_in
+from submarine_server.channel.feeds import Credit, Feed, Message, Send, Services, number_in
+from submarine_server.failures import ApiError, api_error
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ _LARGEST = (1 << 53) - 1
 NOBODY = -1
 
 Write = Callable[[str], Awaitable[None]]
-Maker = Callable[[Services, Mapping[str, Any], Callable[..., Awaitable[None]], Credit], Feed]
+Maker = Callable[[Services, Mapping[str, Any], Send, Credit], Feed]
 
 
 @dataclass
@@ -100,8 +101,8 @@ class Page:
         if make is None:
             raise UsageError(f"`kind` must be one of {', '.join(sorted(self._kinds))}.")
 
-        async def send(message: Mapping[str, Any]) -> None:
-            await self.send({"id": number, **message})
+        async def send(message: Message) -> None:
+            await self.send(message, number)
 
         credit = Credit()
         feed = make(self._services, words, send, credit)
@@ -114,15 +115,12 @@ class Page:
         try:
             try:
                 await feed.run()
-            except SubmarineError as error:
-                await self._tell(number, error)
             except GoneError:
-                raise
-            except Exception:
-                log.exception("a %s subscription failed", feed.kind)
-                await self._tell(number, None)
+                return
+            except Exception as error:
+                await self._tell(number, error)
             else:
-                await self.send({"id": number, "type": "end"})
+                await self.send({"type": "end"}, number)
         except GoneError:
             return
         finally:
@@ -135,24 +133,28 @@ class Page:
         if subscription is not None:
             subscription.task.cancel()
 
-    async def _tell(self, number: int, error: SubmarineError | None) -> None:
-        """Say what is wrong with a subscription; ``None``: a fault of ours, told in the log."""
-        sentence = "The server failed at this; its log says how."
-        message = {
-            "id": number,
-            "type": "error",
-            "error": one_line(error.message if error else sentence, 1000),
-            "fix": one_line(error.fix if error else "", 1000),
-            "code": type(error).__name__ if error else "InternalError",
-        }
-        try:
-            await self.send(message)
-        except GoneError:
-            return
+    async def _tell(self, number: int, error: Exception) -> None:
+        """Say what is wrong with a subscription; what is a fault of ours is told in the log."""
+        said = api_error(error)
+        if said is None:
+            log.error("a subscription failed", exc_info=error)
+            said = ApiError(500, "The server has failed; its log says more.", "", "internal")
+        with contextlib.suppress(GoneError):
+            await self.send({"type": "error", **said.body()}, number)
 
-    async def send(self, message: Mapping[str, Any]) -> None:
-        """Send one message when it is its turn; raises GoneError when the page has gone."""
-        text = json.dumps(message, separators=(",", ":"), allow_nan=False)
+    async def send(self, message: Message, number: int | None = None) -> None:
+        """Send one message when it is its turn; raises GoneError when the page has gone.
+
+        Parameters
+        ----------
+        message
+            An object, or the text of one, which many pages may share.
+        number
+            The subscription that it belongs to.
+        """
+        text = message if isinstance(message, str) else _text(message)
+        if number is not None:
+            text = f'{{"id":{number},{text[1:]}'
         async with self._turn:
             if self._closed:
                 raise GoneError
@@ -163,6 +165,10 @@ class Page:
         self._closed = True
         for number in list(self._subscriptions):
             self._drop(number)
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    return json.dumps(message, separators=(",", ":"), allow_nan=False)
 
 
 def _parsed(text: str | bytes) -> Mapping[str, Any]:

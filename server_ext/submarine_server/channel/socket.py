@@ -43,10 +43,7 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
 
     @guarded("read")
     async def get(self, *args: Any, **kwargs: Any) -> None:
-        """Open the channel."""
-        if not self.request.headers.get("Origin"):
-            # A browser always names it; without it there is nothing to check.
-            raise HTTPError(403, "The websocket needs an Origin header.")
+        """Open the channel; ``guarded`` demands an own ``Origin`` of whoever asks for it."""
         if len(_pages(self.settings)) >= MAX_PAGES:
             raise HTTPError(503, "Too many pages are open.")
         await WebSocketHandler.get(self, *args, **kwargs)

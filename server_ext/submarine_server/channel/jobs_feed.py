@@ -1,0 +1,37 @@
+"""The jobs list of one page: first whole, then the rows that have changed; the newest count."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from submarine_server.channel.feeds import Feed
+
+#: Seconds between two messages.
+QUIET = 0.3
+
+
+class JobsFeed(Feed):
+    """``{kind: "jobs"}``."""
+
+    kind: ClassVar[str] = "jobs"
+
+    async def run(self) -> None:
+        """Send what there is, then what is new, for as long as the page wants it."""
+        board = self.services.jobs.board
+        with self.services.jobs.looking():
+            await board.wait(0)
+            part, whole = board.whole(), True
+            while True:
+                await self.send(
+                    {
+                        "type": "jobs",
+                        "whole": whole,
+                        "rows": part.rows,
+                        "total": part.total,
+                        "problem": part.problem,
+                    }
+                )
+                await asyncio.sleep(QUIET)
+                await board.wait(part.number)
+                part, whole = board.since(part.number), False

@@ -1,0 +1,148 @@
+"""The jobs that are on display somewhere: one stream a job, one text of it for all pages.
+
+A display begins with the first page that shows the job and ends with the last. How a job is
+followed is the core's ``watch``; what a page gets is ``channel.job_feed``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.view import JobView
+from submarine_jobs.viewing import final_record
+from submarine_jobs.watch import Watcher
+from submarine_runtime.protocol.states import State
+from submarine_server.views import view_json
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+    from submarine_jobs.session import Session
+    from submarine_server.core import Core
+    from submarine_server.watching.jobs import JobsWatch
+
+log = logging.getLogger(__name__)
+
+
+class Display:
+    """One job, for all pages that show it."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        self.pages = 0
+        #: The message of the newest view without the number of a subscription; empty: none yet.
+        self.text = ""
+        self.number = 0
+        self.ended = False
+        #: Why there will be no view.
+        self.error: BaseException | None = None
+        self._changed = asyncio.Event()
+
+    def show(self, view: dict[str, object], *, ended: bool = False) -> None:
+        """Take the newest view."""
+        text = json.dumps({"type": "job", "view": view}, separators=(",", ":"), allow_nan=False)
+        if text != self.text or ended != self.ended:
+            self.text, self.ended = text, ended
+            self._tell()
+
+    def fail(self, error: BaseException) -> None:
+        """There is nothing to show."""
+        self.error = error
+        self._tell()
+
+    def _tell(self) -> None:
+        self.number += 1
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def wait(self, number: int) -> None:
+        """Wait until there is something after ``number``."""
+        while self.number <= number:
+            await self._changed.wait()
+
+
+class Displays:
+    """All displays of a server."""
+
+    def __init__(self, core: Core, jobs: JobsWatch) -> None:
+        self._core = core
+        self._jobs = jobs
+        self._displays: dict[str, tuple[Display, asyncio.Task[None]]] = {}
+        self._watchers: dict[Session, Watcher] = {}
+
+    @contextlib.asynccontextmanager
+    async def open(self, job_id: str) -> AsyncIterator[Display]:
+        """The display of a job, while a page shows it."""
+        found = self._displays.get(job_id)
+        if found is None or found[0].error is not None:
+            display = Display(job_id)
+            task = asyncio.get_running_loop().create_task(self._work(display))
+            found = self._displays[job_id] = (display, task)
+        display, task = found
+        display.pages += 1
+        try:
+            yield display
+        finally:
+            display.pages -= 1
+            if not display.pages:
+                task.cancel()
+                if self._displays.get(job_id) is found:
+                    del self._displays[job_id]
+
+    async def _work(self, display: Display) -> None:
+        try:
+            job = await self._core.job(display.job_id)
+            known = await self._core.here(job.known)
+            if known is not None and known.final:
+                await self._end(display, job)
+            else:
+                with self._jobs.looking():
+                    await self._follow(display, job)
+        except (SubmarineError, TimeoutError) as error:
+            display.fail(error)
+        except Exception as error:
+            log.exception("job %s cannot be shown", display.job_id)
+            display.fail(error)
+
+    async def _follow(self, display: Display, job: Job) -> None:
+        """Show each new view until the job has ended."""
+        loop = asyncio.get_running_loop()
+        newest: list[JobView] = []
+        came = asyncio.Event()
+
+        def take(view: JobView) -> None:
+            newest[:] = [view]
+            came.set()
+
+        def heard(view: JobView) -> None:  # in the watcher's thread
+            with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
+                loop.call_soon_threadsafe(take, view)
+
+        watcher = self._watchers.get(job.session)
+        if watcher is None:
+            watcher = Watcher(job.session, self._jobs.observer, tails=False)
+            self._watchers[job.session] = watcher
+        stop = await self._core.here(watcher.subscribe, job, heard)
+        try:
+            while True:
+                await came.wait()
+                came.clear()
+                view = newest[0]
+                if view.record.state.ended and view.record.state is not State.LOST:
+                    await self._end(display, job)
+                    return
+                about = await self._core.call(self._core.abouts.of, job, view.record)
+                display.show(view_json(view, about))
+        finally:
+            stop()
+
+    async def _end(self, display: Display, job: Job) -> None:
+        """Show the job's last word, whole."""
+        record = await self._core.call(final_record, job)
+        about = await self._core.call(self._core.abouts.of, job, record)
+        display.show(view_json(JobView(record, source="final"), about), ended=True)

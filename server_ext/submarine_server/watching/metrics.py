@@ -1,0 +1,142 @@
+"""The samples of jobs whose curves are on display: one reader a job, for all pages that show it.
+
+Reads what is new in the job directory, while somebody looks. What a sample means is the core's
+``metrics``; how curves are drawn from them is ``series``'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.metrics import MetricsReader, Row
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+    from submarine_server.core import Core
+
+#: Seconds between looks: at least, at most, and as a share of the job's age, for an old job ships
+#: its samples seldom; each look costs two listings a task.
+FASTEST, SLOWEST, SHARE = 3.0, 60.0, 1 / 64
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Samples that are new to a page, and how far it has come with that."""
+
+    rows: list[Row]
+    number: int
+    ended: bool
+
+
+class Curves:
+    """The samples of one job."""
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self._rows: list[Row] = []
+        self._looks = 0
+        self._ended = False
+        self._error: BaseException | None = None
+        self._changed = asyncio.Event()
+
+    async def after(self, taken: Taken | None) -> Taken:
+        """What has come since ``taken``; at first all that there is, at once if there was a look.
+
+        Raises
+        ------
+        SubmarineError
+            If the job or its directory cannot be read.
+        """
+        number = taken.number if taken is not None else 0
+        while True:
+            if self._error is not None:
+                raise self._error
+            news = len(self._rows) > number or self._ended
+            if self._looks and (news or taken is None):
+                rows = _in_order(self._rows[number:])
+                return Taken(rows, len(self._rows), self._ended)
+            await self._changed.wait()
+
+    def add(self, rows: list[Row], *, ended: bool) -> None:
+        """Take what a look has brought."""
+        self._rows += rows
+        self._looks += 1
+        self._ended = ended
+        self._tell()
+
+    def fail(self, error: BaseException) -> None:
+        """There is nothing to be had."""
+        self._error = error
+        self._tell()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it cannot go on."""
+        return self._error is not None
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+class MetricsReaders:
+    """All readers of a server."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._open: dict[str, tuple[Curves, asyncio.Task[None]]] = {}
+
+    @contextlib.asynccontextmanager
+    async def open(self, job_id: str) -> AsyncIterator[Curves]:
+        """The samples of a job, while a page shows them."""
+        found = self._open.get(job_id)
+        if found is None or found[0].failed:
+            curves = Curves()
+            task = asyncio.get_running_loop().create_task(self._work(job_id, curves))
+            found = self._open[job_id] = (curves, task)
+        curves, task = found
+        curves.pages += 1
+        try:
+            yield curves
+        finally:
+            curves.pages -= 1
+            if not curves.pages:
+                task.cancel()
+                if self._open.get(job_id) is found:
+                    del self._open[job_id]
+
+    async def _work(self, job_id: str, curves: Curves) -> None:
+        try:
+            job = await self._core.job(job_id)
+            reader = MetricsReader(job.directory)
+            while True:
+                # Before the samples: they are complete when the job has ended.
+                ended, age = await self._core.here(_state_of, job)
+                rows = await self._core.call(reader.fresh, timeout=120.0)
+                curves.add(rows, ended=ended)
+                if ended:
+                    return
+                await asyncio.sleep(min(SLOWEST, max(FASTEST, age * SHARE)))
+        except (SubmarineError, TimeoutError) as error:
+            curves.fail(error)
+        except Exception as error:
+            curves.fail(error)
+            raise
+
+
+def _state_of(job: Job) -> tuple[bool, float]:
+    """Whether the job's last word is known, and its age in seconds."""
+    known = job.known()
+    if known is None:
+        return False, 0.0
+    return known.final, time.time() - known.created
+
+
+def _in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row.task, row.epoch, row.attempt, row.time))

@@ -1,0 +1,28 @@
+"""Makes the watching when the server starts, and ends it with the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tornado.ioloop import IOLoop
+
+from submarine_server.channel.feeds import Services
+from submarine_server.channel.socket import SERVICES, close_pages
+from submarine_server.core import Core
+from submarine_server.watching.displays import Displays
+from submarine_server.watching.hints import teller
+from submarine_server.watching.jobs import JobsWatch
+from submarine_server.watching.metrics import MetricsReaders
+
+
+def attach(settings: dict[str, Any], core: Core) -> None:
+    """Put the services of the channel into the settings; the first look comes a little later."""
+    jobs = JobsWatch(core, teller(settings.get("event_logger")))
+    settings[SERVICES] = Services(core, jobs, Displays(core, jobs), MetricsReaders(core))
+
+    async def close() -> None:
+        close_pages(settings)
+        await jobs.close()
+
+    core.on_close(close)
+    IOLoop.current().add_callback(jobs.start)
