@@ -1,11 +1,21 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { apiPlugin } from './api/plugin';
+import { logPlugin } from './log/plugin';
 import { cardPlugin, showPlugin } from './card/plugin';
+import { cellsPlugin } from './cells/plugin';
+import { commandsPlugin } from './commands/plugin';
+import { completionPlugin } from './completion/plugin';
+import { tensorboardPlugin } from './tensorboard/plugin';
 
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
   // One line a concern.
   apiPlugin,
+  commandsPlugin,
+  cellsPlugin,
+  completionPlugin,
   cardPlugin,
-  showPlugin
+  showPlugin,
+  logPlugin,
+  tensorboardPlugin
 ];
 export default plugins;

@@ -1,0 +1,113 @@
+/** Which bytes of which logs to read for a place or a direction, and reading them; keeps nothing. */
+
+import type { IRest } from '../tokens';
+import type { LogSource } from './source';
+import type { IPart } from './window';
+
+/** Bytes that one reading asks for, over all its logs. */
+export const PAGE = 128 * 1024;
+const SMALLEST_SHARE = 8 * 1024;
+/** So many logs are read for a page in the middle, and at the end of them all. */
+const LOGS_A_PAGE = 8;
+const LOGS_AT_END = 48;
+const REQUESTS_AT_ONCE = 6;
+
+/** Where a reader goes: the end, the beginning, or a byte of one log. */
+export type Anchor = 'start' | 'end' | { source: LogSource; offset: number };
+
+/** A stretch to be read; a negative offset counts from the end. */
+export interface IPlace {
+  readonly source: LogSource;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** What came of a place, with the log's length then. */
+export interface IRead extends IPart {
+  readonly length: number;
+}
+
+/** The first reading at a place; logs that are not among them are read when one comes to them. */
+export function placesAround(
+  sources: readonly LogSource[],
+  anchor: Anchor,
+  page: number
+): IPlace[] {
+  const filled = sources.filter(source => source.length > 0);
+  if (anchor === 'end') {
+    const group = filled.slice(0, LOGS_AT_END);
+    return group.map(source => {
+      const limit = share(source, group, page);
+      return { source, offset: -limit, limit };
+    });
+  }
+  if (anchor === 'start') {
+    const group = filled.slice(0, LOGS_A_PAGE);
+    return group.map(source => ({ source, offset: 0, limit: share(source, group, page) }));
+  }
+  const part = anchor.offset / Math.max(1, anchor.source.length);
+  const others = filled.filter(source => source !== anchor.source).slice(0, LOGS_A_PAGE - 1);
+  const group = [anchor.source, ...others];
+  return group.map(source => {
+    const limit = share(source, group, page);
+    const centre = source === anchor.source ? anchor.offset : Math.floor(part * source.length);
+    return { source, offset: Math.max(0, centre - Math.floor(limit / 2)), limit };
+  });
+}
+
+/** Where a log stands at a place before anything of it is read. */
+export function standingAt(source: LogSource, anchor: Anchor): number {
+  if (anchor === 'end') {
+    return source.length;
+  }
+  if (anchor === 'start') {
+    return 0;
+  }
+  const part = anchor.offset / Math.max(1, anchor.source.length);
+  return Math.min(source.length, Math.floor(part * source.length));
+}
+
+/** What comes before the window: of the logs that reach back least. */
+export function placesBefore(sources: readonly LogSource[], page: number): IPlace[] {
+  const group = sources
+    .filter(source => source.lo > 0)
+    .sort((a, b) => b.lo / b.length - a.lo / a.length)
+    .slice(0, LOGS_A_PAGE);
+  return group.map(source => {
+    const limit = Math.min(share(source, group, page), source.lo);
+    return { source, offset: source.lo - limit, limit };
+  });
+}
+
+/** What comes after the window: of the logs that reach on least. */
+export function placesAfter(sources: readonly LogSource[], page: number): IPlace[] {
+  const group = sources
+    .filter(source => source.hi < source.length)
+    .sort((a, b) => a.hi / a.length - b.hi / b.length)
+    .slice(0, LOGS_A_PAGE);
+  return group.map(source => ({ source, offset: source.hi, limit: share(source, group, page) }));
+}
+
+/** Read the places, a few at a time, in their order. */
+export async function readAll(
+  rest: IRest,
+  job: string,
+  places: readonly IPlace[],
+  signal: AbortSignal
+): Promise<IRead[]> {
+  const parts: IRead[] = [];
+  for (let i = 0; i < places.length; i += REQUESTS_AT_ONCE) {
+    const some = places.slice(i, i + REQUESTS_AT_ONCE).map(async ({ source, offset, limit }) => {
+      const where = { task: source.task, attempt: source.attempt, stream: source.stream };
+      return { source, ...(await rest.log(job, where, offset, limit, signal)) };
+    });
+    parts.push(...(await Promise.all(some)));
+  }
+  return parts;
+}
+
+function share(source: LogSource, group: readonly LogSource[], page: number): number {
+  const sum = group.reduce((total, one) => total + one.length, 0);
+  const part = Math.floor((page * source.length) / Math.max(1, sum));
+  return Math.max(SMALLEST_SHARE, Math.min(page, part));
+}

@@ -1,0 +1,98 @@
+/** A scroll bar by bytes: where the lines on the screen lie in all of the log. Reads nothing. */
+
+/** Smallest thumb, in parts of the bar. */
+const SMALLEST = 0.04;
+
+export class Scrollbar {
+  /**
+   * @param label - What it scrolls, for people who do not see it.
+   * @param onGo - Gets the part of the whole, 0 to 1, that somebody wants to see.
+   */
+  constructor(
+    label: string,
+    private readonly _onGo: (part: number) => void
+  ) {
+    this.node = document.createElement('div');
+    this.node.className = 'jp-Submarine-log-bar';
+    this.node.setAttribute('role', 'scrollbar');
+    this.node.setAttribute('aria-label', label);
+    this.node.setAttribute('aria-orientation', 'vertical');
+    this.node.setAttribute('aria-valuemin', '0');
+    this.node.setAttribute('aria-valuemax', '100');
+    this._thumb = document.createElement('div');
+    this._thumb.className = 'jp-Submarine-log-thumb';
+    this.node.append(this._thumb);
+    this.node.addEventListener('pointerdown', event => {
+      this._press(event);
+    });
+    this.set(0, 1);
+  }
+
+  readonly node: HTMLElement;
+
+  /** Show that the screen holds `shown` of the whole from `from` on, both 0 to 1. */
+  set(from: number, shown: number): void {
+    this._shown = Math.min(1, Math.max(SMALLEST, shown));
+    const room = 1 - this._shown;
+    const most = Math.max(1e-9, 1 - shown);
+    this._at = Math.min(1, Math.max(0, from / most)) * room;
+    if (!this._dragging) {
+      this._place(this._at);
+    }
+    this.node.classList.toggle('jp-mod-full', shown >= 1);
+    this.node.setAttribute('aria-valuenow', String(Math.round(Math.min(1, from / most) * 100)));
+  }
+
+  private _place(at: number): void {
+    this._thumb.style.top = `${at * 100}%`;
+    this._thumb.style.height = `${this._shown * 100}%`;
+  }
+
+  private _press(event: PointerEvent): void {
+    if (event.button !== 0) {
+      return;
+    }
+    event.preventDefault();
+    const box = this.node.getBoundingClientRect();
+    const at = (event.clientY - box.top) / box.height;
+    const inside = at >= this._at && at <= this._at + this._shown;
+    const grip = inside ? at - this._at : this._shown / 2;
+    this.node.setPointerCapture(event.pointerId);
+    this._dragging = true;
+    const move = (to: PointerEvent) => {
+      const room = 1 - this._shown;
+      const place = (to.clientY - box.top) / box.height - grip;
+      const bounded = Math.min(room, Math.max(0, place));
+      this._place(bounded);
+      this._ask(room > 0 ? bounded / room : 0);
+    };
+    const stop = () => {
+      this._dragging = false;
+      this.node.removeEventListener('pointermove', move);
+      this.node.removeEventListener('pointerup', stop);
+      this.node.removeEventListener('pointercancel', stop);
+    };
+    this.node.addEventListener('pointermove', move);
+    this.node.addEventListener('pointerup', stop);
+    this.node.addEventListener('pointercancel', stop);
+    if (!inside) {
+      move(event);
+    }
+  }
+
+  /** Not more often than a server likes to be asked. */
+  private _ask(part: number): void {
+    this._wanted = part;
+    this._timer ??= setTimeout(() => {
+      this._timer = null;
+      this._onGo(this._wanted);
+    }, 80);
+  }
+
+  private readonly _thumb: HTMLElement;
+  private _at = 0;
+  private _shown = 1;
+  private _dragging = false;
+  private _wanted = 0;
+  private _timer: ReturnType<typeof setTimeout> | null = null;
+}

@@ -1,0 +1,138 @@
+/** The search field of the log view with its buttons and its count; `search.ts` does the searching. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import {
+  caretDownEmptyThinIcon,
+  caretUpEmptyThinIcon,
+  caseSensitiveIcon,
+  regexIcon
+} from '@jupyterlab/ui-components';
+import { button, Toggle } from './controls';
+import type { ICount, IQuery } from './search';
+
+/** Milliseconds without a key after which a search begins by itself. */
+const PATIENCE = 350;
+
+export interface ISearchBarOptions {
+  readonly trans: TranslationBundle;
+  readonly onQuery: (query: IQuery | null) => void;
+  readonly onStep: (backward: boolean) => void;
+}
+
+export class SearchBar {
+  constructor(private readonly _options: ISearchBarOptions) {
+    const { trans } = _options;
+    this.node = document.createElement('div');
+    this.node.className = 'jp-Submarine-log-search';
+    this.node.setAttribute('role', 'search');
+    this.input = document.createElement('input');
+    this.input.type = 'search';
+    this.input.className = 'jp-Submarine-log-input';
+    this.input.placeholder = trans.__('Search the log');
+    this.input.setAttribute('aria-label', trans.__('Search the log'));
+    this.input.maxLength = 1000;
+    this.input.spellcheck = false;
+    const changed = () => {
+      this._changed();
+    };
+    this._case = new Toggle(caseSensitiveIcon, trans.__('Match case'), false, changed);
+    this._regex = new Toggle(regexIcon, trans.__('Regular expression'), false, changed);
+    this._count = document.createElement('span');
+    this._count.className = 'jp-Submarine-log-count';
+    this._count.setAttribute('role', 'status');
+    this.node.append(
+      this.input,
+      this._case.node,
+      this._regex.node,
+      button(caretUpEmptyThinIcon, trans.__('Previous match (Shift+Enter)'), () => {
+        this._step(true);
+      }),
+      button(caretDownEmptyThinIcon, trans.__('Next match (Enter)'), () => {
+        this._step(false);
+      }),
+      this._count
+    );
+    this.input.addEventListener('input', () => {
+      clearTimeout(this._timer);
+      this._timer = setTimeout(changed, PATIENCE);
+    });
+    this.input.addEventListener('keydown', event => {
+      this._key(event);
+    });
+  }
+
+  readonly node: HTMLElement;
+  readonly input: HTMLInputElement;
+
+  /** What is searched for; null: nothing. */
+  get query(): IQuery | null {
+    return this._query;
+  }
+
+  /** Put the cursor here, with what is there marked. */
+  focus(): void {
+    this.input.focus();
+    this.input.select();
+  }
+
+  /** Show how many matches there are. */
+  show(count: ICount): void {
+    const { trans } = this._options;
+    if (this.input.value === '') {
+      this._count.textContent = '';
+    } else if (count.message !== '') {
+      this._count.textContent = count.message;
+    } else {
+      const total = `${count.total.toLocaleString()}${count.more ? '+' : ''}`;
+      this._count.textContent =
+        count.total === 0 && !count.more
+          ? trans.__('no match')
+          : count.current === null
+            ? trans.__('%1 matches', total)
+            : trans.__('%1 of %2', count.current.toLocaleString(), total);
+    }
+  }
+
+  private _key(event: KeyboardEvent): void {
+    if (event.key === 'Enter') {
+      event.preventDefault();
+      this._step(event.shiftKey);
+    } else if (event.key === 'Escape' && this.input.value !== '') {
+      event.preventDefault();
+      event.stopPropagation();
+      this.input.value = '';
+      this._changed();
+    }
+  }
+
+  private _step(backward: boolean): void {
+    const before = this._sent;
+    clearTimeout(this._timer);
+    this._changed();
+    // A new query has already gone to its nearest match.
+    if (this._sent === before && this.input.value !== '') {
+      this._options.onStep(backward);
+    }
+  }
+
+  private _changed(): void {
+    const query: IQuery = {
+      text: this.input.value,
+      matchCase: this._case.pressed,
+      regex: this._regex.pressed
+    };
+    const sent = query.text === '' ? '' : JSON.stringify(query);
+    if (sent !== this._sent) {
+      this._sent = sent;
+      this._query = sent === '' ? null : query;
+      this._options.onQuery(this._query);
+    }
+  }
+
+  private _query: IQuery | null = null;
+  private _sent = '';
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly _case: Toggle;
+  private readonly _regex: Toggle;
+  private readonly _count: HTMLElement;
+}

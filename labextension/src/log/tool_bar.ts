@@ -1,0 +1,177 @@
+/** What can be chosen in the log view: which logs, how they look, the file. Reads no log itself. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import { Menu } from '@lumino/widgets';
+import { downloadIcon } from '@jupyterlab/ui-components';
+import type { ILogInfo } from '../api/types';
+import { size } from '../card/words';
+import { button, Choice, Toggle } from './controls';
+import { chosen, compareAttempts, compareTasks, type IFilter } from './source';
+
+/** How the reader wants lines to look. */
+export interface ILook {
+  readonly wrap: boolean;
+  readonly times: boolean;
+}
+
+export interface IToolBarOptions {
+  readonly trans: TranslationBundle;
+  readonly filter: IFilter;
+  readonly look: ILook;
+  readonly onFilter: (filter: IFilter) => void;
+  readonly onLook: (look: ILook) => void;
+  readonly onFollow: (follow: boolean) => void;
+  readonly onTrouble: (backward: boolean) => void;
+  readonly downloadUrl: (log: ILogInfo) => string;
+}
+
+/** Logs that the download menu names. */
+const NAMED = 40;
+
+export class ToolBar {
+  constructor(
+    private readonly _options: IToolBarOptions,
+    search: HTMLElement
+  ) {
+    const { trans, look } = _options;
+    this._filter = _options.filter;
+    this.node = document.createElement('div');
+    this.node.className = 'jp-Submarine-log-toolbar';
+    this._task = new Choice(trans.__('Task'), task => {
+      this._set({ ...this._filter, task });
+    });
+    this._attempt = new Choice(trans.__('Attempt'), attempt => {
+      this._set({ ...this._filter, attempt });
+    });
+    this._stream = new Choice(trans.__('Stream'), value => {
+      const stream = value === 'stdout' || value === 'stderr' ? value : '';
+      this._set({ ...this._filter, stream });
+    });
+    this._follow = new Toggle(
+      trans.__('Follow'),
+      trans.__('Show new lines as they come (End)'),
+      true,
+      _options.onFollow
+    );
+    this._wrap = new Toggle(trans.__('Wrap'), trans.__('Wrap long lines'), look.wrap, () => {
+      this._look();
+    });
+    this._times = new Toggle(
+      trans.__('Times'),
+      trans.__('Show when lines arrived, as far as it is known'),
+      look.times,
+      () => {
+        this._look();
+      }
+    );
+    const trouble = button(trans.__('Next error'), trans.__('Go to the next error (F8)'), () => {
+      _options.onTrouble(false);
+    });
+    const download = button(downloadIcon, trans.__('Download'), () => {
+      this._download(download);
+    });
+    const chosenParts = [this._task.node, this._attempt.node, this._stream.node];
+    const looks = [this._follow.node, this._wrap.node, this._times.node, download];
+    this.node.append(...chosenParts, search, trouble, ...looks);
+    this.update([]);
+  }
+
+  readonly node: HTMLElement;
+
+  set follow(follow: boolean) {
+    this._follow.pressed = follow;
+  }
+
+  /** Offer the logs that there are. */
+  update(logs: readonly ILogInfo[]): void {
+    const { trans } = this._options;
+    const { task, attempt, stream } = this._filter;
+    this._logs = logs;
+    const tasks = [...new Set([...logs.map(log => log.task), ...(task === '' ? [] : [task])])];
+    tasks.sort(compareTasks);
+    this._task.set(
+      [['', trans.__('All tasks')], ...tasks.map(name => [name, name] as const)],
+      task
+    );
+    const ofTask = logs.filter(log => task === '' || log.task === task);
+    const attempts = [...new Set(ofTask.map(log => log.attempt))].sort(compareAttempts).reverse();
+    const known = attempts.map(name => [name, name] as const);
+    const entries = [
+      ['latest', trans.__('Latest attempt')],
+      ['', trans.__('All attempts')]
+    ] as const;
+    this._attempt.set([...entries, ...known], attempt);
+    this._attempt.node.hidden = attempts.length < 2 && attempt === 'latest';
+    const both = ['', trans.__('Both streams')] as const;
+    this._stream.set([both, ['stdout', 'stdout'], ['stderr', 'stderr']], stream);
+  }
+
+  private _set(filter: IFilter): void {
+    this._filter = filter.task === this._filter.task ? filter : { ...filter, attempt: 'latest' };
+    this.update(this._logs);
+    this._options.onFilter(this._filter);
+  }
+
+  private _look(): void {
+    this._options.onLook({ wrap: this._wrap.pressed, times: this._times.pressed });
+  }
+
+  private _download(at: HTMLElement): void {
+    const logs = chosen(this._logs, this._filter).filter(log => log.length > 0);
+    const [only] = logs;
+    if (only !== undefined && logs.length === 1) {
+      this._save(only);
+      return;
+    }
+    const commands = new CommandRegistry();
+    const menu = new Menu({ commands });
+    logs.slice(0, NAMED).forEach((log, index) => {
+      const command = `download-${index}`;
+      const label = `${log.task} ${log.attempt} ${log.stream} (${size(log.length)})`;
+      commands.addCommand(command, {
+        label,
+        execute: () => {
+          this._save(log);
+        }
+      });
+      menu.addItem({ command });
+    });
+    this._addRest(commands, menu, logs.length);
+    const box = at.getBoundingClientRect();
+    menu.aboutToClose.connect(() => {
+      at.focus();
+    });
+    menu.open(box.left, box.bottom);
+  }
+
+  private _addRest(commands: CommandRegistry, menu: Menu, count: number): void {
+    const { trans } = this._options;
+    if (count > 0 && count <= NAMED) {
+      return;
+    }
+    const label =
+      count === 0
+        ? trans.__('There is nothing to download yet')
+        : trans.__('%1 more: choose a task first', count - NAMED);
+    commands.addCommand('rest', { label, execute: () => undefined, isEnabled: () => false });
+    menu.addItem({ command: 'rest' });
+  }
+
+  private _save(log: ILogInfo): void {
+    const link = document.createElement('a');
+    link.href = this._options.downloadUrl(log);
+    link.download = '';
+    link.rel = 'noopener';
+    link.click();
+  }
+
+  private _filter: IFilter;
+  private _logs: readonly ILogInfo[] = [];
+  private readonly _task: Choice;
+  private readonly _attempt: Choice;
+  private readonly _stream: Choice;
+  private readonly _follow: Toggle;
+  private readonly _wrap: Toggle;
+  private readonly _times: Toggle;
+}

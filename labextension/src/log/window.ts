@@ -1,0 +1,284 @@
+/**
+ * The lines in memory: a bounded stretch of one log, or of several woven together. For each source
+ * the bytes `lo` to `hi` are here without a gap; what lies outside is read again when it is wanted.
+ *
+ * Lines have numbers, `base` for the first: they stay when lines before them come or go.
+ */
+
+import { align, continuation, LineReader, MAX_LINE, type IAlignment, type IPiece } from './lines';
+import { PLAIN, type ISpan } from './ansi';
+import type { LogSource } from './source';
+
+export interface IRow {
+  readonly kind: 'line' | 'skip';
+  readonly source: LogSource;
+  offset: number;
+  end: number;
+  text: string;
+  spans: readonly ISpan[];
+  /** When it arrived, in ms since the epoch; null: not known. */
+  time: number | null;
+  open: boolean;
+  /** How it begins, where it was read from the middle. */
+  start: IAlignment['kind'];
+  /** Grows with each change, so that a view knows what to draw anew. */
+  version: number;
+}
+
+/** Bytes of one source that follow, or come before, what is in the window. */
+export interface IPart {
+  readonly source: LogSource;
+  readonly data: Uint8Array;
+  /** Offset of the first byte of `data`. */
+  readonly offset: number;
+}
+
+export const LIMITS = { rows: 4000, characters: 6_000_000, page: 1500 };
+
+export class LogWindow {
+  constructor(limits: typeof LIMITS = LIMITS) {
+    this._limits = limits;
+  }
+
+  readonly rows: IRow[] = [];
+  /** Number of the first line. */
+  base = 0;
+  /** Grows when everything in here became something else. */
+  generation = 0;
+
+  get end(): number {
+    return this.base + this.rows.length;
+  }
+
+  /** The line of a number. */
+  at(number: number): IRow | undefined {
+    return this.rows[number - this.base];
+  }
+
+  clear(): void {
+    this.rows.length = 0;
+    this.base = 0;
+    this._characters = 0;
+    this._open.clear();
+    this.generation++;
+  }
+
+  /** How many lines one reading may add. */
+  get page(): number {
+    return this._limits.page;
+  }
+
+  /** Whether there is no room for more without letting something go. */
+  get full(): boolean {
+    return this.rows.length >= this._limits.rows || this._characters >= this._limits.characters;
+  }
+
+  /** Bytes that follow what is here: live, or read for somebody who scrolls down. */
+  append(parts: readonly IPart[], time: number | null): void {
+    const entries = parts.flatMap(part => {
+      const { source } = part;
+      const lead = part.offset > source.hi ? continuation(part.data) : 0;
+      this.skip(source, part.offset + lead);
+      return weave(part, source.reader.push(part.data.subarray(lead)));
+    });
+    for (const { source, piece } of parts.length > 1 ? sorted(entries) : entries) {
+      this._put(source, piece, time);
+    }
+    for (const { source } of parts) {
+      source.hi = source.reader.offset;
+    }
+  }
+
+  /** Bytes up to `to` will not come by themselves: say so in their place. */
+  skip(source: LogSource, to: number): void {
+    if (to <= source.hi) {
+      return;
+    }
+    this._open.delete(source);
+    this._push(source, { offset: source.hi, end: to, text: '', spans: [], open: false }, 'skip');
+    source.hi = to;
+    source.reader = new LineReader(to);
+  }
+
+  /** Bytes that end where the window begins; returns how many lines came before the first. */
+  prepend(parts: readonly IPart[]): number {
+    const entries = parts.flatMap(part => {
+      const { source } = part;
+      const start: IAlignment = part.offset === 0 ? { skip: 0, kind: 'line' } : align(part.data);
+      const reader = new LineReader(part.offset + start.skip);
+      let pieces = reader.push(part.data.subarray(start.skip));
+      pieces = this._joinFirst(source, pieces, start.kind);
+      const kept = pieces.slice(-this._limits.page);
+      const first = kept[0];
+      if (first !== undefined) {
+        source.lo = first.offset;
+      }
+      return weave(part, kept).map((entry, i) => ({
+        ...entry,
+        start: i === 0 && kept.length === pieces.length ? start.kind : ('line' as const)
+      }));
+    });
+    const rows = (parts.length > 1 ? sorted(entries) : entries).map(entry =>
+      rowOf(entry.source, { ...entry.piece, open: false }, 'line', null, entry.start)
+    );
+    this.rows.unshift(...rows);
+    this.base -= rows.length;
+    for (const row of rows) {
+      this._characters += row.text.length;
+    }
+    return rows.length;
+  }
+
+  /** Bytes read around a place, into an empty window; may begin within a line. */
+  load(parts: readonly IPart[]): void {
+    const aligned = parts.map(part => {
+      const start: IAlignment = part.offset === 0 ? { skip: 0, kind: 'line' } : align(part.data);
+      const offset = part.offset + start.skip;
+      part.source.moveTo(offset);
+      return { ...part, offset, data: part.data.subarray(start.skip), start };
+    });
+    this.append(aligned, null);
+    for (const { source, start } of aligned) {
+      const first = this.rows.find(row => row.source === source);
+      if (first !== undefined) {
+        first.start = start.kind;
+      }
+    }
+  }
+
+  /** Let lines at the beginning go until there is room. */
+  trimHead(): void {
+    let drop = 0;
+    let characters = this._characters;
+    while (
+      this.rows.length - drop > this._limits.rows ||
+      (characters > this._limits.characters && drop < this.rows.length - 1)
+    ) {
+      const row = this.rows[drop++];
+      if (row !== undefined) {
+        characters -= row.text.length;
+        row.source.lo = row.open ? row.offset : row.end;
+        if (row.open) {
+          this._open.delete(row.source);
+        }
+      }
+    }
+    this._characters = characters;
+    this.rows.splice(0, drop);
+    this.base += drop;
+  }
+
+  /** Let lines at the end go until there is room: their sources are no longer followed. */
+  trimTail(limit: number = this._limits.rows): void {
+    while (
+      this.rows.length > limit ||
+      (this._characters > this._limits.characters && this.rows.length > 1)
+    ) {
+      const row = this.rows.pop();
+      if (row !== undefined) {
+        const { source } = row;
+        this._characters -= row.text.length;
+        this._open.delete(source);
+        source.hi = row.offset;
+        source.detached = true;
+        source.reader = new LineReader(row.offset);
+      }
+    }
+  }
+
+  /** Number of the line of a source that holds a byte; -1: it is not here. */
+  find(source: LogSource, offset: number): number {
+    const index = this.rows.findIndex(
+      row => row.source === source && row.offset <= offset && offset < row.end
+    );
+    return index < 0 ? -1 : this.base + index;
+  }
+
+  /** A page can begin within what the line after it began with: make one line of the two. */
+  private _joinFirst(source: LogSource, pieces: IPiece[], start: IAlignment['kind']): IPiece[] {
+    const last = pieces.at(-1);
+    const first = this.rows.find(row => row.source === source);
+    if (last?.open !== true || first === undefined || first.kind !== 'line') {
+      return pieces;
+    }
+    if (first.start === 'line' || last.text.length + first.text.length > MAX_LINE) {
+      return pieces;
+    }
+    if (first.start === 'cut') {
+      const spans = [...spansOf(last), ...spansOf(first)];
+      first.spans = spans.length > 2 || first.spans.length > 0 ? spans : [];
+      this._characters += last.text.length;
+      first.text = last.text + first.text;
+    }
+    first.offset = last.offset;
+    first.start = pieces.length === 1 ? start : 'line';
+    first.version++;
+    source.lo = first.offset;
+    return pieces.slice(0, -1);
+  }
+
+  private _put(source: LogSource, piece: IPiece, time: number | null): void {
+    const row = this._open.get(source);
+    if (row?.offset !== piece.offset) {
+      this._push(source, piece, 'line', time);
+      return;
+    }
+    this._characters += piece.text.length - row.text.length;
+    Object.assign(row, piece, { time: time ?? row.time, version: row.version + 1 });
+    if (!piece.open) {
+      this._open.delete(source);
+    }
+  }
+
+  private _push(
+    source: LogSource,
+    piece: IPiece,
+    kind: IRow['kind'],
+    time: number | null = null
+  ): void {
+    const row = rowOf(source, piece, kind, time, 'line');
+    this.rows.push(row);
+    this._characters += row.text.length;
+    if (row.open) {
+      this._open.set(source, row);
+    }
+  }
+
+  private readonly _limits: typeof LIMITS;
+  private readonly _open = new Map<LogSource, IRow>();
+  private _characters = 0;
+}
+
+interface IEntry {
+  source: LogSource;
+  piece: IPiece;
+  /** Where in its part it lies, 0 to 1: logs read together are woven by it. */
+  place: number;
+}
+
+function weave(part: IPart, pieces: readonly IPiece[]): IEntry[] {
+  const { source, offset, data } = part;
+  return pieces.map(piece => ({
+    source,
+    piece,
+    place: (piece.end - offset) / Math.max(1, data.length)
+  }));
+}
+
+function sorted<T extends IEntry>(entries: T[]): T[] {
+  return entries.sort((a, b) => a.place - b.place || a.source.index - b.source.index);
+}
+
+function spansOf(row: { text: string; spans: readonly ISpan[] }): readonly ISpan[] {
+  return row.spans.length > 0 ? row.spans : [{ text: row.text, style: PLAIN }];
+}
+
+function rowOf(
+  source: LogSource,
+  piece: IPiece,
+  kind: IRow['kind'],
+  time: number | null,
+  start: IAlignment['kind']
+): IRow {
+  return { ...piece, kind, source, time, start, version: 0 };
+}
