@@ -70,6 +70,7 @@ CHECK = (
             tool("ruff", "format", "--check", "."),
             tool("mypy"),
             tool("lint-imports"),
+            tool("python", "scripts/check_handlers.py"),
         ),
     ),
     # The browsers' plugin costs each worker half a second.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import weakref
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Any, TypeVar, cast
@@ -27,6 +28,9 @@ RESOURCE = "submarine"
 #: Bytes that a request may bring; ours are a few words of JSON.
 MAX_BODY = 64 << 10
 MAX_TEXT = 400
+
+#: All that ``guarded`` made.
+_guarded: weakref.WeakSet[Any] = weakref.WeakSet()
 
 Method = Callable[..., Coroutine[Any, Any, Any]]
 M = TypeVar("M", bound=Method)
@@ -60,9 +64,15 @@ def guarded(action: str, *, page: bool = False) -> Callable[[M], M]:
             return await checked(self, *args, **kwargs)
 
         inner.__guarded__ = (action, RESOURCE)  # type: ignore[attr-defined]
+        _guarded.add(inner)
         return cast("M", inner)
 
     return decorate
+
+
+def is_guarded(method: object) -> bool:
+    """Whether ``guarded`` made this very function; a mark alone may have been copied."""
+    return method in _guarded
 
 
 def _nothing(_: JupyterHandler) -> None:

@@ -23,6 +23,8 @@ MODULES = (
     "submarine_server.handlers.sources",
     "submarine_server.handlers.cluster",
     "submarine_server.handlers.complete",
+    "submarine_server.handlers.logs",
+    "submarine_server.handlers.log_search",
     "submarine_server.channel.socket",
 )
 #: Modules with ``PAGES``: (pattern below the base URL, handler, keywords) each.

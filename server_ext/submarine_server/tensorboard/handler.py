@@ -46,13 +46,17 @@ def job_ids(text: str) -> Key:
 class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
     """``submarine/tensorboard/<job>[,<job>...]/...``."""
 
+    #: The proxy has more, which nobody guards.
+    SUPPORTED_METHODS = ("GET", "POST")
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(
             *args,
             **kwargs,
             host_allowlist=lambda self, host: host == "localhost" and bool(self.unix_socket),
             update_last_activity=False,
-            rewrite_response=self._rewrite,
+            # It looks at the names of the parameters, and cannot do without ``self`` among them.
+            rewrite_response=lambda response: self._rewrite(response),
         )
         self._board: Board | None = None
         self._path = ""
