@@ -30,7 +30,12 @@ export function sentence(problem: unknown): string {
 
 /** Whether a request ended because its caller gave it up. */
 export function isAbort(problem: unknown): boolean {
-  return problem instanceof Error && problem.name === 'AbortError';
+  return (
+    typeof problem === 'object' &&
+    problem !== null &&
+    'name' in problem &&
+    problem.name === 'AbortError'
+  );
 }
 
 /** The error body in a JSON answer: ours, or what jupyter-server itself says; else nothing. */

@@ -317,7 +317,10 @@ export type ServerMessage =
       offset: number;
       to: number;
     }
-  /** The live path is down; what is sent comes from the job directory, so many seconds behind. */
+  /**
+   * The live path is down; what is sent comes from the job directory, so many seconds behind.
+   * `null`: the job is heard again.
+   */
   | { id: number; type: 'behind'; seconds: number | null }
   /** Nothing more will come: the log is complete, or the job has ended. */
   | { id: number; type: 'end' }

@@ -6,7 +6,7 @@ export const VERSION = '0.1.0';
 /** Number of the words on the wire; it changes when old and new cannot talk. */
 export const API = 1;
 
-const RELEASE = /^v?(\d+(?:\.\d+)*)[-_.]?(?:(a|b|rc|alpha|beta|dev)[-_.]?(\d*))?/;
+const RELEASE = /^v?(\d+(?:\.\d+)*)[-_.]?(?:(alpha|beta|a|b|rc|dev)[-_.]?(\d*))?/;
 const SHORT: Readonly<Record<string, string>> = { alpha: 'a', beta: 'b' };
 
 /** `1.2.0-rc.1` (npm) and `1.2.0rc1` (Python) alike; build details are left out. */

@@ -1,0 +1,84 @@
+/** Shows in a notebook which cells the tag collects: a small label, and words for screen readers. */
+
+import type { Cell, ICellModel } from '@jupyterlab/cells';
+import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { collectedInto } from './tag';
+
+const CLASS = 'jp-Submarine-collected';
+
+/** Keeps the marks of one notebook up to date until it is closed. */
+export class CollectedMarks {
+  constructor(
+    private readonly _panel: NotebookPanel,
+    private readonly _trans: TranslationBundle,
+    private _enabled: boolean
+  ) {
+    const notebook = _panel.content;
+    notebook.modelChanged.connect(changed => {
+      this.follow(changed);
+    });
+    this.follow(notebook);
+  }
+
+  get enabled(): boolean {
+    return this._enabled;
+  }
+
+  set enabled(enabled: boolean) {
+    this._enabled = enabled;
+    this.markAll();
+  }
+
+  private follow(notebook: Notebook): void {
+    notebook.model?.cells.changed.connect(() => {
+      this.later();
+    });
+    this.later();
+  }
+
+  /** After the notebook has made the widgets of new cells; once for many changes. */
+  private later(): void {
+    this._waiting ??= Promise.resolve().then(() => {
+      this._waiting = null;
+      if (!this._panel.isDisposed) {
+        this.markAll();
+      }
+    });
+  }
+
+  private markAll(): void {
+    for (const cell of this._panel.content.widgets) {
+      if (!this._followed.has(cell.model)) {
+        this._followed.add(cell.model);
+        cell.model.metadataChanged.connect((_, { key }) => {
+          if (key === 'tags') {
+            this.later();
+          }
+        });
+      }
+      this.mark(cell);
+    }
+  }
+
+  private mark(cell: Cell): void {
+    const tagged =
+      cell.model.type === 'code' ? collectedInto(cell.model.getMetadata('tags')) : null;
+    const file = this._enabled ? tagged : null;
+    const { node } = cell;
+    if (file === null) {
+      if (node.classList.contains(CLASS)) {
+        node.classList.remove(CLASS);
+        node.removeAttribute('data-submarine-label');
+        node.removeAttribute('aria-description');
+      }
+      return;
+    }
+    node.classList.add(CLASS);
+    node.setAttribute('data-submarine-label', file);
+    node.setAttribute('aria-description', this._trans.__('Collected into %1 when it runs', file));
+  }
+
+  private readonly _followed = new WeakSet<ICellModel>();
+  private _waiting: Promise<void> | null = null;
+}

@@ -1,0 +1,30 @@
+/** The tag that collects a cell; the same rule as the kernel's (`submarine_jobs.collect_line`). */
+
+export const TAG = 'submarine';
+
+/** File of the program that the tags collect the cell into; null: they do not collect it. */
+export function collectedInto(tags: unknown): string | null {
+  if (!Array.isArray(tags)) {
+    return null;
+  }
+  const ours = tags
+    .filter((tag): tag is string => typeof tag === 'string')
+    .map(tag => tag.trim())
+    .filter(tag => tag.split(':', 1)[0]?.trimEnd() === TAG);
+  const named = ours.find(tag => tag.includes(':'));
+  return named !== undefined
+    ? named.slice(named.indexOf(':') + 1).trim()
+    : ours.length > 0
+      ? 'main.py'
+      : null;
+}
+
+/** The tags with ours put in, or taken out. */
+export function toggled(tags: unknown): string[] {
+  const all = Array.isArray(tags)
+    ? tags.filter((tag): tag is string => typeof tag === 'string')
+    : [];
+  return collectedInto(all) === null
+    ? [...all, TAG]
+    : all.filter(tag => collectedInto([tag]) === null);
+}

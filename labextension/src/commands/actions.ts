@@ -1,0 +1,82 @@
+/** What the user can have done to a job: cancel, run again, save its model, copy it as a command. */
+
+import { Clipboard, Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ISettings } from '../settings';
+import type { IRest } from '../tokens';
+
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+
+export class JobActions {
+  constructor(
+    private readonly rest: IRest,
+    private readonly settings: () => Promise<ISettings>,
+    private readonly trans: TranslationBundle
+  ) {}
+
+  /** Cancel after asking; whether it was done. */
+  async cancel(job: string): Promise<boolean> {
+    const { confirmCancel } = await this.settings();
+    const question = this.trans.__('It is ended on the cluster. What it has saved stays.');
+    const title = this.trans.__('Cancel %1?', job);
+    if (confirmCancel && !(await this.asked(title, question, this.trans.__('Cancel the job')))) {
+      return false;
+    }
+    await this.rest.cancel(job, this.trans.__('cancelled in JupyterLab'));
+    return true;
+  }
+
+  /** The new job's id; nothing where the user did not want it. */
+  async rerun(job: string, resume: boolean): Promise<string | undefined> {
+    const { confirmRerun } = await this.settings();
+    const question = resume
+      ? this.trans.__('The same program goes on from its last checkpoint, as a new job.')
+      : this.trans.__('The same program runs from its beginning, as a new job.');
+    const title = this.trans.__('Run %1 again?', job);
+    if (confirmRerun && !(await this.asked(title, question, this.trans.__('Run again')))) {
+      return undefined;
+    }
+    return this.rest.rerun(job, resume);
+  }
+
+  /** The version that was saved. */
+  async saveModel(job: string, name: string): Promise<string> {
+    const { version } = await this.rest.saveModel(job, name);
+    Notification.success(this.trans.__('%1: saved version %2.', job, version), {
+      autoClose: 5000
+    });
+    return version;
+  }
+
+  /** Put the command that would run the job again on the clipboard. */
+  async copyCommand(job: string): Promise<string> {
+    const { command } = await this.rest.job(job);
+    if (!command) {
+      throw new Error(this.trans.__('The command of %1 is not known.', job));
+    }
+    if (CONTROL.test(command)) {
+      // Pasted into a terminal, a line break runs what stands before it.
+      throw new Error(
+        this.trans.__('The command of %1 holds line breaks: copy it from its card.', job)
+      );
+    }
+    Clipboard.copyToSystem(command);
+    Notification.info(this.trans.__('The command is on the clipboard.'), { autoClose: 3000 });
+    return command;
+  }
+
+  private async asked(title: string, body: string, label: string): Promise<boolean> {
+    const { button } = await showDialog({
+      title,
+      body,
+      buttons: [
+        Dialog.cancelButton({ label: this.trans.__('Back') }),
+        Dialog.warnButton({ label })
+      ],
+      // Enter must not cancel a job.
+      defaultButton: 0
+    });
+    return button.accept;
+  }
+}

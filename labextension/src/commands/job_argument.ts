@@ -1,0 +1,44 @@
+/** Which job a command is about: named by its arguments, or chosen by the user. */
+
+import { InputDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import type { IJobRow } from '../api/types';
+import { ENDED } from '../api/types';
+import { isJobId } from '../card/snapshot';
+import type { IRest } from '../tokens';
+
+/** How many jobs a choice offers. */
+const MOST = 50;
+
+/** The job that `args` name; an error in one line where they name none. */
+export function jobOf(args: ReadonlyPartialJSONObject, trans: TranslationBundle): string {
+  const job = args['job'];
+  if (!isJobId(job)) {
+    throw new Error(trans.__('%1 is not a job id.', JSON.stringify(job ?? '').slice(0, 80)));
+  }
+  return job;
+}
+
+/** Lets the user choose one of the latest jobs; nothing where they change their mind. */
+export async function chooseJob(
+  rest: IRest,
+  title: string,
+  kind: 'any' | 'active' | 'ended',
+  trans: TranslationBundle
+): Promise<string | undefined> {
+  const { jobs } = await rest.jobs({ limit: MOST });
+  const fit = jobs.filter(row => kind === 'any' || ENDED.has(row.state) === (kind === 'ended'));
+  if (fit.length === 0) {
+    throw new Error(
+      kind === 'active' ? trans.__('No job is running.') : trans.__('There is no such job yet.')
+    );
+  }
+  const items = fit.map(describe);
+  const { button, value } = await InputDialog.getItem({ title, items, label: trans.__('Job') });
+  return button.accept && value ? fit[items.indexOf(value)]?.job_id : undefined;
+}
+
+function describe({ job_id, state }: IJobRow): string {
+  return `${job_id}  ${state}`;
+}

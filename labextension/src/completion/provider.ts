@@ -1,0 +1,81 @@
+/**
+ * Completes `%submarine` lines with what the server knows: queues and jobs of the live cluster, and
+ * everything while the kernel is busy. Verbs and options come from the kernel's own completer too;
+ * JupyterLab shows what both say once.
+ */
+
+import type {
+  CompletionHandler,
+  ICompletionContext,
+  ICompletionProvider
+} from '@jupyterlab/completer';
+import type { IRest } from '../tokens';
+import { isPlain, typedAt } from './typed';
+
+/** What may stand behind `%%submarine`, which is no verb. */
+const COLLECT_OPTIONS: readonly string[] = ['--file', '--only', 'run'];
+/** An answer that takes longer is of no use to somebody who types. */
+const PATIENCE = 800;
+const MOST = 200;
+
+type Reply = CompletionHandler.ICompletionItemsReply;
+
+export class SubmarineCompletions implements ICompletionProvider {
+  readonly identifier = 'jupyter-submarine:completions';
+  /** Between the context's words and the kernel's. */
+  readonly rank = 540;
+
+  /**
+   * @param absent - Whether it is known that the server extension is not there.
+   */
+  constructor(
+    private readonly rest: Pick<IRest, 'complete'>,
+    private readonly absent: () => boolean
+  ) {}
+
+  isApplicable({ editor }: ICompletionContext): Promise<boolean> {
+    if (this.absent() || !editor) {
+      return Promise.resolve(false);
+    }
+    const { line } = editor.getCursorPosition();
+    return Promise.resolve(/%submarine\s/.test(editor.getLine(line) ?? ''));
+  }
+
+  async fetch(request: CompletionHandler.IRequest): Promise<Reply> {
+    const { offset, text } = request;
+    const typed = typedAt(text, offset);
+    const last = typed?.words.at(-1) ?? '';
+    if (!typed || text.slice(offset - last.length, offset) !== last) {
+      return { start: offset, end: offset, items: [] };
+    }
+    const { marks, words } = typed;
+    const above = marks === '%%' && (words.length < 2 || words[0] !== 'run');
+    const found = above ? COLLECT_OPTIONS : await this.ask(words);
+    const items = found
+      .filter(word => word.startsWith(last) && isPlain(word))
+      .slice(0, MOST)
+      .map(word => ({ label: word, insertText: word, type: 'magic' }));
+    return { start: offset - last.length, end: offset, items };
+  }
+
+  /** What the server says, or nothing: Tab must never fail. */
+  private async ask(words: readonly string[]): Promise<readonly string[]> {
+    this._asked?.abort();
+    const asked = (this._asked = new AbortController());
+    const timer = setTimeout(() => {
+      asked.abort();
+    }, PATIENCE);
+    try {
+      const found: unknown = await this.rest.complete(words, asked.signal);
+      return Array.isArray(found)
+        ? found.filter((word): word is string => typeof word === 'string')
+        : [];
+    } catch {
+      return [];
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private _asked: AbortController | null = null;
+}

@@ -1,0 +1,113 @@
+import type { ICompletionContext } from '@jupyterlab/completer';
+import { expect, test, vi } from 'vitest';
+import { SubmarineCompletions } from '../src/completion/provider';
+import { isPlain, typedAt } from '../src/completion/typed';
+
+test.each([
+  ['%submarine ', '%', ['']],
+  ['%submarine run digits --qu', '%', ['run', 'digits', '--qu']],
+  ['  %submarine show ', '%', ['show', '']],
+  ['job = %submarine run ', '%', ['run', '']],
+  ['x = 1\n%submarine logs a', '%', ['logs', 'a']],
+  ['%%submarine --fi', '%%', ['--fi']],
+  ['%submarine run "my job" --g', '%', ['run', 'my job', '--g']]
+])('reads the words of %j', (text, marks, words) => {
+  expect(typedAt(text, text.length)).toEqual({ marks, words });
+});
+
+test.each([
+  '',
+  '%submarine',
+  'submarine run',
+  '%submarined run ',
+  '# %submarine run',
+  '%submarine "a'
+])('leaves %j alone', text => {
+  expect(typedAt(text, text.length)).toBeNull();
+});
+
+test('looks at nothing behind the cursor or on other lines', () => {
+  expect(typedAt('%submarine sh --all\n%submarine x', 13)).toEqual({ marks: '%', words: ['sh'] });
+});
+
+test('a word with a sign of the shell cannot be put in', () => {
+  expect(['a-1', '--queue', 'root.gpu', 'a b', 'a;b', '$(x)', "a'", ''].map(isPlain)).toEqual([
+    true,
+    true,
+    true,
+    false,
+    false,
+    false,
+    false,
+    false
+  ]);
+});
+
+function provider(words: unknown, absent = false) {
+  const complete = vi.fn(() => Promise.resolve(words as string[]));
+  return { complete, provider: new SubmarineCompletions({ complete }, () => absent) };
+}
+
+async function labels(found: SubmarineCompletions, text: string) {
+  const { start, end, items } = await found.fetch({ text, offset: text.length });
+  return { start, end, labels: items.map(item => item.label) };
+}
+
+test('offers what the server knows, in the place of the word being typed', async () => {
+  const { complete, provider: found } = provider(['gpu', 'gold', 'x y', 'go;od', 7]);
+  const text = 'a = 1\n%submarine run d --queue g';
+  const start = text.length - 1;
+  expect(await labels(found, text)).toEqual({ start, end: start + 1, labels: ['gpu', 'gold'] });
+  expect(complete).toHaveBeenCalledWith(['run', 'd', '--queue', 'g'], expect.any(AbortSignal));
+});
+
+test('above a cell there are the options of collecting, or those of run', async () => {
+  const { complete, provider: found } = provider(['--gpu']);
+  expect((await labels(found, '%%submarine --')).labels).toEqual(['--file', '--only']);
+  expect(complete).not.toHaveBeenCalled();
+  expect((await labels(found, '%%submarine run x --')).labels).toEqual(['--gpu']);
+});
+
+test('offers nothing elsewhere, from nonsense, or where the server fails', async () => {
+  const { complete, provider: found } = provider({ words: 'no list' });
+  expect((await labels(found, 'import os.')).labels).toEqual([]);
+  expect(complete).not.toHaveBeenCalled();
+  expect((await labels(found, '%submarine r')).labels).toEqual([]);
+  complete.mockRejectedValueOnce(new Error('away'));
+  expect((await labels(found, '%submarine r')).labels).toEqual([]);
+});
+
+test('gives an earlier question up, and a slow one', async () => {
+  vi.useFakeTimers();
+  const signals: AbortSignal[] = [];
+  const complete = vi.fn(
+    (_words: readonly string[], signal?: AbortSignal) =>
+      new Promise<string[]>((_resolve, reject) => {
+        if (signal) {
+          signals.push(signal);
+          signal.addEventListener('abort', () => {
+            reject(new Error('aborted'));
+          });
+        }
+      })
+  );
+  const found = new SubmarineCompletions({ complete }, () => false);
+  const first = labels(found, '%submarine r');
+  const second = labels(found, '%submarine ru');
+  expect(signals.map(signal => signal.aborted)).toEqual([true, false]);
+  await vi.advanceTimersByTimeAsync(2000);
+  expect((await first).labels).toEqual([]);
+  expect((await second).labels).toEqual([]);
+  vi.useRealTimers();
+});
+
+test('is asked only for lines of ours, and not without the server extension', async () => {
+  const at = (line: string): ICompletionContext =>
+    ({
+      editor: { getCursorPosition: () => ({ line: 0, column: 3 }), getLine: () => line }
+    }) as unknown as ICompletionContext;
+  const { provider: found } = provider([]);
+  expect(await found.isApplicable(at('%submarine r'))).toBe(true);
+  expect(await found.isApplicable(at('print(1)'))).toBe(false);
+  expect(await provider([], true).provider.isApplicable(at('%submarine r'))).toBe(false);
+});
