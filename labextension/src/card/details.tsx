@@ -19,13 +19,13 @@ export function Models(props: {
     return null;
   }
   return (
-    <section className="jp-Submarine-models" aria-label={trans.__('Saved models')}>
+    <div className="jp-Submarine-models" role="group" aria-label={trans.__('Saved models')}>
       <div className="jp-Submarine-label">
         {trans._n('%1 saved model', '%1 saved models', newest.length)}
       </div>
       <div
         className="jp-Submarine-scroll"
-        role="region"
+        role="group"
         tabIndex={0}
         aria-label={trans.__('Table of saved models')}
         data-lm-suppress-shortcuts="true"
@@ -69,7 +69,7 @@ export function Models(props: {
           {trans.__('The newest %1 of %2.', VERSIONS, newest.length)}
         </p>
       )}
-    </section>
+    </div>
   );
 }
 

@@ -16,7 +16,7 @@ export function FailureBox(props: { view: IJobView }): React.ReactElement | null
   const failed = tasks.length > 1 ? tasks.find(task => task.state === 'FAILED')?.task : undefined;
   const { first, left, last } = fold(failure.frames);
   return (
-    <section className="jp-Submarine-failure" aria-label={trans.__('Traceback')}>
+    <div className="jp-Submarine-failure" role="group" aria-label={trans.__('Traceback')}>
       <div className="jp-Submarine-label">
         {failed
           ? trans.__('Traceback of %1, most recent call last', failed)
@@ -41,7 +41,7 @@ export function FailureBox(props: { view: IJobView }): React.ReactElement | null
           <pre>{failure.text}</pre>
         </details>
       )}
-    </section>
+    </div>
   );
 }
 

@@ -24,7 +24,7 @@ export function Head(props: { view: IJobView; now: number }): React.ReactElement
       <span className="jp-Submarine-times">
         {took !== null && <span title={trans.__('Since it was submitted')}>{words(took)}</span>}
         {waited !== null && (
-          <span className="jp-Submarine-quiet"> {trans.__('queued %1', words(waited))}</span>
+          <span className="jp-Submarine-quiet"> · {trans.__('queued %1', words(waited))}</span>
         )}
       </span>
     </div>

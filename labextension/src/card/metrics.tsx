@@ -27,7 +27,7 @@ export function Metrics(props: { series: readonly ISeries[] }): React.ReactEleme
   const chosen = tasks.includes(task) ? task : '';
   const faint = !chosen && tasks.length > COLOURS;
   return (
-    <section className="jp-Submarine-metrics" aria-label={trans.__('Measurements')}>
+    <div className="jp-Submarine-metrics" role="group" aria-label={trans.__('Measurements')}>
       {tasks.length > 1 && <Legend tasks={tasks} chosen={chosen} choose={setTask} faint={faint} />}
       <div className="jp-Submarine-charts">
         {shown.map(measure => (
@@ -46,7 +46,7 @@ export function Metrics(props: { series: readonly ISeries[] }): React.ReactEleme
         </button>
       )}
       <Values measures={all} />
-    </section>
+    </div>
   );
 }
 
@@ -57,20 +57,26 @@ function MeasureChart(props: {
 }): React.ReactElement {
   const { trans } = useCard();
   const { measure, tasks, only } = props;
-  const words = quantityWords(measure.quantity, trans);
+  const large = measure.lines.some(line => told(line).high >= 1024);
+  const { unit, factor } = unitOf(measure.quantity, large, trans);
   // Every task keeps its colour in all charts: an empty line where it has none here.
   const lines = tasks.map(name => ({
     name,
     curves:
-      only && only !== name ? [] : (measure.lines.find(line => line.task === name)?.curves ?? [])
+      only && only !== name
+        ? []
+        : (measure.lines.find(line => line.task === name)?.curves ?? []).map(({ t, v }) => ({
+            t,
+            v: factor === 1 ? v : v.map(value => (value === null ? null : value / factor))
+          }))
   }));
   return (
     <Chart
       title={measureWord(measure, trans)}
+      unit={unit}
       lines={lines}
       fromZero={measure.kind === 'resource'}
       faint={!only && tasks.length > COLOURS}
-      words={words}
       timeWords={shortTime}
     />
   );
@@ -137,7 +143,7 @@ function Values(props: { measures: readonly IMeasure[] }): React.ReactElement {
       <summary>{trans.__('Values as a table')}</summary>
       <div
         className="jp-Submarine-scroll"
-        role="region"
+        role="group"
         tabIndex={0}
         aria-label={trans.__('Table of values')}
         data-lm-suppress-shortcuts="true"
@@ -202,6 +208,24 @@ function quantityWords(quantity: IMeasure['quantity'], trans: Trans): (value: nu
       return value => `${value.toFixed(0)} %`;
     case 'figure':
       return figure;
+  }
+}
+
+/** The unit of an axis and how much of the measure it is. */
+function unitOf(
+  quantity: IMeasure['quantity'],
+  large: boolean,
+  trans: Trans
+): { unit: string; factor: number } {
+  switch (quantity) {
+    case 'cores':
+      return { unit: trans.__('cores'), factor: 1 };
+    case 'memory':
+      return large ? { unit: 'GiB', factor: 1024 } : { unit: 'MiB', factor: 1 };
+    case 'percent':
+      return { unit: '%', factor: 1 };
+    case 'figure':
+      return { unit: '', factor: 1 };
   }
 }
 

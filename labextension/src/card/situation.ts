@@ -9,6 +9,8 @@ const NAMED = 4;
 const QUIET: ReadonlySet<string> = new Set([
   'task',
   'claimed',
+  'gang',
+  'snapshot',
   'shipped',
   'verdict',
   'state',

@@ -44,7 +44,7 @@ export function Tasks(props: { view: IJobView; now: number }): React.ReactElemen
   const shown = page(rows, number);
   const columns = usedColumns(allColumns(trans, momentOf(view.record, props.now)), shown.rows);
   return (
-    <section className="jp-Submarine-tasks" aria-label={trans.__('Tasks')}>
+    <div className="jp-Submarine-tasks" role="group" aria-label={trans.__('Tasks')}>
       {tasks.length > 1 && (roles.length > 1 || tasks.length > PAGE) && (
         <Roles roles={roles} chosen={role} choose={setRole} />
       )}
@@ -60,7 +60,7 @@ export function Tasks(props: { view: IJobView; now: number }): React.ReactElemen
           )}
         </p>
       )}
-    </section>
+    </div>
   );
 }
 
@@ -104,7 +104,7 @@ function Table(props: { columns: readonly IColumn[]; rows: readonly ITask[] }): 
   return (
     <div
       className="jp-Submarine-scroll"
-      role="region"
+      role="group"
       tabIndex={0}
       aria-label={trans.__('Table of tasks')}
       data-lm-suppress-shortcuts="true"

@@ -5,10 +5,11 @@
  */
 
 import React from 'react';
+import { figure } from '../card/words';
 import { type ICurve, extent, nearest, strokes, ticks, timeTicks } from './scale';
 
 const HEIGHT = 96;
-const LEFT = 46;
+const LEFT = 38;
 const RIGHT = 8;
 const TOP = 6;
 const BOTTOM = 16;
@@ -25,8 +26,8 @@ export interface IChartProps {
   lines: readonly IChartLine[];
   /** The measure begins at 0, as what is used does. */
   fromZero: boolean;
-  /** A value with its unit. */
-  words: (value: number) => string;
+  /** What the numbers are; may be empty. */
+  unit: string;
   /** A time since the beginning. */
   timeWords: (seconds: number) => string;
   /** More lines than colours: all in one colour. */
@@ -60,7 +61,7 @@ export function Chart(props: IChartProps): React.ReactElement | null {
     TOP + (1 - (value - low) / (high - low || 1)) * (HEIGHT - TOP - BOTTOM);
   const cursor = at === null ? null : cursorAt(lines, times[Math.min(at, times.length - 1)] ?? 0);
   const shown = cursor ?? cursorAt(lines, last);
-  const spoken = `${props.timeWords(shown.time - first)}: ${readout(shown, props)}`;
+  const spoken = `${props.timeWords(shown.time - first)}: ${spokenValues(shown, props.unit)}`;
   const move = (event: React.PointerEvent): void => {
     const left = event.currentTarget.getBoundingClientRect().left;
     const share = (event.clientX - left - LEFT) / Math.max(width - LEFT - RIGHT, 1);
@@ -77,10 +78,12 @@ export function Chart(props: IChartProps): React.ReactElement | null {
   return (
     <figure className="jp-Submarine-chart">
       <figcaption>
-        <span className="jp-Submarine-chartTitle">{title}</span>
+        <span className="jp-Submarine-chartTitle" title={title}>
+          {title}
+        </span>
+        {props.unit && <span className="jp-Submarine-chartUnit">{props.unit}</span>}
         <span className="jp-Submarine-chartValue">
-          {cursor && <span>{props.timeWords(cursor.time - first)} </span>}
-          {readout(shown, props)}
+          {cursor ? props.timeWords(cursor.time - first) : range(shown)}
         </span>
       </figcaption>
       <div
@@ -109,7 +112,7 @@ export function Chart(props: IChartProps): React.ReactElement | null {
             <g key={value} className="jp-Submarine-chartGrid">
               <line x1={LEFT} x2={width - RIGHT} y1={y(value)} y2={y(value)} />
               <text x={LEFT - 5} y={y(value) + 3} textAnchor="end">
-                {props.words(value)}
+                {figure(value)}
               </text>
             </g>
           ))}
@@ -144,6 +147,14 @@ export function Chart(props: IChartProps): React.ReactElement | null {
             </g>
           ))}
         </svg>
+        {cursor && (
+          <Tip
+            cursor={cursor}
+            faint={props.faint}
+            left={x(cursor.time) > width / 2}
+            x={x(cursor.time)}
+          />
+        )}
       </div>
     </figure>
   );
@@ -177,20 +188,46 @@ function Strokes(props: {
   );
 }
 
-function readout(cursor: ICursor, props: IChartProps): string {
-  const { values } = cursor;
-  const [only] = values;
-  if (!only) {
+/** One value, or from the lowest to the highest of all lines. */
+function range(cursor: ICursor): string {
+  const numbers = cursor.values.map(({ value }) => value);
+  if (!numbers.length) {
     return '–';
   }
-  if (values.length === 1) {
-    return props.words(only.value);
-  }
-  if (values.length <= 3) {
-    return values.map(({ name, value }) => `${name} ${props.words(value)}`).join(', ');
-  }
-  const numbers = values.map(({ value }) => value);
-  return `${props.words(Math.min(...numbers))} – ${props.words(Math.max(...numbers))}`;
+  const [low, high] = [figure(Math.min(...numbers)), figure(Math.max(...numbers))];
+  return low === high ? low : `${low} – ${high}`;
+}
+
+function spokenValues(cursor: ICursor, unit: string): string {
+  const { values } = cursor;
+  const words =
+    values.length > 1 && values.length <= COLOURS
+      ? values.map(({ name, value }) => `${name} ${figure(value)}`).join(', ')
+      : range(cursor);
+  return unit ? `${words} ${unit}` : words;
+}
+
+/** The values beside the pointer, each with its line's name. */
+function Tip(props: { cursor: ICursor; faint: boolean; left: boolean; x: number }) {
+  const { cursor, faint, left, x } = props;
+  const shown = cursor.values.slice(0, COLOURS);
+  return (
+    <div
+      className="jp-Submarine-chartTip"
+      aria-hidden="true"
+      style={left ? { right: `calc(100% - ${x - 6}px)` } : { left: `${x + 6}px` }}
+    >
+      {shown.map(({ name, value, line }) => (
+        <div key={name}>
+          <svg width="14" height="6" className={lineClass(line, faint)}>
+            <polyline points="0,3 14,3" />
+          </svg>
+          {cursor.values.length > 1 && <span>{name}</span>} <b>{figure(value)}</b>
+        </div>
+      ))}
+      {cursor.values.length > shown.length && <div>… {range(cursor)}</div>}
+    </div>
+  );
 }
 
 /** What the lines say at a time; a line that has no point near it says nothing. */
