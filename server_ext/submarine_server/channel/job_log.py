@@ -62,9 +62,11 @@ class JobLog:
         #: Every log is as long as it will be.
         self.ended = False
         self.failure: SubmarineError | None = None
-        #: Whether nobody answers at the job's port, and by how much what was shipped is behind.
-        self.down = False
+        #: How many seconds what was shipped is behind while nobody answers at the job's port.
         self.behind: float | None = None
+        self._heard_last = time.monotonic()
+        #: Whether the job said where it listens and does not answer there.
+        self._refused = False
 
     def join(self, follower: Follower) -> None:
         """Begin to tell ``follower``."""
@@ -112,7 +114,7 @@ class JobLog:
                 continue  # with more tasks
             finally:
                 self._listening = None
-            ask = time.monotonic() - asked > (10.0 if self.down else 30.0)
+            ask = time.monotonic() - asked > (30.0 if self.behind is None else 10.0)
             asked = time.monotonic() if ask else asked
             try:
                 found = await self._core.call(
@@ -126,7 +128,7 @@ class JobLog:
                 self._learn(found, heard=heard)
             except (SubmarineError, TimeoutError, FileNotFoundError) as error:
                 log.debug("looking at the log of %s: %s", self._job_id, error)
-                self.down = True
+                self.behind = time.monotonic() - self._heard_last
                 self._followers.changed()
             pause = FIRST_PAUSE if heard else min(pause * 1.5, LAST_PAUSE)
             if not self.ended:
@@ -137,8 +139,11 @@ class JobLog:
         self.ready = self.ready or time.monotonic()
         self.ended = found.ended
         # What was heard a moment ago may be back in a moment.
-        self.down = found.listens and not found.ended and not heard
-        self.behind = found.behind
+        if found.ended or not self._refused:
+            self.behind = None
+        elif not heard:
+            silent = time.monotonic() - self._heard_last
+            self.behind = silent if found.behind is None else found.behind
         self._followers.changed()
 
     async def _listen(self, reader: LogReader) -> bool:
@@ -146,6 +151,7 @@ class JobLog:
         heard = False
         try:
             address = await self._core.call(reader.address)
+            self._refused = address is not None
             if address is None:
                 return False
             self._heard_of = self._followers.tasks
@@ -156,6 +162,7 @@ class JobLog:
             words |= {"stdout": -tail, "stderr": -tail}
             async with aclosing(open_stream(address, words)) as lines:
                 async for line in lines:
+                    self._heard_last = time.monotonic()
                     if not heard:
                         heard = True
                         self._come_up()
@@ -168,7 +175,7 @@ class JobLog:
 
     def _come_up(self) -> None:
         self.ready = self.ready or time.monotonic()
-        self.down, self.behind = False, None
+        self.behind = None
         self._followers.changed()
         if self._followers.history:
             self._help(self._look_back())

@@ -57,7 +57,7 @@ class LogFeed(Feed):
         #: Logs whose next bytes could not be had: since when, and the timer of the next attempt.
         self._missing: dict[LogKey, tuple[float, asyncio.TimerHandle]] = {}
         self._news = asyncio.Event()
-        self._told: tuple[bool, float | None] = (False, None)
+        self._told: float | None = None
         #: The least by which the page was behind since it was last sent on.
         self._nearest = 1 << 62
 
@@ -100,11 +100,11 @@ class LogFeed(Feed):
                 await self._news.wait()
 
     async def _tell_behind(self, job: JobLog) -> None:
-        now = (job.down, job.behind if job.down else 0.0)
-        if now != self._told and (now[0] or self._told[0]):
+        """How far behind what is sent is; None once the job is heard again."""
+        now = None if job.behind is None else round(job.behind, 1)
+        if now != self._told:
             self._told = now
-            seconds = None if now[1] is None else round(now[1], 1)
-            await self.send({"type": "behind", "seconds": seconds})
+            await self.send({"type": "behind", "seconds": now})
 
     async def _forward(self, job: JobLog, key: LogKey) -> None:
         """Send the next piece of one log; the rest of it waits for its turn."""
@@ -176,7 +176,7 @@ class LogFeed(Feed):
     async def _cannot_be_had(self, job: JobLog, key: LogKey, known: GrowingLog) -> None:
         """What was heard of is nowhere: perhaps later, perhaps it died with its container."""
         since = self._missing[key][0] if key in self._missing else time.monotonic()
-        given_up = time.monotonic() - since > GIVE_UP and not job.down
+        given_up = time.monotonic() - since > GIVE_UP and job.behind is None
         newer = known.end if job.ended else known.kept_from
         if job.ended or (given_up and self._at[key] < newer < known.end):
             self._missing.pop(key, None)

@@ -35,15 +35,12 @@ class Survey:
         Bytes of each log.
     ended
         The job has, and these are the lengths for good.
-    listens
-        The job has said where it listens, so that it ought to answer.
     behind
         Seconds since the newest piece was shipped; None before the first.
     """
 
     lengths: dict[LogKey, int]
     ended: bool
-    listens: bool
     behind: float | None
 
 
@@ -80,12 +77,12 @@ def survey(
             lengths = {**recorded(shipped_lengths(reader.job.directory)), **lengths}
         missing = [key for key in known if key not in lengths]
         lengths.update(reader.lengths(missing[:MAX_LOOKED_UP]))
-        return Survey(lengths, True, False, None)
+        return Survey(lengths, True, None)
     lengths = shipped_now(reader, tasks)
     moments = [reader.shipped(key).modified for key in list(lengths)[-MAX_LOOKED_UP:]]
     newest = max((moment for moment in moments if moment is not None), default=None)
     behind = None if newest is None else max(0.0, time.time() - newest)
-    return Survey(lengths, lost, reader.address() is not None, behind)
+    return Survey(lengths, lost, behind)
 
 
 def final_lengths(reader: LogReader, record: JobRecord) -> dict[LogKey, int]:
