@@ -1,0 +1,89 @@
+import { EditorState, StateEffect } from '@codemirror/state';
+import { EditorView } from '@codemirror/view';
+import { afterEach, expect, test } from 'vitest';
+import { markLine, missingExtension, unmark } from '../src/cells/marked_line';
+import { collectedInto, toggled } from '../src/cells/tag';
+import { DEFAULTS, complete } from '../src/settings';
+import schema from '../schema/plugin.json';
+
+// The same cases as those of the kernel's rule (tests/unit/test_cells.py).
+test.each([
+  [['submarine'], 'main.py'],
+  [[' submarine '], 'main.py'],
+  [['x', 'submarine:model.py'], 'model.py'],
+  [['submarine', 'submarine: pkg/model.py'], 'pkg/model.py'],
+  [['submarine:a b.py'], 'a b.py'],
+  [['submarine:'], ''],
+  [['Submarine', 'submarine-x', 'x:submarine', ''], null],
+  [[{ submarine: 1 }, null, 7], null],
+  ['submarine', null],
+  [undefined, null]
+])('tags %j collect into %j', (tags, file) => {
+  expect(collectedInto(tags)).toBe(file);
+});
+
+test('the tag is put on and taken off, others stay', () => {
+  expect(toggled(undefined)).toEqual(['submarine']);
+  expect(toggled(['slow', 3])).toEqual(['slow', 'submarine']);
+  expect(toggled(['slow', 'submarine', 'submarine:a.py'])).toEqual(['slow']);
+});
+
+const views: EditorView[] = [];
+
+// jsdom lays nothing out: an editor that lives on would try to measure its text.
+afterEach(() => {
+  for (const view of views.splice(0)) {
+    view.destroy();
+  }
+});
+
+function editor(doc: string): EditorView {
+  const view = new EditorView({ state: EditorState.create({ doc }) });
+  const extension = missingExtension(view);
+  if (extension) {
+    view.dispatch({ effects: StateEffect.appendConfig.of(extension) });
+  }
+  views.push(view);
+  return view;
+}
+
+function marked(view: EditorView): string[] {
+  return [...view.dom.querySelectorAll('.jp-Submarine-markedLine')].map(n => n.textContent);
+}
+
+test('marks one line, until the text changes or the mark is taken off', () => {
+  const view = editor('a = 1\nb = 1 / 0\nc = 3');
+  expect(missingExtension(view)).toBeNull();
+  markLine(view, 2);
+  expect(marked(view)).toEqual(['b = 1 / 0']);
+  expect(view.state.selection.main.head).toBe(6);
+  markLine(view, 3);
+  expect(marked(view)).toEqual(['c = 3']);
+  view.dispatch({ changes: { from: 0, insert: '# ' } });
+  expect(marked(view)).toEqual([]);
+  markLine(view, 1);
+  unmark(view);
+  expect(marked(view)).toEqual([]);
+});
+
+test.each([
+  [0, 'one'],
+  [-7, 'one'],
+  [99, 'two'],
+  [NaN, 'one'],
+  [1.9, 'one']
+])('a line %j that is not there marks the nearest', (line, text) => {
+  const view = editor('one\ntwo');
+  markLine(view, line);
+  expect(marked(view)).toEqual([text]);
+});
+
+test('settings: the schema has the defaults, and nonsense has no effect', () => {
+  const properties: Record<string, { default: unknown }> = schema.properties;
+  const defaults = Object.entries(properties).map(([name, value]) => [name, value.default]);
+  expect(Object.fromEntries(defaults)).toEqual(DEFAULTS);
+  expect(complete({ follow: 'yes', wrap: true, panel: 'top', more: 1 })).toEqual({
+    ...DEFAULTS,
+    wrap: true
+  });
+});

@@ -1,0 +1,113 @@
+import { Clipboard, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { nullTranslator } from '@jupyterlab/translation';
+import { beforeEach, expect, test, vi } from 'vitest';
+import type { IJobRow, IJobView } from '../src/api/types';
+import { JobActions } from '../src/commands/actions';
+import { chooseJob, jobOf } from '../src/commands/job_argument';
+import { DEFAULTS } from '../src/settings';
+import type { IRest } from '../src/tokens';
+
+vi.mock('@jupyterlab/apputils', () => ({
+  Clipboard: { copyToSystem: vi.fn() },
+  Dialog: { cancelButton: () => ({ accept: false }), warnButton: () => ({ accept: true }) },
+  InputDialog: { getItem: vi.fn() },
+  Notification: { success: vi.fn(), info: vi.fn() },
+  showDialog: vi.fn()
+}));
+
+const JOB = 'digits-20261122-abcd';
+const trans = nullTranslator.load('jupyter_submarine');
+
+function answer(accept: boolean): void {
+  vi.mocked(showDialog).mockResolvedValue({
+    button: { accept } as never,
+    isChecked: null,
+    value: null
+  });
+}
+
+function actions(rest: Partial<IRest>, settings = {}): JobActions {
+  return new JobActions(rest as IRest, () => Promise.resolve({ ...DEFAULTS, ...settings }), trans);
+}
+
+beforeEach(() => {
+  vi.clearAllMocks();
+});
+
+test('cancel asks first, and Enter keeps the job', async () => {
+  const cancel = vi.fn(() => Promise.resolve());
+  answer(false);
+  expect(await actions({ cancel }).cancel(JOB)).toBe(false);
+  expect(cancel).not.toHaveBeenCalled();
+  expect(vi.mocked(showDialog).mock.calls[0]?.[0]).toMatchObject({ defaultButton: 0 });
+  answer(true);
+  expect(await actions({ cancel }).cancel(JOB)).toBe(true);
+  expect(cancel).toHaveBeenCalledWith(JOB, expect.any(String));
+});
+
+test('cancel does not ask where the user does not want it', async () => {
+  const cancel = vi.fn(() => Promise.resolve());
+  expect(await actions({ cancel }, { confirmCancel: false }).cancel(JOB)).toBe(true);
+  expect(showDialog).not.toHaveBeenCalled();
+});
+
+test('rerun asks only where the user wants it', async () => {
+  const rerun = vi.fn(() => Promise.resolve('new-20261122-abcd'));
+  expect(await actions({ rerun }).rerun(JOB, true)).toBe('new-20261122-abcd');
+  expect(rerun).toHaveBeenCalledWith(JOB, true);
+  answer(false);
+  expect(await actions({ rerun }, { confirmRerun: true }).rerun(JOB, false)).toBeUndefined();
+  expect(rerun).toHaveBeenCalledOnce();
+});
+
+test("a refusal is the server's sentence", async () => {
+  const cancel = vi.fn(() => Promise.reject(new Error('Not your job.')));
+  answer(true);
+  await expect(actions({ cancel }).cancel(JOB)).rejects.toThrow('Not your job.');
+});
+
+test('a saved model is told', async () => {
+  const saveModel = vi.fn(() => Promise.resolve({ version: 'v3' } as never));
+  expect(await actions({ saveModel }).saveModel(JOB, '')).toBe('v3');
+  expect(vi.mocked(Notification.success).mock.calls[0]?.[0]).toContain('v3');
+});
+
+function command(text: string): JobActions {
+  return actions({ job: () => Promise.resolve({ command: text } as IJobView) });
+}
+
+test('the command goes to the clipboard, unless pasting it would run something else', async () => {
+  await command('submarine run digits --gpu 1').copyCommand(JOB);
+  expect(Clipboard.copyToSystem).toHaveBeenCalledWith('submarine run digits --gpu 1');
+  for (const bad of ['', 'submarine run x\nrm -rf ~', 'submarine \u001b[A', 'a\u2028b']) {
+    await expect(command(bad).copyCommand(JOB)).rejects.toThrow(JOB);
+  }
+  expect(Clipboard.copyToSystem).toHaveBeenCalledOnce();
+});
+
+test('an argument that is no job id is refused in one line', () => {
+  expect(jobOf({ job: JOB }, trans)).toBe(JOB);
+  for (const job of [undefined, '', '../x', `${JOB}/..`, 7, '<b>', 'x'.repeat(500)]) {
+    expect(() => jobOf(job === undefined ? {} : { job }, trans)).toThrow(/not a job id/);
+  }
+});
+
+test('the user chooses among the jobs that fit', async () => {
+  const rows = [
+    { job_id: 'a-20261122-aaaa', state: 'RUNNING' },
+    { job_id: 'b-20261122-bbbb', state: 'FAILED' }
+  ] as IJobRow[];
+  const page = { jobs: rows, total: 2, next: null, problem: '' };
+  const rest = { jobs: () => Promise.resolve(page) } as unknown as IRest;
+  vi.mocked(InputDialog.getItem).mockImplementation(options =>
+    Promise.resolve({
+      button: { accept: true } as never,
+      isChecked: null,
+      value: [...options.items][0] ?? null
+    })
+  );
+  expect(await chooseJob(rest, 't', 'ended', trans)).toBe('b-20261122-bbbb');
+  expect(await chooseJob(rest, 't', 'active', trans)).toBe('a-20261122-aaaa');
+  rows.length = 0;
+  await expect(chooseJob(rest, 't', 'active', trans)).rejects.toThrow('No job is running.');
+});
