@@ -1,6 +1,7 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { apiPlugin } from './api/plugin';
 import { logPlugin } from './log/plugin';
+import { panelPlugin } from './panel/plugin';
 import { cardPlugin, showPlugin } from './card/plugin';
 import { cellsPlugin } from './cells/plugin';
 import { commandsPlugin } from './commands/plugin';
@@ -16,6 +17,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   cardPlugin,
   showPlugin,
   logPlugin,
+  panelPlugin,
   tensorboardPlugin
 ];
 export default plugins;

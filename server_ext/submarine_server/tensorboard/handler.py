@@ -6,6 +6,7 @@ Requests are no sign of life of the server's user, so an open tab does not keep 
 
 from __future__ import annotations
 
+import asyncio
 from html import escape
 from http import HTTPStatus
 from typing import Any, cast
@@ -102,10 +103,13 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
                 try:
                     await self.proxy("localhost", 80, path)
                     return
-                except HTTPError as error:
-                    # It may have died at this very moment: then once more, with a new one.
-                    if last or board.process.alive or error.status_code < 500:
+                except (HTTPError, OSError) as error:
+                    if isinstance(error, HTTPError) and error.status_code < 500:
+                        raise
+                    if last or isinstance(error, ApiError):
                         raise ApiError(502, "TensorBoard does not answer.", "Reload.") from error
+            # It may have died at this very moment: then once more, with a new one.
+            await asyncio.sleep(0.3)
 
     def _add_slash(self, key: Key) -> None:
         """TensorBoard's addresses are relative to its page; so is this one, to our own."""

@@ -1,0 +1,99 @@
+/** TensorBoard in the output of a cell. */
+
+import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ReadonlyPartialJSONObject, ReadonlyPartialJSONValue } from '@lumino/coreutils';
+import { Widget } from '@lumino/widgets';
+import { createFrame } from './frame';
+import { jobIds } from './jobs';
+
+/** What an output needs of the application. */
+export interface IBoardContext {
+  readonly trans: TranslationBundle;
+  /** Why TensorBoard cannot be shown, one sentence; empty: it can. */
+  readonly problem: () => Promise<string>;
+  readonly url: (jobs: readonly string[]) => string;
+  readonly openTab: (jobs: readonly string[]) => void;
+}
+
+function isObject(data: ReadonlyPartialJSONValue | undefined): data is ReadonlyPartialJSONObject {
+  return typeof data === 'object' && data !== null && !Array.isArray(data);
+}
+
+/**
+ * Shows what an output names.
+ *
+ * In a notebook that this user has not run, it starts nothing before it is asked to.
+ */
+export class BoardRenderer extends Widget implements IRenderMime.IRenderer {
+  constructor(mimeType: string, context: IBoardContext) {
+    super();
+    this._mimeType = mimeType;
+    this._context = context;
+    this.addClass('jp-Submarine-boardOutput');
+  }
+
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    const { trans } = this._context;
+    const data = model.data[this._mimeType];
+    const jobs = isObject(data) ? jobIds(data['jobs']) : [];
+    if (jobs.length === 0) {
+      this._say(trans.__('This output names no job.'));
+      return;
+    }
+    const problem = await this._context.problem();
+    if (this.isDisposed) {
+      return;
+    }
+    if (problem) {
+      this._say(trans.__('TensorBoard of %1: %2', jobs.join(', '), problem));
+    } else if (model.trusted) {
+      this._show(jobs);
+    } else {
+      this._offer(jobs);
+    }
+  }
+
+  private _say(text: string): void {
+    const line = document.createElement('p');
+    line.textContent = text;
+    this.node.replaceChildren(line);
+  }
+
+  private _offer(jobs: readonly string[]): void {
+    const { trans } = this._context;
+    this.node.replaceChildren(
+      this._button(trans.__('Show TensorBoard of %1', jobs.join(', ')), () => {
+        this._show(jobs);
+      })
+    );
+  }
+
+  private _show(jobs: readonly string[]): void {
+    const { trans, url, openTab } = this._context;
+    const bar = document.createElement('div');
+    bar.className = 'jp-Submarine-boardBar';
+    const name = document.createElement('span');
+    name.textContent = trans.__('TensorBoard: %1', jobs.join(', '));
+    bar.append(
+      name,
+      this._button(trans.__('Open as Tab'), () => {
+        openTab(jobs);
+      })
+    );
+    const title = trans.__('TensorBoard of %1', jobs.join(', '));
+    this.node.replaceChildren(bar, createFrame(url(jobs), title));
+  }
+
+  private _button(text: string, clicked: () => void): HTMLButtonElement {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'jp-mod-styled jp-Submarine-boardButton';
+    button.textContent = text;
+    button.addEventListener('click', clicked);
+    return button;
+  }
+
+  private readonly _mimeType: string;
+  private readonly _context: IBoardContext;
+}

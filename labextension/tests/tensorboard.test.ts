@@ -1,0 +1,96 @@
+import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
+import { describe, expect, it, vi } from 'vitest';
+import { jobIds, nameOf } from '../src/tensorboard/jobs';
+import { trans } from './card_fakes';
+import { BoardRenderer, type IBoardContext } from '../src/tensorboard/renderer';
+
+// jsdom has none, and the widgets' drag and drop wants it as soon as it is loaded.
+vi.hoisted(() => {
+  vi.stubGlobal('DragEvent', MouseEvent);
+});
+
+const ONE = 'digits-20261120-7f3a';
+const TWO = 'other-20261121-00ff';
+const MIME = 'application/vnd.submarine.tensorboard.v1+json';
+
+function modelOf(jobs: unknown, trusted: boolean): IRenderMime.IMimeModel {
+  return {
+    trusted,
+    metadata: {},
+    data: { [MIME]: { jobs } } as IRenderMime.IMimeModel['data'],
+    setData: () => undefined
+  };
+}
+
+function rendered(problem = ''): {
+  renderer: BoardRenderer;
+  context: IBoardContext;
+} {
+  const context: IBoardContext = {
+    trans,
+    problem: () => Promise.resolve(problem),
+    url: jobs => `/base/submarine/tensorboard/${jobs.join(',')}/`,
+    openTab: vi.fn()
+  };
+  return { renderer: new BoardRenderer(MIME, context), context };
+}
+
+describe('the jobs that arguments and outputs name', () => {
+  it('are job ids and nothing else, each once', () => {
+    expect(jobIds([ONE, TWO, ONE])).toEqual([ONE, TWO]);
+  });
+
+  it.each([
+    [undefined],
+    [ONE],
+    [[]],
+    [[ONE, 7]],
+    [[ONE, '../../api/contents']],
+    [[`${ONE}/../../../login`]],
+    [['//evil.example']],
+    [['javascript:alert(1)']],
+    [[`${ONE}?token=1`]],
+    [Array(21).fill(ONE)]
+  ])('%j names none', value => {
+    expect(jobIds(value)).toEqual([]);
+  });
+
+  it('have one name in whatever order', () => {
+    expect(nameOf([TWO, ONE])).toBe(nameOf([ONE, TWO]));
+  });
+});
+
+describe('TensorBoard in an output', () => {
+  it('is there at once in a notebook that this user has run', async () => {
+    const { renderer, context } = rendered();
+    await renderer.renderModel(modelOf([ONE, TWO], true));
+    const frame = renderer.node.querySelector('iframe');
+    expect(frame?.getAttribute('src')).toBe(`/base/submarine/tensorboard/${ONE},${TWO}/`);
+    expect(frame?.getAttribute('sandbox')).not.toContain('allow-top-navigation');
+    expect(frame?.title).toContain(ONE);
+    renderer.node.querySelector('button')?.click();
+    expect(context.openTab).toHaveBeenCalledWith([ONE, TWO]);
+  });
+
+  it("starts nothing in somebody else's notebook before a click", async () => {
+    const { renderer } = rendered();
+    await renderer.renderModel(modelOf([ONE], false));
+    expect(renderer.node.querySelector('iframe')).toBeNull();
+    renderer.node.querySelector('button')?.click();
+    expect(renderer.node.querySelector('iframe')).not.toBeNull();
+  });
+
+  it('shows text only where an output names no job', async () => {
+    const { renderer } = rendered();
+    await renderer.renderModel(modelOf(['<img src=x onerror=alert(1)>'], true));
+    expect(renderer.node.querySelector('iframe, img, button')).toBeNull();
+    expect(renderer.node.textContent).toContain('names no job');
+  });
+
+  it('says what is wrong where the server extension is not there', async () => {
+    const { renderer } = rendered('The server extension is not enabled.');
+    await renderer.renderModel(modelOf([ONE], true));
+    expect(renderer.node.querySelector('iframe')).toBeNull();
+    expect(renderer.node.textContent).toContain('The server extension is not enabled.');
+  });
+});
