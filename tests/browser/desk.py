@@ -6,12 +6,15 @@ commands, which do not depend on where a menu lies.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, TimeoutError
 
 from tests.browser.lab import ROOT, Lab
 
@@ -106,7 +109,7 @@ class Desk:
 
     def card(self, index: int = -1) -> Locator:
         """The job's card in the outputs of a cell."""
-        return self.outputs(index).locator(".jp-Submarine-Card")
+        return self.outputs(index).locator(".jp-Submarine-card")
 
     def job_ids(self) -> list[str]:
         """Job ids that the outputs hold, in the order of the cells."""
@@ -127,3 +130,20 @@ class Desk:
         path = SHOTS / f"{re.sub(r'[^a-z0-9-]+', '-', name.lower())}.png"
         (part or self.page).screenshot(path=path)
         return path
+
+    def shut_down_kernel(self) -> None:
+        """End the notebook's kernel for good."""
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+
+    def accept_dialog(self) -> None:
+        """Answer a dialog with its main button, if one opens soon."""
+        button = self.page.locator(".jp-Dialog .jp-mod-accept")
+        with contextlib.suppress(TimeoutError):
+            button.click(timeout=2000)
+
+    def wait_for(self, done: Callable[[], Any], timeout: float = 30) -> None:
+        """Wait until ``done()``, while the page goes on."""
+        deadline = time.monotonic() + timeout
+        while not done():
+            assert time.monotonic() < deadline, "it did not come true"
+            self.page.wait_for_timeout(200)

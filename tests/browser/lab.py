@@ -28,7 +28,8 @@ from submarine_minicluster import processes
 from tests.browser.calls import API, Answer, call
 
 ROOT = Path(__file__).resolve().parents[2]
-DIST = ROOT / "labextension" / "dist"
+#: The front end to show; another build of it by this variable, while writing tests.
+DIST = Path(os.environ.get("SUBMARINE_TEST_FRONT_END") or ROOT / "labextension" / "dist")
 MARK = "SUBMARINE_TEST_LAB"
 #: As below JupyterHub: everything must work behind a prefix.
 BASE = "/user/ada/"

@@ -98,7 +98,8 @@ def test_a_cookie_alone_does_nothing(
     for more in ({}, {"Origin": EVIL}, {"Sec-Fetch-Site": "cross-site"}):
         headers = {"Cookie": cookie, "Content-Type": "text/plain", **more}
         answer = lab.ask(path, "POST", token=False, headers=headers, body={})
-        assert answer.status == 403, (more, answer)
+        # For a page of another origin jupyter-server itself says that there is nothing.
+        assert answer.status in ((403, 404) if "Origin" in more else (403,)), (more, answer)
 
 
 TRICKS = (
