@@ -41,6 +41,12 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         """See ``WebSocketHandler``: a longer message closes the connection (1009)."""
         return MAX_MESSAGE
 
+    @property
+    def ping_timeout(self) -> int:
+        """See ``WebSocketMixin``, in milliseconds; to Tornado, which counts seconds: no ping."""
+        own: int = super().ping_timeout
+        return own if self.ws_connection is not None else self.ping_interval
+
     @guarded("read")
     async def get(self, *args: Any, **kwargs: Any) -> None:
         """Open the channel; ``guarded`` demands an own ``Origin`` of whoever asks for it."""
@@ -100,7 +106,7 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
 
 
 def _pages(settings: dict[str, Any]) -> set[ChannelHandler]:
-    pages: set[ChannelHandler] = settings.setdefault(PAGES, set())
+    pages: set[ChannelHandler] = settings[PAGES]
     return pages
 
 

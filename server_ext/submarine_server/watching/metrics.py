@@ -19,6 +19,7 @@ from submarine_jobs.metrics import MetricsReader, Row
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
     from submarine_server.core import Core
+    from submarine_server.watching.jobs import JobsWatch
 
 #: Seconds between looks: at least, at most, and as a share of the job's age, for an old job ships
 #: its samples seldom; each look costs two listings a task.
@@ -88,8 +89,9 @@ class Curves:
 class MetricsReaders:
     """All readers of a server."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, jobs: JobsWatch) -> None:
         self._core = core
+        self._jobs = jobs
         self._open: dict[str, tuple[Curves, asyncio.Task[None]]] = {}
 
     @contextlib.asynccontextmanager
@@ -114,20 +116,24 @@ class MetricsReaders:
     async def _work(self, job_id: str, curves: Curves) -> None:
         try:
             job = await self._core.job(job_id)
-            reader = MetricsReader(job.directory)
-            while True:
-                # Before the samples: they are complete when the job has ended.
-                ended, age = await self._core.here(_state_of, job)
-                rows = await self._core.call(reader.fresh, timeout=120.0)
-                curves.add(rows, ended=ended)
-                if ended:
-                    return
-                await asyncio.sleep(min(SLOWEST, max(FASTEST, age * SHARE)))
+            with self._jobs.looking():  # for its end
+                await self._read(job, curves)
         except (SubmarineError, TimeoutError) as error:
             curves.fail(error)
         except Exception as error:
             curves.fail(error)
             raise
+
+    async def _read(self, job: Job, curves: Curves) -> None:
+        reader = MetricsReader(job.directory)
+        ended = False
+        while not ended:
+            # Before the samples: they are complete when the job has ended.
+            ended, age = await self._core.here(_state_of, job)
+            rows = await self._core.call(reader.fresh, timeout=120.0)
+            curves.add(rows, ended=ended)
+            if not ended:
+                await asyncio.sleep(min(SLOWEST, max(FASTEST, age * SHARE)))
 
 
 def _state_of(job: Job) -> tuple[bool, float]:

@@ -7,7 +7,7 @@ from typing import Any
 from tornado.ioloop import IOLoop
 
 from submarine_server.channel.feeds import Services
-from submarine_server.channel.socket import SERVICES, close_pages
+from submarine_server.channel.socket import PAGES, SERVICES, close_pages
 from submarine_server.core import Core
 from submarine_server.watching.displays import Displays
 from submarine_server.watching.hints import teller
@@ -18,7 +18,8 @@ from submarine_server.watching.metrics import MetricsReaders
 def attach(settings: dict[str, Any], core: Core) -> None:
     """Put the services of the channel into the settings; the first look comes a little later."""
     jobs = JobsWatch(core, teller(settings.get("event_logger")))
-    settings[SERVICES] = Services(core, jobs, Displays(core, jobs), MetricsReaders(core))
+    settings[SERVICES] = Services(core, jobs, Displays(core, jobs), MetricsReaders(core, jobs))
+    settings[PAGES] = set()
 
     async def close() -> None:
         close_pages(settings)
