@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_rig import API, BASE, Server
+from server_rig import API, BASE, TOKEN, Server
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
 
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cells import Cell
@@ -356,6 +359,31 @@ def test_asking_without_activity_does_not_keep_the_server_alive(server: Server) 
     assert active() == before
     server.call("GET", "health")
     assert active() > before
+
+
+def test_a_change_is_told_on_jupyters_event_bus(server: Server, submit: Submit) -> None:
+    job = submit("import time; time.sleep(600)", "told")
+
+    async def heard() -> dict[str, Any]:
+        url = f"ws://127.0.0.1:{server.port}{BASE}api/events/subscribe"
+        request = HTTPRequest(url, headers={"Authorization": f"token {TOKEN}"})
+        bus = await websocket_connect(request)
+        reading: Any = asyncio.ensure_future(bus.read_message())
+        path = f"jobs/{job.id}/cancel"
+        await asyncio.to_thread(server.call, "GET", "jobs")
+        await asyncio.to_thread(server.call, "POST", path, {})
+        while True:
+            await asyncio.to_thread(server.call, "GET", "jobs")
+            if reading.done():
+                told = json.loads(reading.result())
+                reading = asyncio.ensure_future(bus.read_message())
+                if told["job_id"] == job.id and told["state"] == "CANCELLED":
+                    bus.close()
+                    return dict(told)
+            await asyncio.sleep(0.5)
+
+    told = asyncio.run(asyncio.wait_for(heard(), 60))
+    assert told["schema_id"] == "https://events.jupyter-submarine.org/job_changed/v1"
 
 
 def test_the_api_is_nowhere_but_below_the_base_url(server: Server) -> None:

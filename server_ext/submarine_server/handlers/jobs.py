@@ -6,9 +6,11 @@ The index answers at once whatever the cluster does; a page waits only a moment 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import contextlib
+from collections.abc import Mapping
+from typing import Any, cast
 
-from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.errors import UsageError
 from submarine_jobs.observing import bare_record
 from submarine_jobs.profile import hadoop_user
 from submarine_jobs.session import Session
@@ -16,9 +18,11 @@ from submarine_jobs.store import Origin
 from submarine_jobs.store_query import JobQuery, cursor_of
 from submarine_runtime.protocol.states import State
 from submarine_server.access import BaseHandler, guarded
-from submarine_server.core import Core
-from submarine_server.failures import api_error
+from submarine_server.channel.feeds import Services
+from submarine_server.channel.socket import SERVICES
+from submarine_server.core import PATIENCE, Core
 from submarine_server.views import Json, row_json
+from submarine_server.watching.jobs import JobsWatch
 
 #: Seconds that a page waits for the cluster, and for which what it said is good.
 MOMENT = 2.0
@@ -38,10 +42,14 @@ class JobsHandler(BaseHandler):
             limit=self.number("limit", 50, 1, MAX_PAGE),
             after=self.query("after", "", 120),
         )
-        problem = "" if query.after else await self._refreshed()
+        watch = cast("Services", self.settings[SERVICES]).jobs
+        problem = "" if query.after else await self._refreshed(watch)
         session = await self.core.session()
         page = await self.core.here(page_of, self.core, session, query)
-        self.answer({**page, "problem": problem})
+        # What the watcher saw last is finer than what is worth keeping in the index.
+        seen = {row["job_id"]: row for row in watch.board.whole().rows}
+        rows = [_newer(row, seen.get(row["job_id"])) for row in page["jobs"]]
+        self.answer({**page, "jobs": rows, "problem": problem or watch.board.whole().problem})
 
     def _states(self) -> tuple[State, ...]:
         words = self.get_query_arguments("state")[: len(State)]
@@ -51,24 +59,29 @@ class JobsHandler(BaseHandler):
             known = ", ".join(state.value for state in State)
             raise UsageError("One of the states is none.", f"There are {known}.") from None
 
-    async def _refreshed(self) -> str:
-        """Bring the index up to date; why that did not work (yet), one sentence."""
-        asking = asyncio.ensure_future(self.core.shared("jobs", self._refresh, FRESH))
-        try:
-            return await asyncio.wait_for(asyncio.shield(asking), MOMENT)
-        except TimeoutError:
-            return "The cluster has not answered yet: these are the jobs as they were known last."
+    async def _refreshed(self, watch: JobsWatch) -> str:
+        """Have the watcher look at all jobs; why that did not work (yet), one sentence."""
+        asking = asyncio.ensure_future(self.core.shared("jobs", lambda: look(watch), FRESH))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asking, MOMENT)
+            return ""
+        return "The cluster has not answered yet: these are the jobs as they were known last."
 
-    async def _refresh(self) -> str:
-        try:
-            session = await self.core.session()
-            await self.core.call(session.jobs)
-        except SubmarineError as error:
-            found = api_error(error)
-            return f"{found.error} {found.fix}".strip() if found else ""
-        except TimeoutError:
-            return "The cluster has not answered in time."
-        return ""
+
+async def look(watch: JobsWatch) -> None:
+    """Wait until the watcher has looked at all jobs once more."""
+    before = watch.polls
+    with watch.looking():
+        async with asyncio.timeout(PATIENCE):
+            while watch.polls == before:
+                await asyncio.sleep(0.05)
+
+
+def _newer(row: Json, seen: Mapping[str, Any] | None) -> Json:
+    """The watcher's row, unless the index has heard of the job's end since."""
+    if seen is None or State(row["state"]).ended != State(seen["state"]).ended:
+        return row
+    return {**seen}
 
 
 def page_of(core: Core, session: Session, query: JobQuery) -> Json:
