@@ -1,0 +1,212 @@
+/** The list of jobs: only the rows on the screen are in the DOM, whatever their number. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React from 'react';
+import type { JobsModel } from './model';
+import { JobRow, ROW_HEIGHT } from './row';
+
+/** Rows beyond the edges of the screen. */
+const SPARE = 6;
+/** Milliseconds within which keys are one word. */
+const TYPING = 700;
+
+export interface IListProps {
+  readonly model: JobsModel;
+  readonly trans: TranslationBundle;
+  readonly now: number;
+  readonly onOpen: (job: string) => void;
+  readonly onMenu: (job: string, x: number, y: number) => void;
+}
+
+interface IListState {
+  readonly top: number;
+  readonly height: number;
+  /** The job at which the keyboard is: it stays the same when others come. */
+  readonly active: string;
+}
+
+export class JobList extends React.Component<IListProps, IListState> {
+  override state: IListState = { top: 0, height: 600, active: '' };
+
+  override componentDidMount(): void {
+    const box = this._box.current;
+    if (box !== null) {
+      this._observer = new ResizeObserver(() => {
+        this._measure();
+      });
+      this._observer.observe(box);
+      this._measure();
+    }
+  }
+
+  override componentDidUpdate(): void {
+    this._fill();
+  }
+
+  override componentWillUnmount(): void {
+    this._observer?.disconnect();
+  }
+
+  override render(): React.ReactElement {
+    const { model, trans, now } = this.props;
+    const { rows } = model;
+    const { top, height } = this.state;
+    const first = Math.max(0, Math.floor(top / ROW_HEIGHT) - SPARE);
+    const last = Math.min(rows.length, Math.ceil((top + height) / ROW_HEIGHT) + SPARE);
+    const active = this._activeIndex();
+    const shown = active >= first && active < last;
+    return (
+      <div
+        ref={this._box}
+        className="jp-Submarine-jobs-list"
+        role="listbox"
+        tabIndex={0}
+        aria-label={trans.__('Jobs')}
+        aria-busy={model.loading}
+        {...(shown ? { 'aria-activedescendant': idOf(active) } : {})}
+        onScroll={() => {
+          this._measure();
+        }}
+        onKeyDown={event => {
+          this._key(event);
+        }}
+      >
+        <div role="presentation" style={{ height: rows.length * ROW_HEIGHT }}>
+          {rows.slice(first, last).map((row, i) => (
+            <JobRow
+              key={row.job_id}
+              id={idOf(first + i)}
+              row={row}
+              index={first + i}
+              total={model.total}
+              active={first + i === active}
+              now={now}
+              trans={trans}
+              onOpen={index => {
+                this._open(index);
+              }}
+              onMenu={(index, x, y) => {
+                this._menu(index, x, y);
+              }}
+            />
+          ))}
+        </div>
+      </div>
+    );
+  }
+
+  private _activeIndex(): number {
+    const { active } = this.state;
+    return this.props.model.rows.findIndex(row => row.job_id === active);
+  }
+
+  private _measure(): void {
+    const box = this._box.current;
+    if (box !== null) {
+      this.setState({ top: box.scrollTop, height: box.clientHeight });
+    }
+  }
+
+  /** Read on when the end of what is known comes near. */
+  private _fill(): void {
+    const { model } = this.props;
+    const { top, height } = this.state;
+    if (model.canMore && !model.loading && top + 2 * height > model.rows.length * ROW_HEIGHT) {
+      void model.more();
+    }
+  }
+
+  private _open(index: number): void {
+    const row = this.props.model.rows[index];
+    if (row !== undefined) {
+      this.setState({ active: row.job_id });
+      this.props.onOpen(row.job_id);
+    }
+  }
+
+  private _menu(index: number, x: number, y: number): void {
+    const row = this.props.model.rows[index];
+    if (row !== undefined) {
+      this.setState({ active: row.job_id });
+      this.props.onMenu(row.job_id, x, y);
+    }
+  }
+
+  private _key(event: React.KeyboardEvent): void {
+    const active = this._activeIndex();
+    const page = Math.max(1, Math.floor(this.state.height / ROW_HEIGHT) - 1);
+    const last = this.props.model.rows.length - 1;
+    const moves: Record<string, number> = {
+      ArrowDown: active + 1,
+      ArrowUp: active - 1,
+      PageDown: active + page,
+      PageUp: active - page,
+      Home: 0,
+      End: last
+    };
+    const to = moves[event.key];
+    if (to !== undefined) {
+      this._moveTo(Math.min(last, Math.max(0, to)));
+    } else if (event.key === 'Enter' || (event.key === ' ' && this._typed === '')) {
+      this._open(active);
+    } else if (event.key === 'ContextMenu' || (event.shiftKey && event.key === 'F10')) {
+      this._menuAt(active);
+    } else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      this._type(event.key);
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  private _moveTo(index: number): void {
+    const box = this._box.current;
+    const row = this.props.model.rows[index];
+    if (box === null || row === undefined) {
+      return;
+    }
+    const top = index * ROW_HEIGHT;
+    if (top < box.scrollTop) {
+      box.scrollTop = top;
+    } else if (top + ROW_HEIGHT > box.scrollTop + box.clientHeight) {
+      box.scrollTop = top + ROW_HEIGHT - box.clientHeight;
+    }
+    this.setState({ active: row.job_id });
+  }
+
+  private _menuAt(index: number): void {
+    const box = document.getElementById(idOf(index))?.getBoundingClientRect();
+    if (box !== undefined) {
+      this._menu(index, box.left + 24, box.bottom - 8);
+    }
+  }
+
+  /** To the next job whose name begins with what is typed. */
+  private _type(key: string): void {
+    clearTimeout(this._timer);
+    this._timer = setTimeout(() => {
+      this._typed = '';
+    }, TYPING);
+    this._typed += key.toLowerCase();
+    const { rows } = this.props.model;
+    const from = Math.max(0, this._activeIndex()) + (this._typed.length === 1 ? 1 : 0);
+    for (let i = 0; i < rows.length; i++) {
+      const index = (from + i) % rows.length;
+      const row = rows[index];
+      if (row !== undefined && (row.name || row.job_id).toLowerCase().startsWith(this._typed)) {
+        this._moveTo(index);
+        return;
+      }
+    }
+  }
+
+  private readonly _box = React.createRef<HTMLDivElement>();
+  private _observer: ResizeObserver | null = null;
+  private _typed = '';
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+function idOf(index: number): string {
+  return `jp-Submarine-job-${index}`;
+}

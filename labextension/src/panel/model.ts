@@ -1,0 +1,202 @@
+/**
+ * The jobs of the panel: pages of the list by REST, what changes by the channel while somebody
+ * looks, merged and in order. No DOM.
+ */
+
+import { Signal, type ISignal } from '@lumino/signaling';
+import type { IDisposable } from '@lumino/disposable';
+import { sentence } from '../api/errors';
+import { ENDED, type ICluster, type IJobRow, type State } from '../api/types';
+import type { ISubmarine, ISubscription } from '../tokens';
+
+/** Rows that one request asks for. */
+const PAGE = 100;
+
+/** Which states a choice in the panel stands for. */
+export const GROUPS = {
+  all: [],
+  active: ['SUBMITTING', 'PENDING', 'STARTING', 'RUNNING', 'RESTARTING', 'FINISHING'],
+  succeeded: ['SUCCEEDED'],
+  failed: ['FAILED', 'LOST'],
+  cancelled: ['CANCELLED']
+} as const satisfies Record<string, readonly State[]>;
+
+export type Group = keyof typeof GROUPS;
+
+export interface IJobsQuery {
+  readonly text: string;
+  readonly group: Group;
+}
+
+export class JobsModel implements IDisposable {
+  constructor(private readonly _submarine: ISubmarine) {}
+
+  /** What is shown, running first, then the newest. */
+  get rows(): readonly IJobRow[] {
+    return this._rows;
+  }
+  /** How many there are on the server. */
+  get total(): number {
+    return Math.max(this._total, this._rows.length);
+  }
+  get loading(): boolean {
+    return this._loading !== null;
+  }
+  get canMore(): boolean {
+    return this._next !== null;
+  }
+  /** Why there is nothing, or nothing fresh; empty when all is well. */
+  get problem(): string {
+    return this._problem;
+  }
+  get cluster(): ICluster | null {
+    return this._cluster;
+  }
+  get clusterProblem(): string {
+    return this._clusterProblem;
+  }
+  get query(): IJobsQuery {
+    return this._query;
+  }
+  get isDisposed(): boolean {
+    return this._disposed;
+  }
+  get changed(): ISignal<this, undefined> {
+    return this._changed;
+  }
+
+  /** Whether somebody looks: only then is anything asked or heard. */
+  set visible(visible: boolean) {
+    if (visible && this._subscription === null && !this._disposed) {
+      this._subscription = this._submarine.channel.jobs((rows, _total, problem) => {
+        this._take(rows, problem);
+      });
+      void this.reload();
+      void this.refreshCluster();
+    } else if (!visible) {
+      this._subscription?.dispose();
+      this._subscription = null;
+    }
+  }
+
+  /** Show other jobs. */
+  async search(query: IJobsQuery): Promise<void> {
+    this._query = query;
+    await this.reload();
+  }
+
+  /** Read the list from its beginning. */
+  async reload(): Promise<void> {
+    this._next = null;
+    await this._page(undefined);
+  }
+
+  /** Read the next page. */
+  async more(): Promise<void> {
+    if (this._next !== null && this._loading === null) {
+      await this._page(this._next);
+    }
+  }
+
+  /** Ask how much is free. */
+  async refreshCluster(): Promise<void> {
+    try {
+      this._cluster = await this._submarine.rest.cluster();
+      this._clusterProblem = this._cluster.problem;
+    } catch (error) {
+      this._clusterProblem = sentence(error);
+    }
+    this._emit();
+  }
+
+  dispose(): void {
+    if (!this._disposed) {
+      this._disposed = true;
+      this._subscription?.dispose();
+      Signal.clearData(this);
+    }
+  }
+
+  private async _page(after: string | undefined): Promise<void> {
+    const turn = (this._loading = {});
+    this._emit();
+    const { text, group } = this._query;
+    try {
+      const wanted = { states: GROUPS[group], text, limit: PAGE };
+      const page = await this._submarine.rest.jobs(
+        after === undefined ? wanted : { ...wanted, after }
+      );
+      if (this._loading === turn) {
+        this._known = after === undefined ? new Map<string, IJobRow>() : this._known;
+        for (const row of page.jobs) {
+          this._known.set(row.job_id, row);
+        }
+        this._total = page.total;
+        this._next = page.next;
+        this._problem = page.problem;
+      }
+    } catch (error) {
+      if (this._loading === turn) {
+        this._problem = sentence(error);
+      }
+    }
+    if (this._loading === turn) {
+      this._loading = null;
+      this._sort();
+    }
+  }
+
+  /** What the channel says of jobs: those that changed, or all that matter. */
+  private _take(rows: readonly IJobRow[], problem: string): void {
+    for (const row of rows) {
+      const old = this._known.get(row.job_id);
+      if (fits(row, this._query)) {
+        this._total += old === undefined && !this.loading && !this.canMore ? 1 : 0;
+        this._known.set(row.job_id, row);
+      } else if (old !== undefined) {
+        this._known.delete(row.job_id);
+        this._total--;
+      }
+    }
+    this._problem = problem;
+    this._sort();
+  }
+
+  private _sort(): void {
+    this._rows = [...this._known.values()].sort(inOrder);
+    this._emit();
+  }
+
+  private _emit(): void {
+    if (!this._disposed) {
+      this._changed.emit(undefined);
+    }
+  }
+
+  private _known = new Map<string, IJobRow>();
+  private _rows: readonly IJobRow[] = [];
+  private _total = 0;
+  private _next: string | null = null;
+  private _problem = '';
+  private _loading: object | null = null;
+  private _query: IJobsQuery = { text: '', group: 'all' };
+  private _cluster: ICluster | null = null;
+  private _clusterProblem = '';
+  private _subscription: ISubscription | null = null;
+  private _disposed = false;
+  private readonly _changed = new Signal<this, undefined>(this);
+}
+
+/** Running first, then the newest: as the server sorts. */
+export function inOrder(a: IJobRow, b: IJobRow): number {
+  const ended = Number(ENDED.has(a.state)) - Number(ENDED.has(b.state));
+  return ended || (b.created ?? 0) - (a.created ?? 0) || b.job_id.localeCompare(a.job_id);
+}
+
+/** Whether a job belongs to what is searched for. */
+export function fits(row: IJobRow, { text, group }: IJobsQuery): boolean {
+  const states: readonly State[] = GROUPS[group];
+  const wanted = text.trim().toLowerCase();
+  const words = [row.job_id, row.name, row.queue ?? ''].join(' ').toLowerCase();
+  return (states.length === 0 || states.includes(row.state)) && words.includes(wanted);
+}

@@ -1,0 +1,194 @@
+/** The jobs panel in the left side bar; its content is loaded when it is first shown. */
+
+import {
+  ILayoutRestorer,
+  type JupyterFrontEnd,
+  type JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { Clipboard, Notification } from '@jupyterlab/apputils';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { LabIcon } from '@jupyterlab/ui-components';
+import { CommandRegistry } from '@lumino/commands';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { type Message } from '@lumino/messaging';
+import { Menu, Panel } from '@lumino/widgets';
+import { sentence } from '../api/errors';
+import { DOMAIN } from '../api/plugin';
+import { ENDED, type IJobRow } from '../api/types';
+import { isJobId } from '../card/snapshot';
+import { CommandIDs, ISubmarine } from '../tokens';
+import type { JobsModel } from './model';
+
+const ID = 'submarine-jobs-panel';
+const COPY_ID = 'submarine:copy-job-id';
+/** After the file browser and the running kernels. */
+const RANK = 350;
+
+const jobsIcon = new LabIcon({
+  name: 'submarine:jobs',
+  svgstr:
+    '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">' +
+    '<path class="jp-icon3 jp-icon-selectable" fill="#616161" d="M11 5h3V3h-1.5V1.5H15A1 1 0 0 1 ' +
+    '16 2.5V8h1a5.5 5.5 0 0 1 0 11H8a6 6 0 0 1-4.6-2.1L1 19V8l2.4 2.1A6 6 0 0 1 8 ' +
+    '8h3zm-3 6.8a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.4zm5 0a1.7 1.7 0 1 0 0 ' +
+    '3.4 1.7 1.7 0 0 0 0-3.4zm5 0a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.4z"/></svg>'
+});
+
+type Commands = JupyterFrontEnd['commands'];
+
+/** The tab, empty until somebody looks at it. */
+class Tab extends Panel {
+  constructor(private readonly _load: (tab: Panel) => Promise<void>) {
+    super();
+    this.id = ID;
+    this.addClass('jp-Submarine-jobsTab');
+  }
+
+  protected override onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    this._begin();
+  }
+
+  protected override onAfterAttach(message: Message): void {
+    super.onAfterAttach(message);
+    if (this.isVisible) {
+      this._begin();
+    }
+  }
+
+  protected override onActivateRequest(message: Message): void {
+    super.onActivateRequest(message);
+    this.widgets[0]?.activate();
+  }
+
+  private _begin(): void {
+    this._loading ??= this._load(this).catch((error: unknown) => {
+      this._loading = null;
+      Notification.error(sentence(error));
+    });
+  }
+
+  private _loading: Promise<void> | null = null;
+}
+
+export const panelPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-submarine:panel',
+  description: 'The jobs of the user in the side bar.',
+  autoStart: true,
+  requires: [ISubmarine],
+  optional: [ITranslator, ILayoutRestorer],
+  activate: (
+    app: JupyterFrontEnd,
+    submarine: ISubmarine,
+    translator: ITranslator | null,
+    restorer: ILayoutRestorer | null
+  ): void => {
+    const { commands, shell } = app;
+    const trans = (translator ?? nullTranslator).load(DOMAIN);
+    const tab = new Tab(async host => {
+      const { JobsPanel } = await import('./panel');
+      host.addWidget(
+        new JobsPanel({
+          submarine,
+          trans,
+          onOpen: (model, job) => {
+            void open(commands, rowOf(model, job));
+          },
+          onMenu: (model, job, x, y) => {
+            menuOf(commands, trans, rowOf(model, job))?.open(x, y);
+          }
+        })
+      );
+    });
+    tab.title.label = trans.__('Submarine jobs');
+    tab.title.caption = tab.title.label;
+    tab.title.icon = jobsIcon;
+    shell.add(tab, 'left', { rank: RANK });
+    restorer?.add(tab, ID);
+    commands.addCommand(CommandIDs.jobs, {
+      label: trans.__('Show My Jobs'),
+      execute: () => {
+        shell.activateById(ID);
+      }
+    });
+    commands.addCommand(COPY_ID, {
+      label: trans.__('Copy Id'),
+      execute: args => {
+        const { job } = args;
+        if (isJobId(job)) {
+          Clipboard.copyToSystem(job);
+        }
+      }
+    });
+  }
+};
+
+function rowOf(model: JobsModel, job: string): IJobRow | undefined {
+  return model.rows.find(row => row.job_id === job);
+}
+
+/** Go to the cell that launched a job, where that is known and there; else to its card. */
+async function open(commands: Commands, row: IJobRow | undefined): Promise<void> {
+  if (row === undefined) {
+    return;
+  }
+  const { job_id: job, notebook, cell_id: cell } = row;
+  if (notebook !== '' && cell !== '' && commands.hasCommand(CommandIDs.revealCell)) {
+    try {
+      if ((await commands.execute(CommandIDs.revealCell, { notebook, cell })) !== false) {
+        return;
+      }
+    } catch (error) {
+      console.warn(`The cell of ${job} was not found: ${sentence(error)}`);
+    }
+  }
+  await run(commands, CommandIDs.show, { job });
+}
+
+/** What can be done with a job; only what this front end can do. */
+function menuOf(
+  commands: Commands,
+  trans: TranslationBundle,
+  row: IJobRow | undefined
+): Menu | undefined {
+  if (row === undefined) {
+    return undefined;
+  }
+  const { job_id: job } = row;
+  const ended = ENDED.has(row.state);
+  const entries: [string, string, ReadonlyPartialJSONObject, boolean][] = [
+    [trans.__('Logs'), CommandIDs.logs, { job }, true],
+    [trans.__('Card'), CommandIDs.show, { job }, true],
+    [trans.__('TensorBoard'), CommandIDs.tensorboard, { jobs: [job] }, true],
+    [trans.__('Cancel…'), CommandIDs.cancel, { job }, !ended],
+    [trans.__('Run Again…'), CommandIDs.rerun, { job }, ended],
+    [trans.__('Copy Id'), COPY_ID, { job }, true]
+  ];
+  const own = new CommandRegistry();
+  const menu = new Menu({ commands: own });
+  menu.addClass('jp-Submarine-jobsMenu');
+  for (const [label, command, args, enabled] of entries) {
+    if (commands.hasCommand(command)) {
+      own.addCommand(command, {
+        label,
+        isEnabled: () => enabled,
+        execute: () => run(commands, command, args)
+      });
+      menu.addItem({ command });
+    }
+  }
+  return menu;
+}
+
+async function run(
+  commands: Commands,
+  command: string,
+  args: ReadonlyPartialJSONObject
+): Promise<void> {
+  try {
+    await commands.execute(command, args);
+  } catch (error) {
+    Notification.error(sentence(error));
+  }
+}

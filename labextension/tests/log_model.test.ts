@@ -1,0 +1,230 @@
+import { expect, test } from 'vitest';
+import { LiveQueue, MOST_WAITING } from '../src/log/live';
+import { LogModel } from '../src/log/model';
+import { chosen } from '../src/log/source';
+import { LIMITS } from '../src/log/window';
+import { FakeLogs } from './log_fakes';
+
+const OUT = 'worker:0/e1-a1/stdout';
+const ERR = 'worker:0/e1-a1/stderr';
+const ALL = { task: '', stream: '', attempt: 'latest' } as const;
+
+function open(fake: FakeLogs, filter: LogModel['filter'] = ALL, page = 64 * 1024): LogModel {
+  const schedule = (run: () => void) => {
+    run();
+  };
+  return new LogModel({ submarine: fake.submarine, job: 'j', filter, page, schedule });
+}
+
+const texts = (model: LogModel) =>
+  model.window.rows.map(row => (row.kind === 'skip' ? `skip ${row.offset}-${row.end}` : row.text));
+
+const numbered = (from: number, to: number, width = 60) =>
+  Array.from({ length: to - from }, (_, i) => `${from + i} `.padEnd(width, '.')).join('\n') + '\n';
+
+/** Every byte between a source's `lo` and `hi` is in exactly one line, in order. */
+function whole(model: LogModel): void {
+  for (const source of model.sources) {
+    let next = source.lo;
+    for (const row of model.window.rows) {
+      if (row.source === source) {
+        if (row.offset !== next) {
+          expect.fail(`a line of ${source.key} begins at ${row.offset}, not at ${next}`);
+        }
+        next = row.end;
+      }
+    }
+    expect(next).toBe(source.hi);
+  }
+}
+
+test('opens at the end with one reading and asks for what follows it', async () => {
+  const fake = new FakeLogs();
+  fake.set(OUT, numbered(0, 200000));
+  const length = fake.logs.get(OUT)?.length ?? 0;
+  const model = open(fake);
+  await model.open();
+  expect(fake.reads).toEqual([{ key: OUT, offset: -64 * 1024, limit: 64 * 1024 }]);
+  expect(fake.asked).toEqual([{ at: { [OUT]: length }, tasks: ['*'] }]);
+  expect(texts(model).at(-1)).toMatch(/^199999 /);
+  expect(model.canEarlier).toBe(true);
+  expect(model.canLater).toBe(false);
+  whole(model);
+});
+
+test.each([1, 3, 17, 4096])('no byte is lost or doubled, in pieces of %d', async step => {
+  const fake = new FakeLogs();
+  fake.set(OUT, 'first\npart');
+  const model = open(fake);
+  await model.open();
+  fake.write(OUT, 'ly ünfinished 🐘\n 1%\r 2%\r\u001b[31mred\u001b[0m\r\nlast', step);
+  expect(texts(model)).toEqual(['first', 'partly ünfinished 🐘', 'red', 'last']);
+  whole(model);
+});
+
+test('what comes while the end is being read is neither lost nor doubled', async () => {
+  const fake = new FakeLogs();
+  fake.set(OUT, 'a\n');
+  const model = open(fake);
+  await model.open();
+  let release: () => void = () => undefined;
+  fake.gate = new Promise(resolve => (release = resolve));
+  const going = model.goTo('end');
+  fake.write(OUT, 'b\nc');
+  fake.write(OUT, 'c\n');
+  release();
+  await going;
+  fake.write(OUT, 'd\n');
+  expect(texts(model)).toEqual(['a', 'b', 'cc', 'd']);
+  whole(model);
+});
+
+test('a repeated chunk adds nothing, a hole is named and can be read', async () => {
+  const fake = new FakeLogs();
+  fake.set(OUT, 'a\n');
+  const model = open(fake);
+  await model.open();
+  fake.write(OUT, 'b\n');
+  fake.listener?.chunk(
+    { task: 'worker:0', attempt: 'e1-a1', stream: 'stdout' },
+    0,
+    fake.logs.get(OUT) ?? new Uint8Array()
+  );
+  fake.writeSkipped(OUT, 'hidden\n');
+  fake.write(OUT, 'after\n');
+  expect(texts(model)).toEqual(['a', 'b', 'skip 4-11', 'after']);
+  whole(model);
+  const [source] = model.sources;
+  if (source !== undefined) {
+    await model.goTo({ source, offset: 4 });
+  }
+  expect(texts(model)).toEqual(['a', 'b', 'hidden', 'after']);
+  fake.write(OUT, 'more\n');
+  expect(texts(model).at(-1)).toBe('more');
+  whole(model);
+});
+
+test('a flood stays within the window; away from the end it waits there', async () => {
+  const fake = new FakeLogs();
+  fake.set(OUT, '');
+  const model = open(fake);
+  await model.open();
+  fake.write(OUT, numbered(0, 50000), 65536);
+  expect(model.window.rows.length).toBeLessThanOrEqual(LIMITS.rows);
+  expect(texts(model).at(-1)).toMatch(/^49999 /);
+  whole(model);
+  model.follow = false;
+  const first = texts(model)[0];
+  fake.write(OUT, numbered(50000, 60000), 65536);
+  expect(texts(model)[0]).toBe(first);
+  expect(model.window.rows.length).toBeLessThan(LIMITS.rows + 2000);
+  expect(model.canLater).toBe(true);
+  whole(model);
+  for (let i = 0; model.canLater && i < 100; i++) {
+    await model.later();
+    whole(model);
+  }
+  expect(texts(model).at(-1)).toMatch(/^59999 /);
+  model.follow = true;
+  fake.write(OUT, 'joined\n');
+  expect(texts(model).at(-1)).toBe('joined');
+});
+
+test('reads back to the first byte and on to the last one', async () => {
+  const fake = new FakeLogs();
+  fake.set(OUT, numbered(0, 30000));
+  fake.set(ERR, numbered(0, 3000, 200));
+  const model = open(fake);
+  await model.open();
+  model.follow = false;
+  const seen = new Set<number>();
+  for (let i = 0; model.canEarlier && i < 200; i++) {
+    await model.earlier();
+    whole(model);
+    for (const row of model.window.rows.filter(one => one.source.key === OUT)) {
+      seen.add(Number.parseInt(row.text, 10));
+    }
+  }
+  expect(seen.size).toBe(30000);
+  expect(texts(model)[0]).toMatch(/^0 /);
+  for (let i = 0; model.canLater && i < 200; i++) {
+    await model.later();
+  }
+  whole(model);
+  expect(model.sources.every(source => source.hi === source.length)).toBe(true);
+});
+
+test('a progress bar of many pages is one line, a long line is whole', async () => {
+  const fake = new FakeLogs();
+  const bar = Array.from({ length: 20000 }, (_, i) => `\r${i} of 20000`).join('');
+  fake.set(OUT, `begin\n${bar}\nend\n`);
+  const model = open(fake);
+  await model.open();
+  model.follow = false;
+  for (let i = 0; model.canEarlier && i < 50; i++) {
+    await model.earlier();
+    whole(model);
+  }
+  expect(texts(model)).toEqual(['begin', '19999 of 20000', 'end']);
+});
+
+test('a new attempt is added, other tasks and streams stay out', async () => {
+  const fake = new FakeLogs();
+  fake.set(OUT, 'one\n');
+  fake.set('worker:1/e1-a1/stdout', 'not this\n');
+  const model = open(fake, { task: 'worker:0', stream: 'stdout', attempt: 'latest' });
+  await model.open();
+  fake.write('worker:0/e2-a1/stdout', 'two\n');
+  fake.write('worker:0/e2-a1/stderr', 'not this\n');
+  fake.write('worker:1/e1-a1/stdout', 'nor this\n');
+  expect(texts(model)).toEqual(['one', 'two']);
+  expect(model.logs.length).toBe(4);
+});
+
+test('the newest attempt is by number, not by letter', () => {
+  const log = (attempt: string) => ({ task: 'w:0', attempt, stream: 'stdout' as const, length: 1 });
+  const logs = [log('e9-a1'), log('e10-a1'), log('e10-a0')];
+  expect(chosen(logs, ALL).map(one => one.attempt)).toEqual(['e10-a1']);
+  expect(chosen(logs, { ...ALL, attempt: '' }).map(one => one.attempt)).toEqual([
+    'e9-a1',
+    'e10-a0',
+    'e10-a1'
+  ]);
+});
+
+test('what fails says so and can be tried again', async () => {
+  const fake = new FakeLogs();
+  fake.failure = new Error('HDFS is away.');
+  const model = open(fake);
+  await model.open();
+  expect(model.status).toMatchObject({ phase: 'error', message: 'HDFS is away.' });
+  fake.failure = null;
+  fake.set(OUT, 'there\n');
+  await model.open();
+  expect(model.status.phase).toBe('ready');
+  expect(texts(model)).toEqual(['there']);
+});
+
+test('a queue that nobody empties stays small and keeps the place', () => {
+  const got: [number, number][] = [];
+  const queue = new LiveQueue(
+    chunks => {
+      got.push(...chunks.map(({ offset, data }): [number, number] => [offset, data.length]));
+    },
+    run => {
+      run();
+    }
+  );
+  queue.paused = true;
+  const where = { task: 'w:0', attempt: 'e1-a1', stream: 'stdout' };
+  const size = 64 * 1024;
+  for (let i = 0; i < 3000; i++) {
+    queue.push({ where, offset: i * size, data: new Uint8Array(size), time: 0 });
+  }
+  queue.paused = false;
+  expect(got.length).toBeLessThan(1100);
+  expect(got.reduce((sum, [, length]) => sum + length, 0)).toBeLessThanOrEqual(MOST_WAITING);
+  const [, kept] = [got.filter(([, length]) => length === 0), got.filter(([, n]) => n > 0)];
+  expect(kept[0]?.[0]).toBe(got.filter(([, n]) => n === 0).at(-1)?.[0]);
+  expect(kept.at(-1)).toEqual([2999 * size, size]);
+});
