@@ -7,6 +7,7 @@ from typing import Any
 
 from submarine_jobs.backends.base import Plan
 from submarine_jobs.directory import JobDirectory
+from submarine_jobs.jupyter_server import back_links
 from submarine_jobs.spec import JobSpec, Role
 from submarine_jobs.stored_paths import NOTHING, Reached
 from submarine_runtime.protocol.launch import AgentConfig
@@ -63,7 +64,7 @@ def agent_orders(
         timeout=spec.timeout,
         return_names=list(spec.return_names),
         queue=record.queue,
-        links=dict(spec.quicklinks),
+        links={**back_links(), **spec.quicklinks},
         phases=[vars(phase) for phase in record.phases],
         resources=record.resources,
         fetch=list(reached.fetch),

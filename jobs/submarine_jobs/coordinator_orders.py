@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from submarine_jobs.directory import JobDirectory
+from submarine_jobs.jupyter_server import back_links
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_runtime.frameworks import policy_of, trait
 from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
@@ -80,7 +81,7 @@ def coordinator_orders(
         timeout=spec.timeout,
         queue=record.queue,
         priority=spec.priority,
-        links=dict(spec.quicklinks),
+        links={**back_links(), **spec.quicklinks},
         phases=[vars(phase) for phase in record.phases],
         resources=record.resources,
         **chosen,

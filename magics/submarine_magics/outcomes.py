@@ -87,6 +87,6 @@ def _json(value: Any) -> Any:
 def _show_text(outcome: Outcome, mouth: NotebookMouth) -> None:
     text = printable(outcome.text, MAX_TEXT)
     if outcome.html is not None and mouth.displays.rich:
-        show({"text/html": outcome.html, "text/plain": text})
+        show({**outcome.mime, "text/html": outcome.html, "text/plain": text})
     elif text:
         print(text)

@@ -15,8 +15,7 @@ import click
 
 from submarine_jobs.commands.usage import no_such_verb
 from submarine_jobs.commands.verb import CONTEXT, GroupedOption, HelpRequested, help_option, normal
-from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.options.later import VERBS as LATER_VERBS
+from submarine_jobs.errors import SubmarineError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -38,6 +37,7 @@ VERBS: dict[str, Entry] = {
     "show": Entry("Jobs", "Show one job: state, reason, times, result, end of its log.", "show"),
     "logs": Entry("Jobs", "Print a job's log, or follow it.", "logs"),
     "metrics": Entry("Jobs", "Show CPU, memory and GPU of a job's tasks.", "metrics"),
+    "tensorboard": Entry("Jobs", "Show TensorBoard of jobs, to compare them.", "tensorboard"),
     "wait": Entry("Jobs", "Wait until jobs have ended.", "wait"),
     "cancel": Entry("Jobs", "Cancel a job.", "cancel"),
     "save": Entry("Jobs", "Save a job's model as it is now, as a named version.", "save"),
@@ -92,16 +92,13 @@ class Grammar(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with our sentences for verbs that are unknown or not there yet."""
+        """As click's, with our sentence for verbs that are unknown."""
         name = args[0]
-        if name in LATER_VERBS:
-            what, instead = LATER_VERBS[name]
-            raise UsageError(f"{what} not in this release ({name}).", instead)
         command = self.get_command(ctx, name)
         if command is None:
             if ctx.resilient_parsing:
                 return None, None, args[1:]
-            raise no_such_verb(name, [*self.list_commands(ctx), *LATER_VERBS])
+            raise no_such_verb(name, self.list_commands(ctx))
         return name, command, args[1:]
 
     def shell_complete(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Outcome:
         The job that the command is about; a notebook shows its card instead of ``text``.
     as_json
         ``--json`` was given: show ``value``, nothing else.
+    mime
+        MIME type -> data that a notebook's output holds besides, for a renderer of our own.
     """
 
     text: str = ""
@@ -42,6 +45,7 @@ class Outcome:
     exit_code: int = SUCCESS
     job: Job | None = None
     as_json: bool = False
+    mime: Mapping[str, Any] = field(default_factory=dict)
 
     def rendered(self) -> str:
         """What a terminal shows: the text, or with ``--json`` the value as JSON."""

@@ -24,14 +24,6 @@ LATER: tuple[Later, ...] = (
     Later(("--distribute_keytab",), "Kerberos is", _KERBEROS),
 )
 
-VERBS: dict[str, tuple[str, str]] = {
-    "tensorboard": (
-        "A TensorBoard beside a job that runs already is",
-        "Give run the option --tensorboard, or `submarine run boards --worker 0 --tensorboard` "
-        "for all of your jobs.",
-    ),
-}
-
 
 def spelling(option: str) -> str:
     """The one spelling of an option that both ``--num_ps`` and ``--num-ps`` have."""

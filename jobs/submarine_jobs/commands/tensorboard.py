@@ -1,0 +1,112 @@
+"""``tensorboard``: the training curves of one job or several, compared.
+
+In a notebook an output that the front end fills from the Jupyter server; in a terminal one of its
+own, until Ctrl-C. What it shows and how it is fetched is ``submarine_jobs.boards``.
+"""
+
+from __future__ import annotations
+
+import time
+from html import escape
+from typing import Any
+
+import click
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import CLUSTER, SUCCESS, Outcome
+from submarine_jobs.commands.shared_options import backend_option, jobs_argument, profile_option
+from submarine_jobs.commands.verb import AS_JSON, Verb, option
+from submarine_jobs.errors import UsageError
+from submarine_jobs.job import Job
+from submarine_jobs.jupyter_server import server_url, tensorboard_path
+
+MIME_TYPE = "application/vnd.submarine.tensorboard.v1+json"
+MAX_JOBS = 20
+_LOOK = 1.0
+
+
+@click.command(
+    "tensorboard",
+    cls=Verb,
+    example=("tensorboard last", "tensorboard digits-20261120-7f3a digits-20261121-00ff"),
+)
+@jobs_argument
+@option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="N",
+    heading="Where",
+    help="Port of this machine, in a terminal [any that is free].",
+)
+@profile_option
+@backend_option
+@click.pass_context
+def tensorboard(
+    ctx: click.Context,
+    /,
+    jobs: tuple[str, ...],
+    port: int,
+    profile: str | None,
+    backend: str | None,
+) -> Outcome:
+    """Show TensorBoard of jobs, running or ended; several of them in one, to compare.
+
+    In a notebook it is an output and a tab of JupyterLab. In a terminal it runs until Ctrl-C and
+    its address is printed; only this machine reaches it.
+    """
+    mouth: Mouth = ctx.obj
+    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    found = list({job.id: job for job in map(session.job, jobs)}.values())
+    if len(found) > MAX_JOBS:
+        raise UsageError(
+            f"A TensorBoard shows at most {MAX_JOBS} jobs, not {len(found)}.", "Name fewer."
+        )
+    ids = [job.id for job in found]
+    if mouth.kind != "cli" or ctx.meta.get(AS_JSON):
+        return _elsewhere(ids)
+    return _here(mouth, found, port)
+
+
+def _elsewhere(ids: list[str]) -> Outcome:
+    """What a front end makes a page of, and what to do where it does not."""
+    path, server = tensorboard_path(ids), server_url()
+    url = f"{server}{path}" if server else None
+    words = " ".join(ids)
+    text = (
+        f"TensorBoard of {', '.join(ids)}: {url or f'{path} below the address of JupyterLab'}. "
+        f"Where the server extension is not enabled, run `submarine tensorboard {words}` in a "
+        "terminal."
+    )
+    shown = escape(url or path)
+    link = f'<a href="{shown}" target="_blank" rel="noopener">{shown}</a>' if url else shown
+    html = (
+        f"<p>TensorBoard of {escape(', '.join(ids))}: {link}"
+        f"{'' if url else ' below the address of JupyterLab'}. Where the server extension is not "
+        f"enabled, run <code>submarine tensorboard {escape(words)}</code> in a terminal.</p>"
+    )
+    value: dict[str, Any] = {"job_ids": ids, "path": path, "url": url}
+    return Outcome(text, html, value, mime={MIME_TYPE: {"version": 1, "jobs": ids}})
+
+
+def _here(mouth: Mouth, jobs: list[Job], port: int) -> Outcome:
+    """Serve until interrupted."""
+    from submarine_jobs.boards.board import Board
+
+    board = Board(jobs, jobs[0].session.profile.state_dir, on_socket=False, port=port)
+    said: set[str] = set()
+    try:
+        board.start()
+        mouth.say(f"TensorBoard: {board.process.url}  (Ctrl-C ends it)")
+        while board.process.alive:
+            for notice in board.notices():
+                if notice not in said and len(said) < MAX_JOBS * 3:
+                    said.add(notice)
+                    mouth.say(notice)
+            time.sleep(_LOOK)
+        why = board.process.last_words() or "it said nothing"
+        return Outcome(f"TensorBoard has ended: {why}", exit_code=CLUSTER)
+    except KeyboardInterrupt:
+        return Outcome("TensorBoard has ended.", exit_code=SUCCESS)
+    finally:
+        board.close()
