@@ -141,9 +141,69 @@ class Desk:
         with contextlib.suppress(TimeoutError):
             button.click(timeout=2000)
 
+    def close_dialogs(self) -> None:
+        """Dismiss what Lab asks when its server or kernel was away."""
+        dialogs = self.page.locator(".jp-Dialog")
+        for _ in range(5):
+            if dialogs.count() == 0:
+                return
+            with contextlib.suppress(TimeoutError):
+                dialogs.last.locator("button.jp-mod-styled").first.click(timeout=2000)
+
     def wait_for(self, done: Callable[[], Any], timeout: float = 30) -> None:
         """Wait until ``done()``, while the page goes on."""
         deadline = time.monotonic() + timeout
         while not done():
             assert time.monotonic() < deadline, "it did not come true"
             self.page.wait_for_timeout(200)
+
+    def open_lab(self) -> None:
+        """Open Lab with nothing in it."""
+        self.page.goto(f"{self.url}lab/workspaces/w{next(_numbers)}?reset", timeout=LOAD)
+        self.page.wait_for_function("() => !!window.jupyterapp", timeout=LOAD)
+        self.page.evaluate("() => window.jupyterapp.restored")
+
+    def open_log(self, job: str, task: str = "") -> Log:
+        """A job's log as a tab."""
+        self.command("submarine:logs", job=job, **({"task": task} if task else {}))
+        log = Log(self.page)
+        log.rows.first.wait_for(timeout=LOAD)
+        return log
+
+
+class Log:
+    """The log view in a page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.node = page.locator(".jp-Submarine-log")
+        self.lines = self.node.locator(".jp-Submarine-log-lines")
+        self.rows = self.lines.locator(".jp-Submarine-log-row")
+        self.status = self.node.locator(".jp-Submarine-log-status")
+
+    def row(self, text: str) -> Locator:
+        """The rows with a text."""
+        return self.rows.filter(has_text=text)
+
+    def texts(self) -> list[str]:
+        """The rows that the page holds now, in their order."""
+        found: list[str] = self.lines.evaluate(
+            "node => [...node.querySelectorAll('.jp-Submarine-log-row')].map(r => r.textContent)"
+        )
+        return found
+
+    def collected(self) -> list[str]:
+        """All lines that the view took in, first to last, found by scrolling up from the end.
+
+        Each step must overlap the one before: a gap between two of them would be seen.
+        """
+        whole = self.texts()
+        for _ in range(400):
+            self.lines.evaluate("node => { node.scrollTop = 0; }")
+            self.page.wait_for_timeout(120)
+            seen = self.texts()
+            if not seen or seen[0] == whole[0]:
+                return whole
+            assert whole[0] in seen, "the view jumped"
+            whole = [*seen[: seen.index(whole[0])], *whole]
+        raise AssertionError("the log has no beginning")

@@ -1,0 +1,115 @@
+"""The jobs panel, the palette, TensorBoard as a tab, and Notebook 7."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from nbformat.v4 import new_code_cell
+from playwright.sync_api import expect
+
+from tests.browser.desk import Desk
+from tests.browser.jobs import Jobs
+
+WRITER = """
+import os, sys, time, types
+sys.modules["tensorboard.compat.notf"] = types.ModuleType("tensorboard.compat.notf")
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+writer = EventFileWriter(os.environ["SUBMARINE_TENSORBOARD_DIR"] + "/train")
+for step in range(20):
+    value = Summary.Value(tag="loss", simple_value=1 / (step + 1))
+    writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=[value])))
+writer.close()
+"""
+
+
+def test_the_panel_finds_jobs_by_words_and_state(desk: Desk, jobs: Jobs) -> None:
+    jobs.finished("print(1)", "panel-good")
+    jobs.finished("1 / 0", "panel-bad")
+    running = jobs.start("import time\nprint('x', flush=True)\ntime.sleep(300)", "panel-runs")
+    jobs.wait(running, lambda state: state.value == "RUNNING")
+    desk.open_lab()
+    desk.command("submarine:jobs")
+    panel = desk.page.get_by_role("listbox", name="Jobs")
+    options = panel.get_by_role("option")
+    expect(options.filter(has_text="panel-runs")).to_be_visible()
+    # Running first, then the newest.
+    expect(options.first).to_contain_text("RUNNING")
+    desk.shot("panel")
+    field = desk.page.get_by_label("Search jobs")
+    field.fill("panel-")
+    expect(options).to_have_count(3)
+    states = desk.page.get_by_role("combobox", name="States")
+    states.select_option(label="Failed or lost")
+    expect(options).to_have_count(1)
+    expect(options.first).to_contain_text("panel-bad")
+    field.fill("no job has this name")
+    expect(options).to_have_count(0)
+    jobs.session.job(running).cancel("seen enough")
+
+
+def test_the_panel_leads_to_the_cell_by_keyboard(desk: Desk) -> None:
+    filler = [f"'{n}\\n' * 30" for n in range(8)]
+    cells = ("%%submarine --only\nprint(1)", "%submarine run keyed --backend local", *filler)
+    desk.open(desk.lab.write("keyed.ipynb", *cells))
+    desk.run_all()
+    desk.save()
+    desk.page.evaluate(
+        "() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 9; }"
+    )
+    desk.command("submarine:jobs")
+    desk.page.get_by_label("Search jobs").fill("keyed")
+    panel = desk.page.get_by_role("listbox", name="Jobs")
+    expect(panel.get_by_role("option")).to_have_count(1)
+    panel.focus()
+    desk.page.keyboard.press("ArrowDown")
+    desk.page.keyboard.press("Enter")
+    desk.page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex === 1"
+    )
+    expect(desk.page.locator(".jp-CodeCell").nth(1)).to_be_in_viewport()
+
+
+def test_the_palette_has_the_commands(desk: Desk) -> None:
+    desk.open_lab()
+    desk.command("apputils:activate-command-palette")
+    desk.page.locator(".jp-ModalCommandPalette input, .lm-CommandPalette-input").first.fill(
+        "submarine"
+    )
+    labels = desk.page.locator(".lm-CommandPalette-itemLabel")
+    for words in ("Jobs", "Show Logs of Job", "TensorBoard of Job", "Cancel Job"):
+        expect(labels.filter(has_text=words).first).to_be_visible()
+    desk.shot("palette")
+
+
+def test_tensorboard_opens_as_a_tab(desk: Desk, jobs: Jobs) -> None:
+    job = jobs.finished(WRITER, "board")
+    desk.open_lab()
+    desk.command("submarine:tensorboard", jobs=[job])
+    frame = desk.page.frame_locator(f"iframe[src*='submarine/tensorboard/{job}']")
+    expect(frame.get_by_text(re.compile("TensorBoard")).first).to_be_visible(timeout=60_000)
+    expect(frame.get_by_text("loss").first).to_be_visible(timeout=60_000)
+    desk.shot("tensorboard")
+
+
+def test_notebook_7_shows_the_card(desk: Desk, jobs: Jobs) -> None:
+    job = jobs.start("import time\nprint('x', flush=True)\ntime.sleep(6)", "seven")
+    cell = new_code_cell("%submarine run seven", outputs=[jobs.output(job)])
+    desk.open_notebook7(desk.lab.write("seven.ipynb", cell))
+    card = desk.card()
+    expect(card.get_by_text("SUCCEEDED").first).to_be_visible(timeout=30_000)
+    desk.shot("notebook-7")
+
+
+def test_a_notebook_without_jobs_loads_nothing_of_ours_but_the_entry(desk: Desk) -> None:
+    sockets: list[str] = []
+    desk.page.on("websocket", lambda socket: sockets.append(socket.url))
+    desk.open(desk.lab.write("plain.ipynb", "1 + 1"))
+    desk.run_all()
+    assert not [url for url in sockets if "submarine" in url]
+    assert desk.page.locator("[class*=jp-Submarine]:visible").count() == 0
+
+
+pytestmark = pytest.mark.timeout(300)

@@ -1,0 +1,113 @@
+"""Networks that cut, laptops that sleep, servers that are killed: no line is lost or doubled."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from nbformat.v4 import new_code_cell
+from playwright.sync_api import expect
+
+from tests.browser.cutter import Cutter
+from tests.browser.desk import Desk, Log
+from tests.browser.jobs import Jobs
+from tests.browser.lab import Lab
+
+LINES = 500
+COUNTING = f"""
+import time
+for n in range({LINES}):
+    print(f"line {{n:06d}}", flush=True)
+    time.sleep(0.03)
+print("all is said", flush=True)
+"""
+EXPECTED = [*(f"line {n:06d}" for n in range(LINES)), "all is said"]
+
+
+@pytest.fixture
+def cutter(lab: Lab) -> Iterator[Cutter]:
+    """A proxy before the server that lets everything through, so far."""
+    with contextlib.closing(Cutter(lab.port)) as proxy:
+        yield proxy
+
+
+def whole(log: Log) -> list[str]:
+    """All lines of a log that has ended."""
+    expect(log.row("all is said")).to_be_visible(timeout=90_000)
+    return log.collected()
+
+
+def test_connections_cut_every_few_seconds(
+    new_desk: Callable[..., Desk], jobs: Jobs, cutter: Cutter
+) -> None:
+    desk = new_desk(url=cutter.url)
+    desk.open_lab()
+    job = jobs.start(COUNTING, "cut")
+    log = desk.open_log(job)
+    cutter.lifetime = 3
+    cutter.cut()
+    assert whole(log) == EXPECTED
+    assert cutter.cuts >= 3
+    assert desk.errors == []
+
+
+@pytest.mark.parametrize("seconds", [6, pytest.param(60, marks=pytest.mark.full)])
+def test_a_laptop_that_sleeps(
+    new_desk: Callable[..., Desk], jobs: Jobs, cutter: Cutter, seconds: int
+) -> None:
+    desk = new_desk(url=cutter.url)
+    desk.open_lab()
+    job = jobs.start(COUNTING, "asleep")
+    log = desk.open_log(job)
+    desk.page.wait_for_timeout(1000)
+    cutter.sleep()
+    time.sleep(seconds)
+    before = log.texts()[-1]
+    desk.page.wait_for_timeout(1000)
+    assert log.texts()[-1] == before, "the proxy let something through"
+    cutter.wake()
+    assert whole(log) == EXPECTED
+
+
+def test_a_server_killed_in_the_middle_of_a_log(desk: Desk, jobs: Jobs, lab: Lab) -> None:
+    job = jobs.start(COUNTING, "orphan")
+    cell = new_code_cell("%submarine run orphan", outputs=[jobs.output(job)])
+    desk.open(lab.write("orphan.ipynb", cell))
+    card = desk.card()
+    log = desk.open_log(job)
+    desk.page.wait_for_timeout(1500)
+    lab.kill()
+    desk.page.wait_for_timeout(3000)
+    expect(log.status).to_contain_text("connection", timeout=30_000)
+    desk.shot("server-killed")
+    lab.start()
+    assert whole(log) == EXPECTED
+    desk.close_dialogs()
+    desk.page.locator(".lm-TabBar-tabLabel", has_text="orphan.ipynb").click()
+    expect(card.get_by_text("SUCCEEDED").first).to_be_visible(timeout=30_000)
+
+
+def test_a_kernel_that_is_restarted(desk: Desk) -> None:
+    cells = (
+        "%%submarine --only\nimport time\nprint('up', flush=True)\ntime.sleep(8)",
+        "%submarine run restarted --backend local",
+    )
+    desk.open(desk.lab.write("restarted.ipynb", *cells))
+    desk.run_all()
+    desk.page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
+    )
+    expect(desk.card().get_by_text("RUNNING").first).to_be_visible(timeout=30_000)
+    expect(desk.card().get_by_text("SUCCEEDED").first).to_be_visible(timeout=60_000)
+
+
+def test_a_page_reloaded_in_the_middle_of_a_log(desk: Desk, jobs: Jobs) -> None:
+    desk.open_lab()
+    job = jobs.start(COUNTING, "reopened")
+    desk.open_log(job)
+    desk.page.reload(timeout=90_000)
+    desk.page.wait_for_function("() => !!window.jupyterapp", timeout=90_000)
+    desk.page.evaluate("() => window.jupyterapp.restored")
+    assert whole(desk.open_log(job)) == EXPECTED
