@@ -25,7 +25,7 @@ def parse_origin(text: str) -> Origin | None:
     except ValueError:
         return None
     scheme, host = parts.scheme.lower(), parts.hostname
-    bare = f"{parts.scheme}://{parts.netloc}" == text
+    bare = f"{parts.scheme}://{parts.netloc}".lower() == text.lower()
     if scheme not in _PORTS or not host or not bare or "@" in parts.netloc:
         return None
     return scheme, host, _PORTS[scheme] if port is None else port
