@@ -28,7 +28,11 @@ class Page:
     def __init__(self, server: Server, port: int | None = None, **options: Any) -> None:
         self.heard: list[Message] = []
         self.socket = connect(server, port, **options)
-        assert self.next()["type"] == "hello"
+        try:
+            assert self.next()["type"] == "hello"
+        except Exception:
+            self.close()
+            raise
 
     def send(self, **message: Any) -> None:
         self.socket.send(json.dumps(message))
@@ -59,6 +63,7 @@ class Page:
     def close(self) -> None:
         with contextlib.suppress(OSError, websocket.WebSocketException):
             self.socket.close()
+        self.socket.shutdown()  # what a broken connection leaves
 
 
 def connect(

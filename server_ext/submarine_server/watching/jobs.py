@@ -185,6 +185,10 @@ class JobsWatch:
     async def _discover(self, session: Session) -> None:
         discovery = Discovery()
         while True:
-            more = await discovery.step(session)
+            more = False
+            try:
+                more = await discovery.step(session)
+            except ClusterError as error:  # the list of jobs says so where a poll finds it too
+                log.info("the job root cannot be walked through: %s", error)
             await asyncio.sleep(0.2 if more else ROOT_EVERY)
             await self._somebody.wait()

@@ -1,0 +1,320 @@
+"""What the server extension costs with many jobs and pages: CPU, memory, ResourceManager calls.
+
+A real jupyter-server process; the ResourceManager is simulated by a small HTTP server that answers
+as a recorded one did, and counts; the pages are websockets that show the jobs list. Meanwhile jobs
+are submitted as a kernel does it. There is no HDFS: a poll reads nothing there. Exits with 1 when
+the server costs more than the limits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import psutil
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import WebSocketClientConnection, websocket_connect
+
+from submarine_jobs.store import JobStore, Known
+from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
+from submarine_runtime.protocol.states import State
+
+RECORDED = Path(__file__).parent.parent / "tests/unit/recorded/waits.json.gz"
+TOKEN = "a-token-of-the-benchmark"
+USER = "ada"
+#: Limits of the issue: percent of a core, MiB, seconds.
+CPU, MEMORY, FIRST = 20.0, 300.0, 1.0
+
+
+class ResourceManager:
+    """Answers for so many running applications, and counts the questions."""
+
+    def __init__(self) -> None:
+        recorded = json.loads(gzip.decompress(RECORDED.read_bytes()))["gpu-all-held"]
+        self.template = recorded["apps"]["apps"]["app"][0]
+        self.scheduler = json.dumps(recorded["scheduler"]).encode()
+        self.nodes = json.dumps(recorded["nodes"]).encode()
+        self.asked: Counter[str] = Counter()
+        self.apps: dict[str, str] = {}
+        self._answer: tuple[int, bytes] = (0, b"")
+        simulated = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1
+
+            def do_GET(self) -> None:
+                parts = urlsplit(self.path)
+                body = simulated.answer(parts.path, parse_qs(parts.query))
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+                self.wfile.flush()
+
+            def log_message(self, *words: Any) -> None:
+                """Nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port: int = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, path: str, query: dict[str, list[str]]) -> bytes:
+        """The body of an answer."""
+        name = path.removeprefix("/ws/v1/cluster")
+        self.asked[name] += 1
+        if name == "/scheduler":
+            return self.scheduler
+        if name == "/nodes":
+            return self.nodes
+        if name != "/apps" or query.get("user", [USER]) != [USER]:
+            return b"{}"
+        if self._answer[0] != len(self.apps):
+            apps = [self.app(identity, job_id) for identity, job_id in list(self.apps.items())]
+            self._answer = (len(apps), json.dumps({"apps": {"app": apps}}).encode())
+        return self._answer[1]
+
+    def app(self, identity: str, job_id: str) -> dict[str, Any]:
+        """A running application of ours."""
+        return {
+            **self.template,
+            "id": identity,
+            "user": USER,
+            "state": "RUNNING",
+            "applicationTags": f"submarine,submarine_job:{job_id}",
+        }
+
+
+def known(number: int, state: State) -> Known:
+    """A row as a job of one task leaves it."""
+    job_id, created = f"digits-20261122-{number:04x}", time.time() - 30 * number
+    identity = f"application_1795240772280_{number:06}"
+    task = TaskRecord("worker:0", "worker", 0, state=state, started=created, memory_peak=512.0)
+    record = JobRecord(
+        job_id,
+        "digits",
+        state,
+        user=USER,
+        backend="yarn",
+        queue="default",
+        application_id=identity,
+        created=created,
+        finished=created + 20 if state.ended else None,
+        phases=[Phase("queue", created, created + 3), Phase("run", created + 3, created + 20)],
+        tasks=[task],
+        resources={"requested": {"worker": {"memory": 1024, "vcores": 1, "gpus": 1}}},
+        links={"YARN application": f"http://127.0.0.1/cluster/app/{identity}"},
+    )
+    handle = {"kind": "yarn", "application_id": identity, "submitted": created, "user": USER}
+    where = f"hdfs://127.0.0.1:1/user/{USER}/submarine/202611/{job_id}"
+    return Known(job_id, "digits", "yarn", "default", where, created, state, handle, record)
+
+
+def fill(path: Path, rows: list[Known]) -> None:
+    """Put all rows in one go, which ``JobStore`` has no need for."""
+    with sqlite3.connect(path) as connection:
+        connection.executemany(
+            "INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    *(row.job_id, row.name, row.backend, row.profile, row.job_dir, row.created),
+                    *(row.state.value, json.dumps(row.handle)),
+                    *(json.dumps(row.record.to_json() if row.record else None), row.created),
+                )
+                for row in rows
+            ),
+        )
+    connection.close()
+
+
+class Server:
+    """A jupyter-server with the extension alone, on the simulated cluster."""
+
+    def __init__(self, scratch: Path, rm: ResourceManager) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        conf = scratch / "conf"
+        conf.mkdir()
+        rm_address = f"127.0.0.1:{rm.port}"
+        for name, values in (
+            ("core-site", {"fs.defaultFS": "hdfs://127.0.0.1:1"}),
+            ("yarn-site", {"yarn.resourcemanager.webapp.address": rm_address}),
+        ):
+            entries = "".join(
+                f"<property><name>{key}</name><value>{value}</value></property>"
+                for key, value in values.items()
+            )
+            (conf / f"{name}.xml").write_text(f"<configuration>{entries}</configuration>")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SUBMARINE_", "HADOOP_"))}
+        places = {
+            f"JUPYTER_{word}_DIR": str(scratch / word) for word in ("CONFIG", "DATA", "RUNTIME")
+        }
+        self.log = (scratch / "server.log").open("wb")
+        extensions = "{'submarine_server': True, 'jupyterlab': False, 'notebook': False}"
+        words = [
+            *("--no-browser", "--allow-root", f"--ServerApp.port={self.port}"),
+            *(f"--ServerApp.root_dir={scratch}", f"--IdentityProvider.token={TOKEN}"),
+            f"--ServerApp.jpserver_extensions={extensions}",
+        ]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "jupyter_server", *words],
+            env={
+                **kept,
+                **places,
+                "HOME": str(scratch),
+                "HADOOP_USER_NAME": USER,
+                "SUBMARINE_HADOOP_CONF_DIR": str(conf),
+                "SUBMARINE_STATE_DIR": str(scratch / "state"),
+            },
+            stdout=self.log,
+            stderr=self.log,
+        )
+
+    async def page(self) -> WebSocketClientConnection:
+        """A page's websocket."""
+        request = HTTPRequest(
+            f"ws://127.0.0.1:{self.port}/submarine/api/v1/channel",
+            headers={
+                "Authorization": f"token {TOKEN}",
+                "Origin": f"http://127.0.0.1:{self.port}",
+            },
+        )
+        return await websocket_connect(request)
+
+    async def first_page(self) -> WebSocketClientConnection:
+        """The same as soon as the server is there."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return await self.page()
+            except OSError:
+                if time.monotonic() > deadline or self.process.poll() is not None:
+                    raise
+            await asyncio.sleep(0.2)
+
+    def stop(self) -> None:
+        """End the server."""
+        self.process.terminate()
+        self.process.wait(20)
+        self.log.close()
+
+
+async def painted(page: WebSocketClientConnection) -> tuple[float, int]:
+    """Seconds until a page has its jobs list, and how many rows that has."""
+    began = time.monotonic()
+    await page.write_message(json.dumps({"op": "subscribe", "id": 1, "kind": "jobs"}))
+    while True:
+        message = json.loads(await page.read_message() or "{}")
+        if message.get("type") == "jobs":
+            return time.monotonic() - began, len(message["rows"])
+
+
+async def drain(page: WebSocketClientConnection, counts: Counter[str]) -> None:
+    """Count what a page is told."""
+    while (text := await page.read_message()) is not None:
+        counts["messages"] += 1
+        counts["bytes"] += len(text)
+
+
+async def measure(options: argparse.Namespace, scratch: Path) -> bool:
+    """Run everything; whether the server keeps to the limits."""
+    rm = ResourceManager()
+    store = JobStore(scratch / "state" / "jobs.sqlite")
+    rows = []
+    for number in range(options.jobs):
+        runs = number % (options.jobs // options.running) == 0
+        rows.append(known(number, State.RUNNING if runs else State.SUCCEEDED))
+        if runs:
+            rm.apps[str((rows[-1].handle or {})["application_id"])] = rows[-1].job_id
+    store.put(rows[0])
+    fill(scratch / "state" / "jobs.sqlite", rows)
+    server = Server(scratch, rm)
+    try:
+        pages = [await server.first_page()]
+        first, shown = await painted(pages[0])
+        pages += [await server.page() for _ in range(options.pages - 1)]
+        times = [(await painted(page))[0] for page in pages[1:]]
+        counts: Counter[str] = Counter()
+        tasks = [asyncio.create_task(drain(page, counts)) for page in pages]
+        process = psutil.Process(server.process.pid)
+        print(f"{options.jobs} jobs, {len(rm.apps)} running, {len(pages)} pages")
+        print(
+            f"first list of a cold server {first:.2f} s, {shown} rows; the others at most "
+            f"{max(times, default=0):.2f} s"
+        )
+        await asyncio.sleep(5)
+        good = max(times, default=0.0) < FIRST
+        for name, every in (("quiet", 0), ("a submit every 5 s", 5)):
+            good &= await stretch(name, options.seconds, every, process, rm, store, counts, options)
+        for task in tasks:
+            task.cancel()
+        return good
+    finally:
+        server.stop()
+
+
+async def stretch(
+    name: str,
+    seconds: float,
+    every: float,
+    process: psutil.Process,
+    rm: ResourceManager,
+    store: JobStore,
+    counts: Counter[str],
+    options: argparse.Namespace,
+) -> bool:
+    """Watch the server for a while; whether it keeps to the limits."""
+    rm.asked.clear()
+    counts.clear()
+    before, began = process.cpu_times(), time.monotonic()
+    while time.monotonic() - began < seconds:
+        if every:
+            number = options.jobs + len(rm.apps)
+            row = known(number, State.RUNNING)
+            rm.apps[str((row.handle or {})["application_id"])] = row.job_id
+            await asyncio.to_thread(store.put, row)
+        await asyncio.sleep(every or seconds)
+    took, after = time.monotonic() - began, process.cpu_times()
+    cpu = 100 * (after.user + after.system - before.user - before.system) / took
+    memory = process.memory_info().rss / (1 << 20)
+    polls = rm.asked["/apps"]
+    calls = sum(rm.asked.values())
+    print(
+        f"{name}: {cpu:.1f} % of a core, {memory:.0f} MiB, {polls} polls with {calls} calls "
+        f"{dict(rm.asked)} in {took:.0f} s, {counts['messages']} messages with "
+        f"{counts['bytes'] >> 10} KiB"
+    )
+    return cpu < CPU and memory < MEMORY and calls == 2 * polls
+
+
+def main() -> None:
+    """Print what it costs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--running", type=int, default=200)
+    parser.add_argument("--pages", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        sys.exit(0 if asyncio.run(measure(options, Path(scratch))) else 1)
+
+
+if __name__ == "__main__":
+    main()
