@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import re
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -15,7 +16,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from server_rig import Server
+from server_rig import API, TOKEN, Server
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
 
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cells import Cell
@@ -563,3 +566,89 @@ def test_a_task_without_a_log_is_said_so(server: Server, over: Job) -> None:
     )
     missing = server.call("GET", f"jobs/{over.id}/log?task=worker:7&attempt=e1-a1")
     assert (missing.data, missing.headers["x-submarine-length"]) == (b"", "0")
+
+
+async def websocket(server: Server) -> Any:
+    url = f"{server.origin.replace('http', 'ws')}{API}channel?token={TOKEN}"
+    request = HTTPRequest(url, headers={"Origin": server.origin}, connect_timeout=5)
+    return await websocket_connect(request)
+
+
+async def closed(channel: Any) -> None:
+    """Close it, and wait until its socket is."""
+    channel.close()
+    while await asyncio.wait_for(channel.read_message(), 10) is not None:
+        pass
+
+
+def test_a_server_that_is_killed_in_the_middle_of_a_log_costs_no_byte(
+    server: Server, runner: Submit, tmp_path: Path
+) -> None:
+    job = runner(TALKER.format(stop=str(tmp_path / "stop")))
+    page = Page(cast("Core", None), job.id)
+
+    async def listen(enough: Callable[[], bool]) -> None:
+        channel = await websocket(server)
+        words = {"kind": "log", "job": job.id, "tasks": ["*"], "at": dict(page.at)}
+        await channel.write_message(json.dumps({"op": "subscribe", "id": 7, **words}))
+        page._unacknowledged = 0
+        while not page.ended and not enough():
+            message = json.loads(await asyncio.wait_for(channel.read_message(), 30))
+            if message["type"] == "end":
+                page.ended = True
+            elif message["type"] != "hello":
+                assert message["type"] in ("log", "behind"), message
+                await page.send(message)
+        if not page.ended and server.process is not None:
+            server.process.kill()
+            server.process.wait()
+        await closed(channel)
+
+    for number in (1, 2):
+        asyncio.run(listen(lambda least=number: len(page.text()) > 1000 * least))  # type: ignore[misc]
+        server.start()
+    (tmp_path / "stop").touch()
+    asyncio.run(listen(lambda: False))
+    assert page.text() == counted(page.text().count("\n"))
+    assert page.text().encode() == whole(job)["worker:0/e1-a1/stdout"]
+    assert page.skipped == 0
+
+
+def test_a_search_whose_page_goes_away_ends_and_leaves_room(server: Server, over: Job) -> None:
+    path = f"{API}jobs/{over.id}/log/search?task=worker:0&attempt=e1-a1&q=step&limit=5000"
+    for _ in range(40):
+        with socket.create_connection(("127.0.0.1", server.port), 5) as connection:
+            words = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: token {TOKEN}\r\n\r\n"
+            connection.sendall(words.encode())
+    began = time.monotonic()
+    *hits, _ = lines(server.call("GET", f"{path}&from=0").data)
+    assert len(hits) == 5000
+    assert time.monotonic() - began < 20
+
+
+def test_nonsense_in_a_subscription_is_told_and_ends_it(server: Server, over: Job) -> None:
+    async def main() -> None:
+        channel = await websocket(server)
+        asked: list[dict[str, Any]] = [
+            {"job": "../../etc", "tasks": ["*"]},
+            {"job": over.id, "tasks": []},
+            {"job": over.id, "tasks": "*"},
+            {"job": over.id, "tasks": ["../x"]},
+            {"job": over.id, "tasks": ["*"], "at": {"worker:0/../x": 1}},
+            {"job": over.id, "tasks": ["*"], "at": {"worker:0/e1-a1/stdout": -1}},
+            {"job": over.id, "tasks": ["*"], "at": [1]},
+            {"job": over.id, "tasks": ["*"], "tail": "x"},
+            {"job": "none-20261120-7f3a", "tasks": ["*"]},
+        ]
+        for number, words in enumerate(asked):
+            message = {"op": "subscribe", "id": number, "kind": "log", **words}
+            await channel.write_message(json.dumps(message))
+        told = set()
+        while len(told) < len(asked):
+            message = json.loads(await asyncio.wait_for(channel.read_message(), 30))
+            if message["type"] != "hello":
+                assert message["type"] == "error", message
+                told.add(message["id"])
+        await closed(channel)
+
+    asyncio.run(main())
