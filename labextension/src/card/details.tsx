@@ -116,7 +116,8 @@ export function Facts(props: {
       record.epoch > 1 ? trans.__('%1: all tasks were started again', record.epoch) : ''
     ],
     [trans.__('Output'), outputs(props.view, trans)],
-    [trans.__('Job directory'), record.job_dir]
+    [trans.__('Job directory'), record.job_dir],
+    [trans.__('Command'), props.view.command]
   ];
   return (
     <details className="jp-Submarine-more">

@@ -48,9 +48,10 @@ export function FailureBox(props: { view: IJobView }): React.ReactElement | null
 function Frame(props: { frame: IFrame; view: IJobView }): React.ReactElement {
   const { trans, has, run } = useCard();
   const { frame, view } = props;
+  const [problem, setProblem] = React.useState('');
   const line = frame.cell_line ?? frame.line;
   const place = frame.cell
-    ? trans.__('Cell [%1], line %2', frame.cell, line)
+    ? trans.__('Cell %1, line %2', frame.cell, line)
     : trans.__('%1, line %2', frame.file, frame.line);
   const cell = frame.cell_id;
   return (
@@ -61,9 +62,12 @@ function Frame(props: { frame: IFrame; view: IJobView }): React.ReactElement {
           className="jp-Submarine-link"
           title={trans.__('Show the cell and mark the line')}
           onClick={() =>
-            void run(CommandIDs.revealCell, { notebook: view.notebook, cell, line }).catch(
-              (problem: unknown) => {
-                console.warn('jupyter-submarine: the cell cannot be shown.', problem);
+            void run(CommandIDs.revealCell, { notebook: view.notebook, cell, line }).then(
+              () => {
+                setProblem('');
+              },
+              (reason: unknown) => {
+                setProblem(reason instanceof Error ? reason.message : String(reason));
               }
             )
           }
@@ -76,6 +80,7 @@ function Frame(props: { frame: IFrame; view: IJobView }): React.ReactElement {
       {frame.function && (
         <span className="jp-Submarine-quiet"> {trans.__('in %1', frame.function)}</span>
       )}
+      {problem && <span role="alert"> {problem}</span>}
       {frame.code.trim() && <pre>{frame.code.trim()}</pre>}
     </li>
   );

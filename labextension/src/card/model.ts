@@ -7,7 +7,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { type ISignal, Signal } from '@lumino/signaling';
-import { ENDED, type IJobView, type IModelVersion, type ISeries } from '../api/types';
+import { ENDED, type IJobView, type IModelVersion, type ISeries, type ITask } from '../api/types';
 import type { ISubmarine, ISubscription } from '../tokens';
 import type { ISnapshot } from './snapshot';
 
@@ -15,6 +15,9 @@ import type { ISnapshot } from './snapshot';
 const POINTS = 200;
 /** A card that was only scrolled past, or switched away from for a moment, stays subscribed. */
 const LINGER = 2000;
+/** Tasks that are asked for at a time, and at most: a job has no more. */
+const TASKS = 200;
+const MOST_TASKS = 4096;
 
 /** `asking`: no answer yet. `away`: what is shown is old, `problem` says why. */
 export type Standing = 'asking' | 'live' | 'away';
@@ -78,6 +81,16 @@ export class CardModel implements IDisposable {
     return this._models;
   }
 
+  /** All tasks that are known: those of the view, and those that were asked for besides. */
+  get tasks(): readonly ITask[] {
+    const { view } = this;
+    if (!view || !this._more.size) {
+      return view?.record.tasks ?? [];
+    }
+    const news = new Map(view.record.tasks.map(task => [task.task, task]));
+    return [...new Map([...this._more, ...news]).values()];
+  }
+
   get visible(): boolean {
     return this._visible;
   }
@@ -108,6 +121,25 @@ export class CardModel implements IDisposable {
         this.unsubscribe();
       }, LINGER);
     }
+    this._changed.emit();
+  }
+
+  /** Ask for the tasks that the view leaves out because there are so many. */
+  async loadTasks(): Promise<void> {
+    if (!this.submarine || !this._live) {
+      return;
+    }
+    const found = new Map<string, ITask>();
+    for (let offset = 0; offset < MOST_TASKS && !this._disposed; offset += TASKS) {
+      const { tasks, total } = await this.submarine.rest.tasks(this.jobId, offset, TASKS);
+      for (const task of tasks) {
+        found.set(task.task, task);
+      }
+      if (!tasks.length || offset + TASKS >= total) {
+        break;
+      }
+    }
+    this._more = found;
     this._changed.emit();
   }
 
@@ -219,6 +251,7 @@ export class CardModel implements IDisposable {
   private _live: IJobView | null = null;
   private _heard: number | null = null;
   private _series: readonly ISeries[] = [];
+  private _more: ReadonlyMap<string, ITask> = new Map<string, ITask>();
   private _models: readonly IModelVersion[] = [];
   private _standing: Standing = 'asking';
   private _problem = '';

@@ -111,6 +111,10 @@ export const showPlugin: JupyterFrontEndPlugin<void> = {
         if (!widget.isAttached) {
           app.shell.add(widget, 'main');
         }
+        if (!widget.isAttached) {
+          // A page of Notebook 7 has one widget in its main area: the notebook.
+          app.shell.add(widget, 'right');
+        }
         app.shell.activateById(widget.id);
         return widget;
       }

@@ -72,6 +72,9 @@ function ending(view: IJobView, trans: TranslationBundle): string {
 
 function running(view: IJobView, trans: TranslationBundle): string {
   const { tasks } = view.record;
+  if (view.task_count > tasks.length) {
+    return trans.__('Its %1 tasks are under way.', view.task_count);
+  }
   const rest = tasks.filter(task => task.state !== 'RUNNING');
   if (!rest.length) {
     return trans.__('All %1 tasks run%2.', view.task_count, where(view.record, trans));

@@ -5,6 +5,7 @@ import { ENDED, type IJobView, type ITask } from '../api/types';
 import { useCard } from './context';
 import { StateIcon } from './icons';
 import { Link } from './link';
+import type { CardModel } from './model';
 import { momentOf } from './phases';
 import {
   type IRole,
@@ -27,10 +28,14 @@ interface IColumn {
   cell?: (task: ITask, text: string) => React.ReactNode;
 }
 
-export function Tasks(props: { view: IJobView; now: number }): React.ReactElement | null {
+export function Tasks(props: {
+  model: CardModel;
+  view: IJobView;
+  now: number;
+}): React.ReactElement | null {
   const { trans } = useCard();
-  const { view } = props;
-  const { tasks } = view.record;
+  const { model, view } = props;
+  const { tasks } = model;
   const [role, setRole] = React.useState('');
   const [number, setNumber] = React.useState(0);
   const roles = React.useMemo(() => byRole(tasks), [tasks]);
@@ -48,19 +53,45 @@ export function Tasks(props: { view: IJobView; now: number }): React.ReactElemen
       {tasks.length > 1 && (roles.length > 1 || tasks.length > PAGE) && (
         <Roles roles={roles} chosen={role} choose={setRole} />
       )}
+      {view.task_count > tasks.length && (
+        <Left model={model} here={tasks.length} total={view.task_count} />
+      )}
       <Table columns={columns} rows={shown.rows} />
       {shown.pages > 1 && <Pager shown={shown} total={rows.length} turn={setNumber} />}
-      {view.task_count > tasks.length && (
-        <p className="jp-Submarine-quiet jp-Submarine-small">
-          {trans.__(
-            '%1 of %2 tasks are here; `submarine show --tasks %3` lists all.',
-            tasks.length,
-            view.task_count,
-            view.record.job_id
-          )}
-        </p>
-      )}
     </div>
+  );
+}
+
+/** Of very many tasks a view holds those that tell something. */
+function Left(props: { model: CardModel; here: number; total: number }): React.ReactElement {
+  const { trans } = useCard();
+  const [problem, setProblem] = React.useState('');
+  const [busy, setBusy] = React.useState(false);
+  const load = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      await props.model.loadTasks();
+    } catch (reason) {
+      setProblem(reason instanceof Error ? reason.message : String(reason));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <p className="jp-Submarine-quiet jp-Submarine-small">
+      {trans.__('%1 of %2 tasks, those that tell most.', props.here, props.total)}{' '}
+      {props.model.fromServer && (
+        <button
+          type="button"
+          className="jp-Submarine-link"
+          disabled={busy}
+          onClick={() => void load()}
+        >
+          {trans.__('Show all')}
+        </button>
+      )}{' '}
+      {problem}
+    </p>
   );
 }
 
@@ -282,7 +313,7 @@ function allColumns(trans: ReturnType<typeof useCard>['trans'], now: number): IC
       text: ({ gpus }) =>
         gpus
           .slice(0, 8)
-          .map(name => name.slice(0, 12))
+          .map(name => name.replace(/^GPU-/, '').slice(0, 8))
           .join(' ') + (gpus.length > 8 ? ' …' : ''),
       cell: ({ gpus }, text) => <span title={gpus.join('\n')}>{text}</span>
     },

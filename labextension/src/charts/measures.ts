@@ -50,7 +50,7 @@ function make(
 ): IMeasure {
   const lines = new Map<string, ICurve[]>();
   for (const one of series) {
-    if (one.kind === kind && one.name === name && one.v.some(value => value !== null)) {
+    if (one.kind === kind && one.name === name && isCurve(one)) {
       const v = quantity === 'cores' ? one.v.map(x => (x === null ? null : x / 100)) : one.v;
       lines.set(one.task, [...(lines.get(one.task) ?? []), thin({ t: one.t, v }, POINTS)]);
     }
@@ -67,6 +67,11 @@ function make(
       }))
       .sort((a, b) => a.task.localeCompare(b.task, undefined, { numeric: true }))
   };
+}
+
+/** One measured moment is no curve yet. */
+function isCurve(series: ISeries): boolean {
+  return series.v.filter(value => value !== null).length > 1;
 }
 
 /** What one line says in numbers: its last value, its mean, its lowest and highest. */
