@@ -42,10 +42,13 @@ def search(server: Server, path: str) -> tuple[float, float, int]:
     first = reply.readline()
     first_at = time.perf_counter() - begin
     lines = [first, *reply.read().splitlines()]
-    done = json.loads(lines[-1])
+    hits, done = len(lines) - 1, json.loads(lines[-1])
+    while done["next"] is not None and hits == 0:  # the server stops a long one half-way
+        *lines, last = server.get(f"{path}&from={done['next']}")[1].splitlines()
+        hits, done = len(lines), json.loads(last)
     if "error" in done:
         raise SystemExit(done["error"])
-    return first_at, time.perf_counter() - begin, len(lines) - 1
+    return first_at, time.perf_counter() - begin, hits
 
 
 def answers_meanwhile(server: Server, stop: threading.Event) -> list[float]:

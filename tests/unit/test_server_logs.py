@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.errors import UsageError
+from submarine_jobs.errors import ClusterError, UsageError
 from submarine_server.logs import searching
 from submarine_server.logs.patterns import ERRORS, compiled
 from submarine_server.logs.reader import log_key, recorded
+from submarine_server.logs.search_run import Ahead
 from submarine_server.logs.searching import Found, Hit, backward, forward
 
 
@@ -207,3 +208,25 @@ def test_a_record_names_logs_only() -> None:
     assert {str(key): value for key, value in recorded(lengths).items()} == {
         "worker:0/e1-a1/stdout": 3
     }
+
+
+def test_reading_ahead_changes_nothing_but_the_time() -> None:
+    text = Text(b"".join(b"%d loss\n" % number for number in range(1_200_000)))
+    size = len(text.data)
+    straight = list(forward(text, pattern("[0-9]*7777 loss$"), 0, size, 999))
+    assert list(forward(Ahead(text), pattern("[0-9]*7777 loss$"), 0, size, 999)) == straight
+    assert len(hits(iter(straight))) == 120
+
+
+def test_what_cannot_be_read_ahead_is_said_when_it_is_its_turn() -> None:
+    text = Text(b"needle\n" + b"hay\n" * 100_000)
+
+    def read(offset: int, limit: int) -> bytes:
+        if offset >= searching.FIRST_PIECE:
+            raise ClusterError("away")
+        return text(offset, limit)
+
+    steps = forward(Ahead(read), pattern("needle"), 0, len(text.data), 9)
+    assert [hit.offset for hit in next(steps).hits] == [0]
+    with pytest.raises(ClusterError, match="away"):
+        next(steps)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,7 +18,15 @@ from submarine_jobs.errors import ClusterError
 from submarine_jobs.log_position import LogKey
 from submarine_server.core import Core, Lane
 from submarine_server.logs.reader import LogReader
-from submarine_server.logs.searching import Hit, backward, forward
+from submarine_server.logs.searching import (
+    FIRST_PIECE,
+    GROWTH,
+    LARGEST_PIECE,
+    Hit,
+    Read,
+    backward,
+    forward,
+)
 
 #: Searches at once, and those that may wait for their turn.
 AT_ONCE, WAITING = 4, 32
@@ -76,7 +85,7 @@ def search(
     if wish.backward:
         steps = backward(read, wish.pattern, begin, wish.most)
     else:
-        steps = forward(read, wish.pattern, begin, end, wish.most)
+        steps = forward(Ahead(read), wish.pattern, begin, end, wish.most)
     left, scanned, reached = wish.most, 0, begin
     for found in steps:
         reached = found.reached
@@ -88,6 +97,40 @@ def search(
             break
     over = reached <= 0 if wish.backward else reached >= end
     return Done(None if over else reached, scanned)
+
+
+class Ahead:
+    """Reads the next piece while the last one is searched: file systems answer slowly.
+
+    One piece ahead, in a daemon thread; a search that ends early leaves it to end by itself.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._next: tuple[int, Future[bytes]] | None = None
+
+    def __call__(self, offset: int, limit: int) -> bytes:
+        """See ``searching.Read``."""
+        ahead, self._next = self._next, None
+        fits = ahead is not None and ahead[0] == offset
+        data = ahead[1].result()[:limit] if ahead is not None and fits else b""
+        if not data:
+            data = self._read(offset, limit)
+        if limit >= FIRST_PIECE and len(data) == limit:
+            self._fetch(offset + limit, min(limit * GROWTH, LARGEST_PIECE))
+        return data
+
+    def _fetch(self, offset: int, limit: int) -> None:
+        future: Future[bytes] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(self._read(offset, limit))
+            except BaseException as exc:
+                future.set_exception(exc)
+
+        threading.Thread(target=work, daemon=True, name="submarine-ahead").start()
+        self._next = (offset, future)
 
 
 def whole(reader: LogReader, key: LogKey, offset: int, limit: int) -> bytes:

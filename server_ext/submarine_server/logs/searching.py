@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 #: Bytes of the log from an offset, at most so many; fewer only at its end.
 Read = Callable[[int, int], bytes]
 
-FIRST_PIECE, LARGEST_PIECE = 256 << 10, 2 << 20
+FIRST_PIECE, LARGEST_PIECE = 256 << 10, 4 << 20
+#: By how much each piece is larger than the last.
+GROWTH = 4
 LONGEST_LINE = 1 << 20
 OVERLAP = 64 << 10
 #: Characters of a line that are shown, and those of them before a match far inside it.
@@ -50,7 +52,7 @@ def forward(read: Read, pattern: Any, begin: int, end: int, most: int) -> Iterat
     place = begin
     while at < end and most > 0:
         data = read(at, min(size, end - at))
-        size = min(size * 4, LARGEST_PIECE)
+        size = min(size * GROWTH, LARGEST_PIECE)
         window += data
         at += len(data)
         last = at >= end or not data
@@ -113,7 +115,7 @@ def backward(read: Read, pattern: Any, begin: int, most: int) -> Iterator[Found]
     window, base, limit, size = _line_behind(read, begin), begin, begin, FIRST_PIECE
     while base > 0 and most > 0:
         low = max(0, base - size)
-        size = min(size * 4, LARGEST_PIECE)
+        size = min(size * GROWTH, LARGEST_PIECE)
         data = read(low, base - low)
         window, base = data + window, low
         start = _first_line(window, base)
