@@ -135,7 +135,7 @@ def test_tensorflow_parameter_server(here: Here) -> None:
     shared = here.folder / "shared"
     shared.mkdir()
     roles = ("--chief", "1", "--worker", "2", "--ps", "1", "--evaluator", "1")
-    job = here.run("tf_parameter_server.py", *roles, "--memory", "1500M", "--args", str(shared))
+    job = here.run("tf_parameter_server.py", *roles, "--memory", "1400M", "--args", str(shared))
     same_result(here.logs(job, "chief:0", "evaluator:0"))
 
 
@@ -173,7 +173,8 @@ def test_jax(here: Here) -> None:
 @pytest.mark.full
 def test_mxnet(here: Here) -> None:
     roles = ("--worker", "2", "--ps", "1")
-    job = here.run("mxnet_train.py", *roles, *environment(".venv-mxnet"))
+    where = environment(".venv-mxnet")
+    job = here.run("mxnet_train.py", *roles, "--memory", "1G", *where)
     same_result(here.logs(job, *TWO))
 
 

@@ -41,7 +41,7 @@ class BoardFiles:
         self._before: dict[str, Seen] = {}
 
     def ship(self, *, last: bool) -> bool:
-        """Ship what is new; whether all went that is to go now.
+        """Ship what is new; whether something was, so the store is well.
 
         Parameters
         ----------
@@ -56,9 +56,9 @@ class BoardFiles:
         try:
             files = look(self._root)
         except OSError:
-            return True
+            return False
         if not files and self._growing is None:
-            return True
+            return False
         if self._growing is None:
             shipped = {}
             if self._now != (1, 1):
