@@ -16,6 +16,8 @@ export function createFrame(url: string, title: string): HTMLIFrameElement {
     'sandbox',
     'allow-scripts allow-same-origin allow-forms allow-popups allow-downloads'
   );
-  frame.src = url;
+  // As JupyterLab is when it is opened; TensorBoard has a button of its own for it.
+  const dark = document.body.dataset['jpThemeLight'] === 'false';
+  frame.src = dark ? `${url}?darkMode=true` : url;
   return frame;
 }
