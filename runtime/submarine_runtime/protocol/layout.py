@@ -61,10 +61,10 @@ RUNTIME_CACHE = "cache"
 TEMPORARY_PREFIX = ".tmp-"
 STREAMS = ("stdout", "stderr")
 
-_JOB_ID = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,62})-(\d{4})(\d{2})\d{2}-[0-9a-f]{4,12}$")
-_SEGMENT = re.compile(r"^(stdout|stderr|samples)\.(\d{12})$")
-_ATTEMPT = re.compile(r"^e(\d{1,6})-a(\d{1,6})$")
-_TASK = re.compile(r"^([a-z][a-z0-9_]{0,31}):(\d{1,5})$")
+_JOB_ID = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,62})-(\d{4})(\d{2})\d{2}-[0-9a-f]{4,12}\Z")
+_SEGMENT = re.compile(r"^(stdout|stderr|samples)\.(\d{12})\Z")
+_ATTEMPT = re.compile(r"^e(\d{1,6})-a(\d{1,6})\Z")
+_TASK = re.compile(r"^([a-z][a-z0-9_]{0,31}):(\d{1,5})\Z")
 
 
 class Segment(NamedTuple):
