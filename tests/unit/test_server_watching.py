@@ -1,0 +1,253 @@
+"""The one watcher without a server: what it asks, what it shows, who it wakes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submarine_jobs.backends.base import Observation, Stage
+from submarine_jobs.backends.yarn.survey import Survey
+from submarine_jobs.backends.yarn.waiting import Waits
+from submarine_jobs.errors import ClusterError
+from submarine_jobs.observing import Target, bare_record
+from submarine_jobs.store import JobStore, Known
+from submarine_runtime.protocol.states import State
+from submarine_server.watching.board import Board
+from submarine_server.watching.hints import SCHEMA, teller
+from submarine_server.watching.known import NEWEST, KnownJobs
+from submarine_server.watching.observer import SharedObserver
+
+
+def job(number: int) -> str:
+    return f"j-20261121-{number:04x}"
+
+
+def known(number: int, state: State = State.RUNNING) -> Known:
+    handle = {"application_id": f"application_1_{number:04}"}
+    where = f"file:///root/202611/{job(number)}"
+    row = Known(job(number), "j", "yarn", "default", where, float(number), state, handle)
+    return Known(**{**vars(row), "record": bare_record(row)})
+
+
+class Cluster:
+    """A ResourceManager with some applications that go on, and some that have ended."""
+
+    url = "http://rm:8088"
+
+    def __init__(self, running: int, ended: int = 0) -> None:
+        self.going_on = {
+            self.app(n, "RUNNING")["id"]: self.app(n, "RUNNING") for n in range(running)
+        }
+        over = range(running, running + ended)
+        self.ended = {self.app(n, "FINISHED")["id"]: self.app(n, "FINISHED") for n in over}
+        self.asked: list[str] = []
+
+    def apps(self, numbers: range, state: str) -> dict[str, dict[str, Any]]:
+        return {app["id"]: app for app in (self.app(number, state) for number in numbers)}
+
+    def app(self, number: int, state: str) -> dict[str, Any]:
+        tags = f"submarine,submarine_job:{job(number)}"
+        final = "SUCCEEDED" if state == "FINISHED" else "UNDEFINED"
+        identity = f"application_1_{number:04}"
+        return {
+            "id": identity,
+            "user": "me",
+            "state": state,
+            "finalStatus": final,
+            "applicationTags": tags,
+        }
+
+    def get(self, path: str, **query: str) -> Any:
+        self.asked.append(path)
+        if path == "/scheduler":
+            return {"scheduler": {}}
+        if path == "/apps" and "states" in query:
+            assert query["user"] == "me"
+            return {"apps": {"app": list(self.going_on.values())}}
+        if path == "/apps":
+            tags = set(query["applicationTags"].split(","))
+            some = [a for a in self.ended.values() if tags & set(a["applicationTags"].split(","))]
+            return {"apps": {"app": some}}
+        return None
+
+
+def survey(cluster: Any) -> Survey:
+    return Survey(cluster, Waits(cluster, "me"), "me")
+
+
+def handles(*numbers: int) -> dict[str, Any]:
+    return {job(n): {"application_id": f"application_1_{n:04}"} for n in numbers}
+
+
+def test_a_look_is_two_questions_whatever_the_number_of_jobs() -> None:
+    for count in (1, 200, 1000):
+        cluster = Cluster(count)
+        seen = survey(cluster).look(handles(*range(count)))
+        assert {found.stage for found in seen.values()} == {Stage.RUNNING}
+        assert cluster.asked == ["/scheduler", "/apps"]
+
+
+def test_what_has_ended_is_asked_for_together_and_what_is_forgotten_once() -> None:
+    cluster = Cluster(2, ended=3)
+    looks = survey(cluster)
+    seen = looks.look(handles(0, 1, 2, 3, 4, 99))
+    assert [seen[job(n)].stage for n in (0, 2, 4)] == [Stage.RUNNING, Stage.ENDED, Stage.ENDED]
+    assert seen[job(99)].stage is Stage.UNKNOWN
+    assert cluster.asked == ["/scheduler", "/apps", "/apps", "/apps/application_1_0099"]
+    cluster.asked.clear()
+    assert looks.look(handles(0, 1, 99))[job(99)].stage is Stage.UNKNOWN
+    assert cluster.asked == ["/scheduler", "/apps"]
+
+
+def test_a_handle_that_is_nonsense_harms_nobody() -> None:
+    seen = survey(Cluster(1)).look({**handles(0), job(5): {"kind": "what"}})
+    assert list(seen) == [job(0)]
+
+
+def test_the_index_is_read_as_it_changes(tmp_path: Path) -> None:
+    store = JobStore(tmp_path / "jobs.sqlite")
+    for number in range(NEWEST + 50):
+        store.put(known(number, State.RUNNING if number < 3 else State.SUCCEEDED))
+    jobs = KnownJobs(store)
+    assert jobs.changed
+    first = jobs.refresh()
+    assert first.whole
+    assert len(first.rows) == NEWEST + 3
+    assert first.total == NEWEST + 50
+    assert set(jobs.going_on()) == {job(0), job(1), job(2)}
+    assert jobs.refresh().rows == []
+    store.put(known(1, State.SUCCEEDED))
+    store.put(known(999))
+    store.put(known(998, State.FAILED))  # found in the job root: nothing to hurry for
+    assert jobs.changed
+    news = jobs.refresh()
+    assert [row.job_id for row in news.rows] == [job(1), job(999), job(998)]
+    assert news.moved == {job(1), job(999)}
+    assert set(jobs.going_on()) == {job(0), job(2), job(999)}
+
+
+def test_an_index_that_is_another_one_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.sqlite"
+    JobStore(path).put(known(1))
+    jobs = KnownJobs(JobStore(path))
+    jobs.refresh()
+    path.rename(tmp_path / "old.sqlite")
+    other = JobStore(path)
+    other.put(known(2))
+    other.put(known(3, State.SUCCEEDED))
+    assert jobs.changed
+    news = jobs.refresh()
+    assert news.whole
+    assert set(jobs.going_on()) == {job(2)}
+
+
+def row(number: int, state: str = "RUNNING", **more: Any) -> dict[str, Any]:
+    return {"job_id": job(number), "state": state, "created": float(number), **more}
+
+
+def test_the_board_tells_only_what_is_new() -> None:
+    async def test() -> None:
+        board = Board()
+        assert board.put([row(1), row(2)], total=7) == [row(1), row(2)]
+        part = board.whole()
+        assert [each["job_id"] for each in part.rows] == [job(2), job(1)]
+        assert part.total == 7
+        assert board.put([row(1), row(2)]) == []
+        assert board.since(part.number).rows == []
+        assert board.put([row(1, detail="more")]) == []  # changed, and not moved
+        assert board.put([row(2, "SUCCEEDED")]) == [row(2, "SUCCEEDED")]
+        await asyncio.wait_for(board.wait(part.number), 1)
+        assert {each["job_id"] for each in board.since(part.number).rows} == {job(1), job(2)}
+        part = board.since(0)
+        waiting = asyncio.create_task(board.wait(part.number))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        board.say("The cluster does not answer.")
+        await asyncio.wait_for(waiting, 1)
+
+    asyncio.run(test())
+
+
+def test_the_board_stays_bounded_and_keeps_what_goes_on() -> None:
+    board = Board()
+    board.put([row(0)])
+    for number in range(1, 3000):
+        board.put([row(number, "SUCCEEDED")])
+    rows = board.whole().rows
+    assert len(rows) == NEWEST + 1
+    assert rows[-1]["job_id"] == job(0)
+    assert len(board.since(0).rows) <= 2 * NEWEST + 1
+
+
+def target(number: int) -> Target:
+    return Target(known(number), None, None)  # type: ignore[arg-type]
+
+
+def test_whoever_asks_gets_the_next_poll_that_begins() -> None:
+    observer = SharedObserver()
+    observer.begin()  # a poll that began before the question must not answer it
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(observer([target(1)])))
+    thread.start()
+    asked: dict[str, Target] = {}
+    observer.finish({job(1): Observation(Stage.WAITING)})
+    deadline = time.monotonic() + 10
+    while not asked and time.monotonic() < deadline:
+        asked = observer.begin()
+        assert not found
+        if not asked:
+            observer.finish({})
+            time.sleep(0.01)
+    assert set(asked) == {job(1)}
+    observer.finish({job(1): Observation(Stage.RUNNING), job(2): Observation(Stage.RUNNING)})
+    thread.join(10)
+    assert found[0] == {job(1): Observation(Stage.RUNNING)}
+
+
+def test_a_poll_that_fails_is_told_and_an_end_lets_go() -> None:
+    observer = SharedObserver()
+    assert observer([]) == {}
+    said: list[str] = []
+
+    def ask() -> None:
+        with pytest.raises(ClusterError) as error:
+            observer([target(1)])
+        said.append(error.value.message)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    deadline = time.monotonic() + 10
+    while not observer.begin() and time.monotonic() < deadline:
+        observer.finish({})
+        time.sleep(0.01)
+    observer.finish({}, {job(1): ClusterError("It is away.")})
+    thread.join(10)
+    assert said == ["It is away."]
+    thread = threading.Thread(target=ask)
+    thread.start()
+    observer.close()
+    thread.join(10)
+    assert len(said) == 2
+
+
+def test_a_hint_is_sent_where_its_schema_is_known() -> None:
+    class Bus:
+        def __init__(self, *schemas: str) -> None:
+            self.schemas = schemas
+            self.sent: list[dict[str, Any]] = []
+
+        def emit(self, **words: Any) -> None:
+            self.sent.append(words)
+            raise ValueError("a listener's fault")
+
+    assert teller(None) is None
+    for bus, count in ((Bus(), 0), (Bus(SCHEMA), 1)):
+        tell = teller(bus)
+        assert tell is not None
+        tell(row(1))
+        assert len(bus.sent) == count
