@@ -369,40 +369,50 @@ def test_a_page_that_comes_and_goes_gets_every_byte_once(session: Session, submi
     asyncio.run(main())
 
 
-FLOOD = """import os, sys, time
+FLOOD = """\
+import os, sys, time
+place = {place!r}
 line = "x" * 99 + "\\n"
-for number in range(300):
-    sys.stdout.write(line * 1000)
+for name, blocks in (("go", 20), ("stop", 280)):
+    for _ in range(blocks):
+        sys.stdout.write(line * 1000)
     sys.stdout.flush()
-    if number == 20:
-        time.sleep(2)
-time.sleep(4)
+    while not os.path.exists(os.path.join(place, name)):
+        time.sleep(0.02)
 print("the end", flush=True)
 """
 
 
 def test_a_page_that_sleeps_is_sent_on_and_told_what_it_missed(
-    session: Session, submit: Submit
+    session: Session, submit: Submit, tmp_path: Path
 ) -> None:
+    key = "worker:0/e1-a1/stdout"
+
     async def main() -> None:
         core = OwnCore(session)
-        job = submit(FLOOD)
+        job = submit(FLOOD.format(place=str(tmp_path)))
         page, awake = Page(core, job.id), Page(core, job.id)
         page.acknowledges = False
         async with following(page, awake):
-            await awake.until(lambda: awake.at.get("worker:0/e1-a1/stdout", 0) > 20_000_000)
-            assert sum(len(data) for data in page.logs.values()) <= 1 << 20
+            await awake.until(lambda: awake.at.get(key) == 2_000_000)
+            await page.until(lambda: page.at.get(key) == 1 << 20)
+            (tmp_path / "go").touch()
+            await awake.until(lambda: awake.at[key] == 30_000_000, 60)
+            assert page.at[key] == 1 << 20
             page.acknowledges = True
             page.acknowledge()
+            await page.until(lambda: page.at[key] == 30_000_000)
+            (tmp_path / "stop").touch()
             await awake.until(lambda: awake.ended)
             await page.until(lambda: page.ended)
         length = 30_000_000 + len("the end\n")
-        assert awake.skipped == 0
-        assert awake.at == {"worker:0/e1-a1/stdout": length}
-        assert page.at == {"worker:0/e1-a1/stdout": length}
-        assert page.skipped > 8 << 20
+        assert (awake.skipped, awake.at) == (0, {key: length})
+        assert page.at == {key: length}
+        assert page.skipped > 20_000_000
+        assert page.skipped + len(page.logs[key]) == length
         assert page.text().endswith("the end\n")
-        assert page.skipped + len(page.logs["worker:0/e1-a1/stdout"]) == length
+        kept = bytes(page.logs[key][1 << 20 :])
+        assert kept.startswith(b"x" * 99 + b"\n"), "it goes on at the beginning of a line"
 
     asyncio.run(main())
 
