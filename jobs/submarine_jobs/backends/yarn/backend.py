@@ -131,15 +131,14 @@ class YarnBackend(Backend):
         """See ``Backend.plan``: two questions to the ResourceManager."""
         scheduler = self.rm.get("/scheduler")
         steps = steps_of(self.conf, smallest_memory(scheduler))
-        nodes, gpus = self.rm.get("/nodes"), self.conf.knows_gpus
-        view = ClusterView(scheduler=scheduler, nodes=nodes, steps=steps, knows_gpus=gpus)
+        view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus)
         spec = with_extra_roles(spec)
         judge = make_gang_plan if spec.distributed else make_plan
         return judge(spec, view, self._profile.queue or "default")
 
     def overview(self) -> Overview:
-        """See ``Backend.overview``: two questions to the ResourceManager."""
-        return overview_of(self.rm.get("/scheduler"), self.rm.get("/nodes"))
+        """See ``Backend.overview``: the scheduler as a survey has just seen it, and the nodes."""
+        return overview_of(self.waits.scheduler(), self.rm.get("/nodes"))
 
     def prepare(self, spec: JobSpec | None = None) -> None:
         """See ``Backend.prepare``: start the driver in the background; errors show at submit."""
