@@ -120,9 +120,9 @@ def completions(desk: Desk, text: str) -> list[str]:
     page.keyboard.type(text)
     page.keyboard.press("Tab")
     expect(page.locator(".jp-Completer-item").first).to_be_visible()
-    found = page.locator(".jp-Completer-item").all_inner_texts()
+    found = page.locator(".jp-Completer-match").all_inner_texts()
     page.keyboard.press("Escape")
-    return [word.split("\n")[0].strip() for word in found]
+    return [word.strip() for word in found]
 
 
 def test_words_are_completed_also_while_the_kernel_is_busy(desk: Desk) -> None:
