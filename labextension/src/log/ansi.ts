@@ -39,13 +39,11 @@ const STEPS = [0, 95, 135, 175, 215, 255];
 
 /** Whether a text needs `tokenize` at all: most lines of most logs do not. */
 export function isPlain(text: string): boolean {
-  for (let i = 0; i < text.length; i++) {
-    if (isControl(text.charCodeAt(i))) {
-      return false;
-    }
-  }
-  return true;
+  return !CONTROL.test(text);
 }
+
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/;
 
 /**
  * Cut a text into spans of one style each.

@@ -35,6 +35,7 @@ export const logPlugin: JupyterFrontEndPlugin<void> = {
       const { LogView } = await import('./view');
       const content = new LogView({ submarine, job, task, trans });
       const widget = new MainAreaWidget({ content });
+      widget.toolbar.hide();
       widget.id = `submarine-log-${job}`;
       widget.title.label = trans.__('Log of %1', job);
       widget.title.caption = widget.title.label;

@@ -1,6 +1,8 @@
 /**
- * The lines in memory: a bounded stretch of one log, or of several woven together. For each source
- * the bytes `lo` to `hi` are here without a gap; what lies outside is read again when it is wanted.
+ * The lines in memory: a bounded stretch of one log, or of several. For each source the bytes `lo` to
+ * `hi` are here without a gap; what lies outside is read again when it is wanted. Live lines stand as
+ * they came; of pages that were read, each log's lines stay together, since nobody knows their times
+ * and a traceback cut up by another log's lines cannot be read.
  *
  * Lines have numbers, `base` for the first: they stay when lines before them come or go.
  */
@@ -75,16 +77,13 @@ export class LogWindow {
 
   /** Bytes that follow what is here: live, or read for somebody who scrolls down. */
   append(parts: readonly IPart[], time: number | null): void {
-    const entries = parts.flatMap(part => {
+    for (const part of parts) {
       const { source } = part;
       const lead = part.offset > source.hi ? continuation(part.data) : 0;
       this.skip(source, part.offset + lead);
-      return weave(part, source.reader.push(part.data.subarray(lead)));
-    });
-    for (const { source, piece } of parts.length > 1 ? sorted(entries) : entries) {
-      this._put(source, piece, time);
-    }
-    for (const { source } of parts) {
+      for (const piece of source.reader.push(part.data.subarray(lead))) {
+        this._put(source, piece, time);
+      }
       source.hi = source.reader.offset;
     }
   }
@@ -100,33 +99,14 @@ export class LogWindow {
     source.reader = new LineReader(to);
   }
 
-  /** Bytes that end where the window begins; returns how many lines came before the first. */
-  prepend(parts: readonly IPart[]): number {
-    const entries = parts.flatMap(part => {
-      const { source } = part;
-      const start: IAlignment = part.offset === 0 ? { skip: 0, kind: 'line' } : align(part.data);
-      const reader = new LineReader(part.offset + start.skip);
-      let pieces = reader.push(part.data.subarray(start.skip));
-      pieces = this._joinFirst(source, pieces, start.kind);
-      const kept = pieces.slice(-this._limits.page);
-      const first = kept[0];
-      if (first !== undefined) {
-        source.lo = first.offset;
-      }
-      return weave(part, kept).map((entry, i) => ({
-        ...entry,
-        start: i === 0 && kept.length === pieces.length ? start.kind : ('line' as const)
-      }));
-    });
-    const rows = (parts.length > 1 ? sorted(entries) : entries).map(entry =>
-      rowOf(entry.source, { ...entry.piece, open: false }, 'line', null, entry.start)
-    );
+  /** Bytes that end where the window begins. */
+  prepend(parts: readonly IPart[]): void {
+    const rows = parts.flatMap(part => this._before(part));
     this.rows.unshift(...rows);
     this.base -= rows.length;
     for (const row of rows) {
       this._characters += row.text.length;
     }
-    return rows.length;
   }
 
   /** Bytes read around a place, into an empty window; may begin within a line. */
@@ -194,6 +174,21 @@ export class LogWindow {
     return index < 0 ? -1 : this.base + index;
   }
 
+  /** The lines of a page that ends where the window begins. */
+  private _before(part: IPart): IRow[] {
+    const { source, data } = part;
+    const start: IAlignment = part.offset === 0 ? { skip: 0, kind: 'line' } : align(data);
+    const reader = new LineReader(part.offset + start.skip);
+    const read = reader.push(data.subarray(start.skip));
+    const pieces = this._joinFirst(source, read, start.kind);
+    const kept = pieces.slice(-this._limits.page);
+    const whole = kept.length === pieces.length;
+    source.lo = kept[0]?.offset ?? source.lo;
+    return kept.map((piece, i) =>
+      rowOf(source, { ...piece, open: false }, 'line', null, i === 0 && whole ? start.kind : 'line')
+    );
+  }
+
   /** A page can begin within what the line after it began with: make one line of the two. */
   private _joinFirst(source: LogSource, pieces: IPiece[], start: IAlignment['kind']): IPiece[] {
     const last = pieces.at(-1);
@@ -247,26 +242,6 @@ export class LogWindow {
   private readonly _limits: typeof LIMITS;
   private readonly _open = new Map<LogSource, IRow>();
   private _characters = 0;
-}
-
-interface IEntry {
-  source: LogSource;
-  piece: IPiece;
-  /** Where in its part it lies, 0 to 1: logs read together are woven by it. */
-  place: number;
-}
-
-function weave(part: IPart, pieces: readonly IPiece[]): IEntry[] {
-  const { source, offset, data } = part;
-  return pieces.map(piece => ({
-    source,
-    piece,
-    place: (piece.end - offset) / Math.max(1, data.length)
-  }));
-}
-
-function sorted<T extends IEntry>(entries: T[]): T[] {
-  return entries.sort((a, b) => a.place - b.place || a.source.index - b.source.index);
 }
 
 function spansOf(row: { text: string; spans: readonly ISpan[] }): readonly ISpan[] {

@@ -8,7 +8,6 @@ import {
 import { Clipboard, Notification } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { LabIcon } from '@jupyterlab/ui-components';
 import { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { type Message } from '@lumino/messaging';
@@ -24,16 +23,6 @@ const ID = 'submarine-jobs-panel';
 const COPY_ID = 'submarine:copy-job-id';
 /** After the file browser and the running kernels. */
 const RANK = 350;
-
-const jobsIcon = new LabIcon({
-  name: 'submarine:jobs',
-  svgstr:
-    '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">' +
-    '<path class="jp-icon3 jp-icon-selectable" fill="#616161" d="M11 5h3V3h-1.5V1.5H15A1 1 0 0 1 ' +
-    '16 2.5V8h1a5.5 5.5 0 0 1 0 11H8a6 6 0 0 1-4.6-2.1L1 19V8l2.4 2.1A6 6 0 0 1 8 ' +
-    '8h3zm-3 6.8a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.4zm5 0a1.7 1.7 0 1 0 0 ' +
-    '3.4 1.7 1.7 0 0 0 0-3.4zm5 0a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.4z"/></svg>'
-});
 
 type Commands = JupyterFrontEnd['commands'];
 
@@ -103,7 +92,6 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     });
     tab.title.label = trans.__('Submarine jobs');
     tab.title.caption = tab.title.label;
-    tab.title.icon = jobsIcon;
     shell.add(tab, 'left', { rank: RANK });
     restorer?.add(tab, ID);
     commands.addCommand(CommandIDs.jobs, {
