@@ -81,7 +81,7 @@ function Body(props: ICardProps): React.ReactElement {
 /** Render again when the model changes. */
 function useModel(model: CardModel): void {
   const [, renew] = React.useReducer((n: number) => n + 1, 0);
-  React.useLayoutEffect(() => {
+  React.useEffect(() => {
     // What changed between the first rendering and now is shown, too.
     renew();
     const changed = (): void => {

@@ -30,6 +30,7 @@ const still = (): (() => void) => () => undefined;
 /** Seconds since the epoch; renewed every second while `going`. */
 export function useNow(going: boolean): number {
   const [at] = React.useState(() => Date.now() / 1000);
-  const ticked = React.useSyncExternalStore(going ? subscribe : still, () => now);
+  const read = (): number => now;
+  const ticked = React.useSyncExternalStore(going ? subscribe : still, read, read);
   return Math.max(at, ticked);
 }
