@@ -301,6 +301,19 @@ def test_scalars_in_lines(text: bytes, found: dict[str, float]) -> None:
         assert got == {}
 
 
+def test_a_line_cut_anywhere_by_a_look_names_no_other_scalar(tmp_path: Path) -> None:
+    line = b"45/938 [====>...] - ETA: 3s - loss: 0.31 - accuracy: 0.91\n"
+    text = b"x" * 600 + b"\n" + 20 * line
+    for cut in range(600, 600 + 2 * len(line)):
+        log = tmp_path / str(cut)
+        log.write_bytes(text[:cut])
+        progress = Progress((str(log),))
+        progress.look()
+        log.write_bytes(text)
+        progress.look()
+        assert progress.scalars == {"loss": 0.31, "accuracy": 0.91}
+
+
 def test_progress_of_bars(tmp_path: Path) -> None:
     log = tmp_path / "stderr"
     log.write_bytes(b"")

@@ -32,11 +32,19 @@ _POSTFIX = re.compile(rb", ([A-Za-z_]\w{0,47})=(" + _NUMBER + rb")(?=[,\]])")
 _NONE_OF_THEM = frozenset({"ETA"})
 
 
-def printed_scalars(text: bytes) -> dict[str, float]:
-    """Name -> value, the newest of each, in the end of ``text``."""
-    tail = _COLOUR.sub(b"", text[-MAX_TEXT:])
+def printed_scalars(text: bytes, *, cut: bool = False) -> dict[str, float]:
+    """Name -> value, the newest of each, in the end of ``text``.
+
+    Parameters
+    ----------
+    cut
+        ``text`` may begin within a line, whose rest would look like a line with another name.
+    """
+    lines = _END.split(_COLOUR.sub(b"", text[-MAX_TEXT:]))
+    if cut or len(text) > MAX_TEXT:
+        del lines[0]
     found: dict[str, float] = {}
-    for line in reversed(_END.split(tail)[-MAX_LINES:]):
+    for line in reversed(lines[-MAX_LINES:]):
         for name, value in _of_line(line):
             key = name.decode("ascii", "replace")
             if key not in _NONE_OF_THEM:

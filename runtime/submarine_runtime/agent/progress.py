@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from submarine_runtime.agent.event_files import EventFiles
 
 MAX_READ = 1 << 16
+#: Bytes that are read again, for words that were half there; and for whole lines of scalars, since
+#: the rest of a line would look like a line with another name.
 _OVERLAP = 64
+_LINE = 512
 MAX_BARS = 16
 _REPORT = re.compile(rb"report(?:er)?[: ]progress:\s*([0-9]{0,3}(?:\.[0-9]{1,9})?)(%?)")
 _EPOCH = re.compile(rb"(?:^|[\r\n])Epoch (\d{1,7})/(\d{1,7})\b")
@@ -62,9 +65,12 @@ class Progress:
                 size = os.stat(path).st_size
                 if size > position:
                     self._position[path] = size
+                    begin = max(0, position - _LINE, size - MAX_READ)
                     with open(path, "rb") as file:
-                        file.seek(max(0, position - _OVERLAP, size - MAX_READ))
-                        self._read(file.read(MAX_READ + _OVERLAP))
+                        file.seek(begin)
+                        text = file.read(MAX_READ + _LINE)
+                    self.scalars.update(printed_scalars(text, cut=begin > 0))
+                    self._read(text[max(0, position - _OVERLAP - begin) :])
         self._look_at_events()
         return self.value
 
@@ -81,7 +87,6 @@ class Progress:
                 self.value, self._reported = value, True
 
     def _read(self, text: bytes) -> None:
-        self.scalars.update(printed_scalars(text))
         reported = None
         for reported in _REPORT.finditer(text):  # noqa: B007 - the last one is wanted
             pass
