@@ -62,12 +62,12 @@ class Jobs:
             time.sleep(0.2)
         return state
 
-    def output(self, job_id: str, **changes: Any) -> Any:
+    def output(self, job: str, /, **changes: Any) -> Any:
         """What a cell's outputs hold of a job now, as the magics store it.
 
         ``changes`` replace values of our own MIME type, as somebody might who sends a notebook.
         """
-        data = mimebundle(self.session.job(job_id).view())
+        data = mimebundle(self.session.job(job).view())
         data[MIME_TYPE] = {**data[MIME_TYPE], **changes}
         return new_output("display_data", data=data)
 

@@ -51,13 +51,13 @@ def test_the_panel_finds_jobs_by_words_and_state(desk: Desk, jobs: Jobs) -> None
 
 
 def test_the_panel_leads_to_the_cell_by_keyboard(desk: Desk) -> None:
-    filler = [f"'{n}\\n' * 30" for n in range(8)]
+    filler = [f"print('{n}\\n' * 30)" for n in range(4)]
     cells = ("%%submarine --only\nprint(1)", "%submarine run keyed --backend local", *filler)
     desk.open(desk.lab.write("keyed.ipynb", *cells))
     desk.run_all()
     desk.save()
     desk.page.evaluate(
-        "() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 9; }"
+        "() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 5; }"
     )
     desk.command("submarine:jobs")
     desk.page.get_by_label("Search jobs").fill("keyed")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from nbformat.v4 import new_code_cell
@@ -15,12 +17,15 @@ from tests.browser.desk import Desk, Log
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
 
-LINES = 500
-COUNTING = f"""
-import time
-for n in range({LINES}):
+LINES = 400
+#: In the middle it waits for a file, so that what happens to it happens in the middle.
+COUNTING = """
+import pathlib, time
+for n in range({lines}):
     print(f"line {{n:06d}}", flush=True)
-    time.sleep(0.03)
+    time.sleep(0.02)
+    while n == {lines} // 2 and not pathlib.Path({flag!r}).exists():
+        time.sleep(0.05)
 print("all is said", flush=True)
 """
 EXPECTED = [*(f"line {n:06d}" for n in range(LINES)), "all is said"]
@@ -31,6 +36,12 @@ def cutter(lab: Lab) -> Iterator[Cutter]:
     """A proxy before the server that lets everything through, so far."""
     with contextlib.closing(Cutter(lab.port)) as proxy:
         yield proxy
+
+
+def counting(desk: Desk, jobs: Jobs, name: str) -> tuple[str, Path]:
+    """A job that counts, and the file that lets it go on."""
+    flag = desk.lab.scratch / f"go-on-{name}-{secrets.token_hex(4)}"
+    return jobs.start(COUNTING.format(lines=LINES, flag=str(flag)), name), flag
 
 
 def whole(log: Log) -> list[str]:
@@ -44,12 +55,13 @@ def test_connections_cut_every_few_seconds(
 ) -> None:
     desk = new_desk(url=cutter.url)
     desk.open_lab()
-    job = jobs.start(COUNTING, "cut")
+    job, flag = counting(desk, jobs, "cut")
     log = desk.open_log(job)
-    cutter.lifetime = 3
+    cutter.lifetime = 2
     cutter.cut()
+    flag.touch()
     assert whole(log) == EXPECTED
-    assert cutter.cuts >= 3
+    assert cutter.cuts >= 2
     assert desk.errors == []
 
 
@@ -59,10 +71,11 @@ def test_a_laptop_that_sleeps(
 ) -> None:
     desk = new_desk(url=cutter.url)
     desk.open_lab()
-    job = jobs.start(COUNTING, "asleep")
+    job, flag = counting(desk, jobs, "asleep")
     log = desk.open_log(job)
     desk.page.wait_for_timeout(1000)
     cutter.sleep()
+    flag.touch()
     time.sleep(seconds)
     before = log.texts()[-1]
     desk.page.wait_for_timeout(1000)
@@ -72,17 +85,19 @@ def test_a_laptop_that_sleeps(
 
 
 def test_a_server_killed_in_the_middle_of_a_log(desk: Desk, jobs: Jobs, lab: Lab) -> None:
-    job = jobs.start(COUNTING, "orphan")
+    job, flag = counting(desk, jobs, "orphan")
     cell = new_code_cell("%submarine run orphan", outputs=[jobs.output(job)])
     desk.open(lab.write("orphan.ipynb", cell))
     card = desk.card()
     log = desk.open_log(job)
     desk.page.wait_for_timeout(1500)
     lab.kill()
-    desk.page.wait_for_timeout(3000)
-    expect(log.status).to_contain_text("connection", timeout=30_000)
-    desk.shot("server-killed")
-    lab.start()
+    try:
+        flag.touch()
+        expect(log.status).to_contain_text("connection", timeout=30_000)
+        desk.shot("server-killed")
+    finally:
+        lab.start()
     assert whole(log) == EXPECTED
     desk.close_dialogs()
     desk.page.locator(".lm-TabBar-tabLabel", has_text="orphan.ipynb").click()
@@ -105,8 +120,9 @@ def test_a_kernel_that_is_restarted(desk: Desk) -> None:
 
 def test_a_page_reloaded_in_the_middle_of_a_log(desk: Desk, jobs: Jobs) -> None:
     desk.open_lab()
-    job = jobs.start(COUNTING, "reopened")
+    job, flag = counting(desk, jobs, "reopened")
     desk.open_log(job)
+    flag.touch()
     desk.page.reload(timeout=90_000)
     desk.page.wait_for_function("() => !!window.jupyterapp", timeout=90_000)
     desk.page.evaluate("() => window.jupyterapp.restored")

@@ -25,6 +25,7 @@ export class SearchBar {
     this.node = document.createElement('div');
     this.node.className = 'jp-Submarine-log-search';
     this.node.setAttribute('role', 'search');
+    this.node.setAttribute('aria-label', trans.__('In the log'));
     this.input = document.createElement('input');
     this.input.type = 'search';
     this.input.className = 'jp-Submarine-log-input';

@@ -70,7 +70,7 @@ export class JobsPanel extends ReactWidget {
     const { model } = this;
     return (
       <>
-        <div className="jp-Submarine-jobs-search" role="search">
+        <div className="jp-Submarine-jobs-search" role="search" aria-label={trans.__('Of jobs')}>
           <input
             type="search"
             placeholder={trans.__('Search jobs')}
