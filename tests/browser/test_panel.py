@@ -75,10 +75,9 @@ def test_the_panel_leads_to_the_cell_by_keyboard(desk: Desk) -> None:
 def test_the_palette_has_the_commands(desk: Desk) -> None:
     desk.open_lab()
     desk.command("apputils:activate-command-palette")
-    desk.page.locator(".jp-ModalCommandPalette input, .lm-CommandPalette-input").first.fill(
-        "submarine"
-    )
-    labels = desk.page.locator(".lm-CommandPalette-itemLabel")
+    palette = desk.page.locator(".jp-ModalCommandPalette")
+    palette.locator(".lm-CommandPalette-input").fill("submarine")
+    labels = palette.locator(".lm-CommandPalette-itemLabel")
     for words in ("Jobs", "Show Logs of Job", "TensorBoard of Job", "Cancel Job"):
         expect(labels.filter(has_text=words).first).to_be_visible()
     desk.shot("palette")
