@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 FIRST_POLL, LAST_POLL = 0.5, 10.0
 #: Seconds between two calls of a subscriber.
 QUIET = 0.3
+#: States in which there is somebody to hear, as far as this machine knows.
+_LISTENING = (State.RUNNING, State.RESTARTING, State.FINISHING)
 
 
 class Watcher:
@@ -79,6 +81,8 @@ class Watcher:
                 watched = self._watched[handle.id] = Watched(handle, first, tails=self._tails)
             watched.callbacks[number] = callback
             self._publish(watched, at_once=True)
+            if watched.record.state in _LISTENING:
+                self._attach(watched)  # without waiting for the poll: what is known here is old
             if self._wake is not None:
                 self._wake.set()
 
@@ -157,7 +161,8 @@ class Watcher:
         return changed
 
     def _attach(self, item: Watched) -> None:
-        item.attached = True
+        if item.listening is not None and not item.listening.done():
+            return
         # Kept from being collected while it waits:
         item.listening = asyncio.get_running_loop().create_task(self._listen(item))
 
@@ -171,9 +176,10 @@ class Watcher:
                     await in_thread(lambda: self._start_at_tail(item))
                 words, known = item.wanted()
                 async for line in open_stream(address, words, known):
-                    item.unheard = 0
+                    # From now on only: an agent that does not answer must not stop the polls.
+                    item.attached, item.unheard = True, 0
                     self._take(item, line)
-                    if item.job.id not in self._watched:
+                    if self._watched.get(item.job.id) is not item:
                         return
         except (SubmarineError, StreamBrokenError, FileNotFoundError, ValueError, KeyError) as exc:
             log.debug("stream of %s broke: %s", item.job.id, exc)

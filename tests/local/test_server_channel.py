@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -23,6 +25,9 @@ from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.view import JobView
+from submarine_jobs.watch import Watcher
+from submarine_runtime.protocol.states import State
 
 Submit = Callable[..., Job]
 NOWHERE = "nothing-20261120-7f3a"
@@ -115,6 +120,35 @@ def test_a_job_from_a_kernel_to_its_end(channel: Page, submit: Submit) -> None:
     assert any(view["events"] for view in views if view["source"] == "live")
     wait_for_row(channel, 1, job.id, succeeded)
     assert not any(message["whole"] for message in channel.of(1, "jobs")[1:])
+
+
+def test_a_job_that_runs_is_heard_without_waiting_for_a_poll(submit: Submit) -> None:
+    job = submit("import time\ntime.sleep(600)")
+    deadline = time.monotonic() + 60
+    while job.agent() is None or job.record().state is not State.RUNNING:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    known = job.known()
+    assert known is not None
+    assert known.record is not None
+    assert not known.record.events, "what is stored is old, and all there is before the agent"
+    views: queue.Queue[JobView] = queue.Queue()
+    polled = threading.Event()
+
+    def observe(_targets: object) -> dict[str, Any]:
+        polled.wait()
+        return {}
+
+    stop = Watcher(job.session, observe, tails=False).subscribe(job, views.put)
+    try:
+        view = views.get(timeout=30)
+        while view.source != "live" or not view.record.events:
+            view = views.get(timeout=30)  # though no poll ever ends
+        assert view.record.state is State.RUNNING
+    finally:
+        polled.set()
+        stop()
+        job.cancel()
 
 
 def test_a_job_that_has_ended_is_told_once(channel: Page, submit: Submit) -> None:
