@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,12 +17,17 @@ from submarine_jobs.backends.yarn.survey import Survey
 from submarine_jobs.backends.yarn.waiting import Waits
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.observing import Target, bare_record
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
 from submarine_jobs.store import JobStore, Known
 from submarine_runtime.protocol.states import State
+from submarine_server.watching import jobs as jobs_module
 from submarine_server.watching.board import Board
 from submarine_server.watching.hints import SCHEMA, teller
 from submarine_server.watching.known import NEWEST, KnownJobs
 from submarine_server.watching.observer import SharedObserver
+from submarine_server.watching.poll import Seen
+from submarine_server.watching.rows import Rows
 
 
 def job(number: int) -> str:
@@ -144,6 +151,69 @@ def test_an_index_that_is_another_one_is_read_whole(tmp_path: Path) -> None:
     news = jobs.refresh()
     assert news.whole
     assert set(jobs.going_on()) == {job(2)}
+
+
+def of(user: str, row: Known) -> Known:
+    assert row.record is not None
+    return replace(row, record=replace(row.record, user=user))
+
+
+def test_rows_are_those_of_the_user_s_own_jobs(tmp_path: Path) -> None:
+    store = JobStore(tmp_path / "jobs.sqlite")
+    store.put(of("ada", known(1)))
+    store.put(of("grace", known(2)))
+    store.put(known(3))  # of whom nothing is known yet
+    rows = Rows(store, lambda origin: origin, "ada")
+    news, made = rows.from_index()
+    assert (news.total, {row["job_id"] for row in made}) == (2, {job(1), job(3)})
+    store.put(of("grace", known(4)))
+    store.put(of("ada", known(5)))
+    news, made = rows.from_index()
+    assert (news.total, [row["job_id"] for row in made]) == (3, [job(5)])
+    going_on = rows.known.going_on()
+    seen = Seen({job_id: (row, row.record) for job_id, row in going_on.items() if row.record})
+    assert {row["job_id"] for row in rows.from_poll(seen)} == {job(1), job(3), job(5)}
+
+
+class Unconfigured:
+    """A core whose configuration names a cluster later."""
+
+    def __init__(self, session: Any) -> None:
+        self.abouts = SimpleNamespace(origin=lambda origin: origin)
+        self.found = session
+
+    async def session(self) -> Any:
+        return self.found
+
+
+def test_a_cluster_that_is_configured_later_is_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_module, "TRY_AGAIN", 0.01)
+    before = Session(Profile(backend=None, state_dir=tmp_path / "before", user="ada"))
+    later = Session(Profile(backend="local", state_dir=tmp_path / "later", user="ada"))
+    later.store.put(replace(known(7, State.SUCCEEDED), backend="local"))
+
+    async def test() -> None:
+        core = Unconfigured(before)
+        watch = jobs_module.JobsWatch(core)  # type: ignore[arg-type]
+        watch.start()
+        try:
+            with watch.looking():
+                await asyncio.wait_for(watch.board.wait(0), 20)
+                assert watch.board.whole().rows == []
+                number = watch.board.whole().number
+                core.found = later
+                while not watch.board.whole().rows:
+                    await asyncio.wait_for(watch.board.wait(number), 20)
+                    number = watch.board.whole().number
+                assert watch.board.whole().rows[0]["job_id"] == job(7)
+        finally:
+            await watch.close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left
+
+    asyncio.run(test())
 
 
 def row(number: int, state: str = "RUNNING", **more: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.errors import ClusterError, SubmarineError
+from submarine_jobs.profile import hadoop_user
 from submarine_server.watching.board import Board, Row
 from submarine_server.watching.discovery import Discovery
 from submarine_server.watching.observer import SharedObserver
@@ -94,15 +95,29 @@ class JobsWatch:
     async def _run(self) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._somebody.wait(), FIRST_LOOK)
-        session = await self._session()
-        rows = Rows(session.store, self._core.abouts.origin)
+        while True:
+            await self._watch(await self._session())
+
+    async def _watch(self, session: Session) -> None:
+        """Watch with this session, until a cluster is configured where it knows none."""
+        rows = Rows(session.store, self._core.abouts.origin, hadoop_user(session.profile.user))
         poll = Poll(lambda profile: self._open(session, profile))
         jobs = (
             lambda: self._watch_index(rows),
             lambda: self._poll_on(rows, poll),
             lambda: self._discover(session),
         )
-        self._tasks += [asyncio.get_running_loop().create_task(self._on(job)) for job in jobs]
+        tasks = [asyncio.get_running_loop().create_task(self._on(job)) for job in jobs]
+        try:
+            if session.profile.backend is not None:
+                await asyncio.Event().wait()  # for ever
+            while (await self._session()).profile.backend is None:
+                await asyncio.sleep(TRY_AGAIN)
+                await self._somebody.wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _on(self, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do ``job`` for ever, whatever goes wrong."""

@@ -1,4 +1,4 @@
-"""Rows of the jobs list as pages get them, from the index and from what a poll has seen.
+"""Rows of the user's jobs as pages get them, from the index and from what a poll has seen.
 
 Blocks for the index; decides nothing about when. The rows' form is ``views``'.
 """
@@ -6,9 +6,11 @@ Blocks for the index; decides nothing about when. The rows' form is ``views``'.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from submarine_jobs.observing import bare_record
 from submarine_jobs.store import JobStore, Origin
+from submarine_jobs.store_query import JobQuery
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.views import row_json
 from submarine_server.watching.board import Row
@@ -26,9 +28,14 @@ class Rows:
     ----------
     shown
         The origin of a job as pages may see it.
+    me
+        The user. The index may hold jobs of others too, which somebody has looked at by their id.
     """
 
-    def __init__(self, store: JobStore, shown: Callable[[Origin], Origin]) -> None:
+    def __init__(self, store: JobStore, shown: Callable[[Origin], Origin], me: str) -> None:
+        self._me = me
+        #: How many jobs of the index are not the user's.
+        self._others = 0
         self.known = KnownJobs(store)
         self._store = store
         self._shown = shown
@@ -38,7 +45,10 @@ class Rows:
         """What has changed in the index, and its rows; of many, those that a list shows."""
         news = self.known.refresh()
         found = [(row.job_id, row.record or bare_record(row)) for row in news.rows]
-        return news, self._made(found)
+        if news.whole or not all(self._is_mine(record) for _, record in found):
+            mine = self._store.page(JobQuery(user=self._me, limit=1)).total
+            self._others = max(0, news.total - mine)
+        return replace(news, total=news.total - self._others), self._made(found)
 
     def from_poll(self, seen: Seen) -> list[Row]:
         """Rows of what a poll has seen, unless the index has said something newer meanwhile."""
@@ -50,7 +60,11 @@ class Rows:
             ]
         )
 
+    def _is_mine(self, record: JobRecord) -> bool:
+        return record.user in ("", self._me)
+
     def _made(self, records: Sequence[tuple[str, JobRecord]]) -> list[Row]:
+        records = [(job_id, record) for job_id, record in records if self._is_mine(record)]
         self._read_origins([job_id for job_id, _ in records])
         return [row_json(record, self._origins.get(job_id, Origin())) for job_id, record in records]
 
