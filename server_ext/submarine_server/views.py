@@ -1,33 +1,34 @@
-"""Records as the JSON of ``labextension/src/api/types.ts``: every field of its type, all bounded.
+"""Views and rows of jobs as the JSON of ``labextension/src/api/types.ts``, all of it bounded.
 
-What comes from containers and clusters is made fit to be shown here, once, for REST and websocket
-alike. Asks nobody.
+What comes from containers and clusters is made fit to be shown here and in ``record_views``, once,
+for REST and websocket alike. Asks nobody.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from submarine_jobs.display import summary, task_rows
+from submarine_jobs.display import summary
 from submarine_jobs.display.tame import number, tame
-from submarine_jobs.display.untrusted import one_line, printable, web_link
+from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.models import ModelVersion
 from submarine_jobs.store import Origin
 from submarine_jobs.tasks import telling_task
 from submarine_jobs.view import JobView
-from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
-from submarine_runtime.protocol.record import Event, JobRecord, TaskRecord
+from submarine_runtime.protocol.record import JobRecord
+from submarine_server.record_views import (
+    MAX_ITEMS,
+    SENTENCE,
+    WORD,
+    Json,
+    event_json,
+    record_json,
+    word,
+)
 
-Json = dict[str, Any]
-#: Tasks, events, frames and so on of one view.
-MAX_TASKS = 200
+#: Events of one view.
 MAX_EVENTS = 500
-MAX_FRAMES = 100
-MAX_ITEMS = 200
-WORD, SENTENCE, TEXT = 200, 2000, 20_000
-_MAX_DEPTH = 4
 NOWHERE = Origin()
 
 
@@ -81,7 +82,7 @@ def row_json(record: JobRecord, origin: Origin) -> Json:
         "name": one_line(record.name, WORD),
         "state": record.state.value,
         "user": one_line(record.user, WORD),
-        "queue": _word(record.queue),
+        "queue": word(record.queue),
         "backend": one_line(record.backend, WORD),
         "created": record.created,
         "started": _started(record),
@@ -90,96 +91,10 @@ def row_json(record: JobRecord, origin: Origin) -> Json:
         "tasks": len(record.tasks),
         "gpus": _gpus(record),
         "detail": one_line(_why(record), SENTENCE),
-        "application_id": _word(record.application_id),
+        "application_id": word(record.application_id),
         "notebook": origin.notebook,
         "cell_id": origin.cell_id,
         "workflow": "",
-    }
-
-
-def record_json(record: JobRecord) -> Json:
-    """``IJobRecord`` of a tame record."""
-    tasks = record.tasks
-    if len(tasks) > MAX_TASKS:
-        tasks = task_rows.telling(record, MAX_TASKS)
-    return {
-        "job_id": one_line(record.job_id, WORD),
-        "name": one_line(record.name, WORD),
-        "state": record.state.value,
-        "user": one_line(record.user, WORD),
-        "backend": one_line(record.backend, WORD),
-        "job_dir": one_line(record.job_dir, SENTENCE),
-        "queue": _word(record.queue),
-        "application_id": _word(record.application_id),
-        "created": record.created,
-        "finished": record.finished,
-        "reason": _word(record.reason),
-        "detail": printable(record.detail, SENTENCE),
-        "exit_code": record.exit_code,
-        "signal": record.signal,
-        "progress": summary.progress(record),
-        "phases": [
-            {"name": one_line(phase.name, WORD), "start": phase.start, "end": phase.end}
-            for phase in record.phases[:MAX_ITEMS]
-        ],
-        "tasks": [task_json(task) for task in tasks],
-        "failure": _failure(record.failure) if record.failure is not None else None,
-        "resources": _bounded(record.resources, 0),
-        "outputs": [
-            {"path": one_line(output.path, SENTENCE), "size": output.size}
-            for output in record.outputs[:MAX_ITEMS]
-        ],
-        "logs": _lengths(record.logs),
-        "links": _links(record.links),
-        "missing": [one_line(words, SENTENCE) for words in record.missing[:MAX_ITEMS]],
-        "behind": record.behind,
-        "epoch": record.epoch,
-        "pending": one_line(record.pending, SENTENCE),
-        "hints": [one_line(words, SENTENCE) for words in record.hints[:MAX_ITEMS]],
-    }
-
-
-def task_json(task: TaskRecord) -> Json:
-    """``ITask`` of a tame record's task."""
-    progress = task.progress
-    return {
-        "task": one_line(task.task, WORD),
-        "role": one_line(task.role, WORD),
-        "index": task.index,
-        "epoch": task.epoch,
-        "attempt": task.attempt,
-        "state": task.state.value,
-        "container_id": _word(task.container_id),
-        "host": _word(task.host),
-        "started": task.started,
-        "finished": task.finished,
-        "exit_code": task.exit_code,
-        "signal": task.signal,
-        "progress": None if progress is None else min(max(progress, 0.0), 1.0),
-        "gpus": [one_line(device, WORD) for device in task.gpus[:MAX_ITEMS]],
-        "memory_now": task.memory_now,
-        "memory_peak": task.memory_peak,
-        "cpu_seconds": task.cpu_seconds,
-        "gpu_percent": task.gpu_percent,
-        "gpu_memory": task.gpu_memory,
-        "restarts": task.restarts,
-        "reason": _word(task.reason),
-        "detail": one_line(task.detail, SENTENCE),
-        "log_url": web_link(task.log_url),
-    }
-
-
-def event_json(event: Event) -> Json:
-    """``IJobEvent`` of a tame record's event."""
-    return {
-        "seq": event.seq,
-        "time": event.time,
-        "kind": one_line(event.kind, WORD),
-        "writer": one_line(event.writer, WORD),
-        "state": event.state.value if event.state is not None else None,
-        "reason": _word(event.reason),
-        "detail": one_line(event.detail, SENTENCE),
-        "task": _word(event.task),
     }
 
 
@@ -192,26 +107,6 @@ def model_json(version: ModelVersion) -> Json:
         "size": version.size,
         "files": version.count,
         "digest": one_line(version.digest, WORD),
-    }
-
-
-def _failure(failure: Failure) -> Json:
-    return {
-        "type": one_line(failure.type, WORD),
-        "message": printable(failure.message, TEXT),
-        "frames": [
-            {
-                "file": one_line(frame.file, SENTENCE),
-                "line": frame.line,
-                "function": one_line(frame.function, WORD),
-                "code": one_line(frame.code, SENTENCE),
-                "cell": _word(frame.cell),
-                "cell_id": _word(frame.cell_id),
-                "cell_line": frame.cell_line,
-            }
-            for frame in failure.frames[-MAX_FRAMES:]
-        ],
-        "text": printable(failure.text, TEXT),
     }
 
 
@@ -238,30 +133,3 @@ def _why(record: JobRecord) -> str:
     if record.detail or not isinstance(record.reason, EndReason):
         return record.detail
     return meaning_of(record.reason).sentence
-
-
-def _word(value: object) -> str | None:
-    return one_line(value, WORD) if value is not None and str(value) else None
-
-
-def _lengths(logs: dict[str, int]) -> dict[str, int]:
-    found = {one_line(name, WORD): number(length) for name, length in list(logs.items())[:4096]}
-    return {name: int(length) for name, length in found.items() if length is not None}
-
-
-def _links(links: dict[str, str]) -> dict[str, str]:
-    """Links that may become one; a label is text."""
-    return {one_line(label, WORD): url for label, url in links.items() if web_link(url)}
-
-
-def _bounded(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        return printable(value, SENTENCE)
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, dict) and depth < _MAX_DEPTH:
-        items = list(value.items())[:MAX_ITEMS]
-        return {one_line(key, WORD): _bounded(item, depth + 1) for key, item in items}
-    if isinstance(value, (list, tuple)) and depth < _MAX_DEPTH:
-        return [_bounded(item, depth + 1) for item in value[:MAX_ITEMS]]
-    return number(value)

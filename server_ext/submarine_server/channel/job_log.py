@@ -15,7 +15,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.live import attempt_of
@@ -236,23 +235,3 @@ class JobLog:
             known = self._log(key)
             if known is not None and known.grow(length):
                 self._followers.heard(key)
-
-
-_followed: WeakKeyDictionary[Core, dict[str, JobLog]] = WeakKeyDictionary()
-
-
-def join(core: Core, job_id: str, follower: Follower) -> JobLog:
-    """Follow a job's logs together with all others that do."""
-    jobs = _followed.setdefault(core, {})
-    found = jobs.get(job_id)
-    if found is None or found.ended or found.failure is not None:
-        found = jobs[job_id] = JobLog(core, job_id)
-    found.join(follower)
-    return found
-
-
-def leave(core: Core, job_id: str, job: JobLog, follower: Follower) -> None:
-    """Follow it no more; the last one to leave ends it."""
-    jobs = _followed.get(core, {})
-    if job.leave(follower) and jobs.get(job_id) is job:
-        del jobs[job_id]

@@ -17,7 +17,7 @@ from typing import Any
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.log_position import LogKey
-from submarine_server.channel import job_log
+from submarine_server.channel import job_logs
 from submarine_server.channel.feeds import Credit, Feed, Send, Services, job_in
 from submarine_server.channel.growing_log import GrowingLog
 from submarine_server.channel.job_log import JobLog
@@ -74,13 +74,13 @@ class LogFeed(Feed):
     async def run(self) -> None:
         """See ``Feed``."""
         core = self.services.core
-        job = job_log.join(core, self._id, self)
+        job = job_logs.join(core, self._id, self)
         try:
             for key in list(job.logs):
                 self.heard(key)
             await self._pump(job)
         finally:
-            job_log.leave(core, self._id, job, self)
+            job_logs.leave(core, self._id, job, self)
             for _, timer in self._missing.values():
                 timer.cancel()
 

@@ -14,7 +14,7 @@ from submarine_runtime.protocol.states import State
 from submarine_server.access import BaseHandler, guarded
 from submarine_server.core import Core
 from submarine_server.failures import api_error
-from submarine_server.views import Json
+from submarine_server.record_views import Json
 
 #: Seconds for which what the cluster said is good, and for which it may be asked.
 FRESH, ASKING = 5.0, 25.0

@@ -11,8 +11,9 @@ from submarine_jobs.viewing import view_job
 from submarine_server.access import BaseHandler, checked_job_id, guarded
 from submarine_server.core import Core
 from submarine_server.failures import ApiError
+from submarine_server.record_views import Json, event_json, task_json
 from submarine_server.series import series_json
-from submarine_server.views import Json, event_json, task_json, view_json
+from submarine_server.views import view_json
 
 #: Seconds for which one view is good for all who ask.
 FRESH = 1.0

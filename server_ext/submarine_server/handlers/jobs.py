@@ -21,7 +21,8 @@ from submarine_server.access import BaseHandler, guarded
 from submarine_server.channel.feeds import Services
 from submarine_server.channel.socket import SERVICES
 from submarine_server.core import PATIENCE, Core
-from submarine_server.views import Json, row_json
+from submarine_server.record_views import Json
+from submarine_server.views import row_json
 from submarine_server.watching.jobs import JobsWatch
 
 #: Seconds that a page waits for the cluster, and for which what it said is good.

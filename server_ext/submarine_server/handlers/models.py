@@ -6,7 +6,8 @@ from typing import Any
 
 from submarine_server.about import demand_mine
 from submarine_server.access import BaseHandler, checked_job_id, guarded
-from submarine_server.views import Json, model_json
+from submarine_server.record_views import Json
+from submarine_server.views import model_json
 
 #: Seconds for saving: a model of some GB goes to the job directory.
 SAVE = 600.0

@@ -16,7 +16,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.sourcemap import MAP_PATH, SourceMap
 from submarine_server.access import BaseHandler, checked_job_id, guarded
 from submarine_server.failures import ApiError
-from submarine_server.views import Json
+from submarine_server.record_views import Json
 
 #: Bytes of a bundle that is opened, of all its texts together, and files and cells that are told.
 MAX_BUNDLE = 80 << 20

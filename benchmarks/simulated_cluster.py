@@ -1,0 +1,126 @@
+"""What the server's benchmark has in the place of a cluster, and rows of jobs for an index.
+
+The ResourceManager answers as a recorded one did, and counts the questions. No HDFS.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from submarine_jobs.store import Known
+from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
+from submarine_runtime.protocol.states import State
+
+RECORDED = Path(__file__).parent.parent / "tests/unit/recorded/waits.json.gz"
+USER = "ada"
+
+
+class ResourceManager:
+    """Answers for so many running applications, and counts the questions."""
+
+    def __init__(self) -> None:
+        recorded = json.loads(gzip.decompress(RECORDED.read_bytes()))["gpu-all-held"]
+        self.template = recorded["apps"]["apps"]["app"][0]
+        self.scheduler = json.dumps(recorded["scheduler"]).encode()
+        self.nodes = json.dumps(recorded["nodes"]).encode()
+        self.asked: Counter[str] = Counter()
+        self.apps: dict[str, str] = {}
+        self._answer: tuple[int, bytes] = (0, b"")
+        simulated = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1
+
+            def do_GET(self) -> None:
+                parts = urlsplit(self.path)
+                body = simulated.answer(parts.path, parse_qs(parts.query))
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+                self.wfile.flush()
+
+            def log_message(self, *words: Any) -> None:
+                """Nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port: int = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, path: str, query: dict[str, list[str]]) -> bytes:
+        """The body of an answer."""
+        name = path.removeprefix("/ws/v1/cluster")
+        self.asked[name] += 1
+        if name == "/scheduler":
+            return self.scheduler
+        if name == "/nodes":
+            return self.nodes
+        if name != "/apps" or query.get("user", [USER]) != [USER]:
+            return b"{}"
+        if self._answer[0] != len(self.apps):
+            apps = [self.app(identity, job_id) for identity, job_id in list(self.apps.items())]
+            self._answer = (len(apps), json.dumps({"apps": {"app": apps}}).encode())
+        return self._answer[1]
+
+    def app(self, identity: str, job_id: str) -> dict[str, Any]:
+        """A running application of ours."""
+        return {
+            **self.template,
+            "id": identity,
+            "user": USER,
+            "state": "RUNNING",
+            "applicationTags": f"submarine,submarine_job:{job_id}",
+        }
+
+
+def known(number: int, state: State) -> Known:
+    """A row as a job of one task leaves it."""
+    job_id, created = f"digits-20261122-{number:04x}", time.time() - 30 * number
+    identity = f"application_1795240772280_{number:06}"
+    task = TaskRecord("worker:0", "worker", 0, state=state, started=created, memory_peak=512.0)
+    record = JobRecord(
+        job_id,
+        "digits",
+        state,
+        user=USER,
+        backend="yarn",
+        queue="default",
+        application_id=identity,
+        created=created,
+        finished=created + 20 if state.ended else None,
+        phases=[Phase("queue", created, created + 3), Phase("run", created + 3, created + 20)],
+        tasks=[task],
+        resources={"requested": {"worker": {"memory": 1024, "vcores": 1, "gpus": 1}}},
+        links={"YARN application": f"http://127.0.0.1/cluster/app/{identity}"},
+    )
+    handle = {"kind": "yarn", "application_id": identity, "submitted": created, "user": USER}
+    where = f"hdfs://127.0.0.1:1/user/{USER}/submarine/202611/{job_id}"
+    return Known(job_id, "digits", "yarn", "default", where, created, state, handle, record)
+
+
+def fill(path: Path, rows: list[Known]) -> None:
+    """Put all rows in one go, which ``JobStore`` has no need for."""
+    with sqlite3.connect(path) as connection:
+        connection.executemany(
+            "INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    *(row.job_id, row.name, row.backend, row.profile, row.job_dir, row.created),
+                    *(row.state.value, json.dumps(row.handle)),
+                    *(json.dumps(row.record.to_json() if row.record else None), row.created),
+                )
+                for row in rows
+            ),
+        )
+    connection.close()
