@@ -74,7 +74,7 @@ CHECK = (
         ),
     ),
     # The browsers' plugin costs each worker half a second.
-    Part("unit", 90, (pytest("tests/unit", "-n", "2", "-p", "no:playwright"),)),
+    Part("unit", 120, (pytest("tests/unit", "-n", "2", "-p", "no:playwright"),)),
 )
 LABEXTENSION = ROOT / "labextension"
 #: A part of `make check` where the front end is set up: who changes Python alone needs no Node.
@@ -120,7 +120,7 @@ PLANS = {
         DOCS,
     ),
 }
-SETUP_BUDGET = 330
+SETUP_BUDGET = 300
 
 
 def run_part(part: Part, scratch: Path) -> Outcome:
