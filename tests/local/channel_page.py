@@ -89,11 +89,10 @@ def connect(
 
 
 class Proxy:
-    """Forwards connections to a port and cuts them on demand, or after so many seconds."""
+    """Forwards connections to a port and cuts them on demand."""
 
-    def __init__(self, port: int, cut_after: float | None = None) -> None:
+    def __init__(self, port: int) -> None:
         self._to = port
-        self._cut_after = cut_after
         self._open: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -114,8 +113,6 @@ class Proxy:
             self._open += [near, far]
             for one, other in ((near, far), (far, near)):
                 threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
-            if self._cut_after is not None:
-                threading.Timer(self._cut_after, self._cut, (near, far)).start()
 
     def _pump(self, one: socket.socket, other: socket.socket) -> None:
         with contextlib.suppress(OSError):

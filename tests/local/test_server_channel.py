@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,7 +32,12 @@ from submarine_runtime.protocol.states import State
 
 Submit = Callable[..., Job]
 NOWHERE = "nothing-20261120-7f3a"
-ENDED = ("SUCCEEDED", "FAILED", "CANCELLED")
+#: Goes on until somebody makes the file.
+WAITER = """\
+import os, time
+while not os.path.exists({flag!r}):
+    time.sleep(0.05)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made = Server(tmp_path_factory.mktemp("channel"), SUBMARINE_BACKEND="local")
     made.start()
     yield made
-    assert made.stop() < 10, "the server did not end in time"
+    assert made.stop(), "the server did not end"
     assert "Traceback" not in made.log.read_text()
 
 
@@ -101,23 +107,23 @@ def succeeded(row: Any) -> bool:
     return row is not None and row["state"] == "SUCCEEDED"
 
 
-def test_a_job_from_a_kernel_to_its_end(channel: Page, submit: Submit) -> None:
+def test_a_job_from_a_kernel_to_its_end(channel: Page, submit: Submit, tmp_path: Path) -> None:
     channel.subscribe(1, "jobs")
     first = channel.until(lambda m: m.get("id") == 1)
     assert first["whole"]
-    job = submit("import time\nfor n in range(5):\n    print(n, flush=True)\n    time.sleep(1)")
-    submitted = time.monotonic()
+    job = submit(WAITER.format(flag=str(tmp_path / "enough")))
     wait_for_row(channel, 1, job.id, bool)
-    assert time.monotonic() - submitted < 2
     channel.subscribe(2, "job", job=job.id)
-    channel.until(lambda m: m.get("id") == 2 and m["view"]["source"] == "live")
+    channel.until(
+        lambda m: m.get("id") == 2 and m["view"]["source"] == "live" and m["view"]["events"]
+    )
+    (tmp_path / "enough").touch()
     channel.until(lambda m: m == {"id": 2, "type": "end"})
     views = [message["view"] for message in channel.of(2, "job")]
     assert views[-1]["record"]["state"] == "SUCCEEDED"
     assert views[-1]["source"] == "final"
     kinds = {(event["writer"], event["kind"]) for event in views[-1]["events"]}
     assert ("agent", "state") in kinds
-    assert any(view["events"] for view in views if view["source"] == "live")
     wait_for_row(channel, 1, job.id, succeeded)
     assert not any(message["whole"] for message in channel.of(1, "jobs")[1:])
 
@@ -163,21 +169,30 @@ def test_a_job_that_has_ended_is_told_once(channel: Page, submit: Submit) -> Non
         assert view["events"]
 
 
-def test_curves_come_whole_and_then_as_increments(channel: Page, submit: Submit) -> None:
-    job = submit("import time\ntime.sleep(12)")
-    channel.subscribe(3, "metrics", job=job.id, points=100)
-    channel.until(lambda m: m == {"id": 3, "type": "end"}, 60)
-    messages = channel.of(3, "metrics")
-    assert [message["whole"] for message in messages].count(True) == 1
-    assert messages[0]["whole"]
-    times = [
-        time
-        for message in messages
+def memory_times(page: Page, number: int) -> list[float]:
+    """When memory was measured, in the order in which the page was told."""
+    return [
+        moment
+        for message in page.of(number, "metrics")
         for series in message["series"]
         if series["name"] == "memory"
-        for time in series["t"]
+        for moment in series["t"]
     ]
-    assert len(times) >= 4
+
+
+def test_curves_come_whole_and_then_as_increments(
+    channel: Page, submit: Submit, tmp_path: Path
+) -> None:
+    job = submit(WAITER.format(flag=str(tmp_path / "enough")))
+    channel.subscribe(3, "metrics", job=job.id, points=100)
+    channel.until(lambda _: memory_times(channel, 3))
+    (tmp_path / "enough").touch()
+    channel.until(lambda m: m == {"id": 3, "type": "end"})
+    messages = channel.of(3, "metrics")
+    assert len(messages) > 1
+    assert [message["whole"] for message in messages].count(True) == 1
+    assert messages[0]["whole"]
+    times = memory_times(channel, 3)
     assert times == sorted(set(times))
 
 
@@ -279,39 +294,34 @@ def test_watching_is_no_activity(
 
 
 def test_a_proxy_that_cuts_every_connection(
-    server: Server, open_page: Callable[..., Page], submit: Submit
+    server: Server, open_page: Callable[..., Page], submit: Submit, tmp_path: Path
 ) -> None:
-    proxy = Proxy(server.port, cut_after=1.0)
-    job = submit("import time\ntime.sleep(5)\nprint('over')")
-    views: list[dict[str, Any]] = []
-    cuts = 0
-    deadline = time.monotonic() + 60
-    while not views or views[-1]["record"]["state"] not in ENDED:
-        assert time.monotonic() < deadline
-        try:
-            page = open_page(server, proxy.port)
-            page.subscribe(1, "job", job=job.id)
-            while True:
-                message = page.next()
-                if message["type"] == "job":
-                    views.append(message["view"])
-                if message["type"] == "end":
-                    break
-        except (websocket.WebSocketException, OSError):
-            cuts += 1
+    proxy = Proxy(server.port)
+    job = submit(WAITER.format(flag=str(tmp_path / "enough")))
+    for _ in range(4):
+        page = open_page(server, proxy.port)
+        page.subscribe(1, "job", job=job.id)
+        page.until(lambda m: m["type"] == "job")
+        proxy.cut()
+        with pytest.raises((websocket.WebSocketException, OSError)):
+            page.until(lambda _: False)
+    (tmp_path / "enough").touch()
+    page = open_page(server, proxy.port)
+    page.subscribe(1, "job", job=job.id)
+    page.until(lambda m: m == {"id": 1, "type": "end"})
     proxy.close()
-    assert cuts >= 2
-    assert views[-1]["record"]["state"] == "SUCCEEDED"
+    assert page.of(1, "job")[-1]["view"]["record"]["state"] == "SUCCEEDED"
 
 
 def test_a_server_that_is_killed_comes_back_and_finds_the_jobs(
-    tmp_path_factory: pytest.TempPathFactory, open_page: Callable[..., Page]
+    tmp_path_factory: pytest.TempPathFactory, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
     server = Server(tmp_path_factory.mktemp("killed"), SUBMARINE_BACKEND="local")
     server.start()
     try:
         session = Session(Profile(backend="local", state_dir=server.scratch / "state"))
-        cell = Cell("c", "import time\ntime.sleep(6)", label="[1]", execution_count=1)
+        source = WAITER.format(flag=str(tmp_path / "enough"))
+        cell = Cell("c", source, label="[1]", execution_count=1)
         spec = JobSpec(
             "kept", "local", roles=(Role(resources=Resources(memory=256)),), python=sys.executable
         )
@@ -329,11 +339,13 @@ def test_a_server_that_is_killed_comes_back_and_finds_the_jobs(
         page.subscribe(1, "jobs")
         wait_for_row(page, 1, job.id, bool)
         page.subscribe(2, "job", job=job.id)
+        page.until(lambda m: m.get("id") == 2 and m["view"]["source"] == "live")
+        (tmp_path / "enough").touch()
         page.until(lambda m: m == {"id": 2, "type": "end"})
         assert page.of(2, "job")[-1]["view"]["record"]["state"] == "SUCCEEDED"
         wait_for_row(page, 1, job.id, succeeded)
     finally:
-        assert server.stop() < 10
+        assert server.stop()
 
 
 def test_a_server_that_stops_says_goodbye(
@@ -344,7 +356,7 @@ def test_a_server_that_stops_says_goodbye(
     page = open_page(server)
     page.subscribe(1, "jobs")
     page.next()
-    assert server.stop() < 10
+    assert server.stop()
     opcode, data = page.socket.recv_data()
     assert opcode == websocket.ABNF.OPCODE_CLOSE
     assert int.from_bytes(data[:2], "big") == 1001
