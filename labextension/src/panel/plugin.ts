@@ -5,7 +5,7 @@ import {
   type JupyterFrontEnd,
   type JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { Clipboard, Notification } from '@jupyterlab/apputils';
+import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
@@ -66,12 +66,13 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   description: 'The jobs of the user in the side bar.',
   autoStart: true,
   requires: [ISubmarine],
-  optional: [ITranslator, ILayoutRestorer],
+  optional: [ITranslator, ILayoutRestorer, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     submarine: ISubmarine,
     translator: ITranslator | null,
-    restorer: ILayoutRestorer | null
+    restorer: ILayoutRestorer | null,
+    palette: ICommandPalette | null
   ): void => {
     const { commands, shell } = app;
     const trans = (translator ?? nullTranslator).load(DOMAIN);
@@ -100,6 +101,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         shell.activateById(ID);
       }
     });
+    palette?.addItem({ command: CommandIDs.jobs, category: trans.__('Submarine') });
     commands.addCommand(COPY_ID, {
       label: trans.__('Copy Id'),
       execute: args => {
