@@ -12,8 +12,6 @@ export interface ISettings {
   wrap: boolean;
   /** A log view shows when each line arrived. */
   timestamps: boolean;
-  /** Side of the window on which the jobs panel is. */
-  panel: 'left' | 'right';
   confirmCancel: boolean;
   confirmRerun: boolean;
   /** Cells with the tag `submarine` show it. */
@@ -24,7 +22,6 @@ export const DEFAULTS: Readonly<ISettings> = {
   follow: true,
   wrap: false,
   timestamps: false,
-  panel: 'left',
   confirmCancel: true,
   confirmRerun: false,
   markCollectedCells: true
@@ -52,7 +49,6 @@ export function complete(values: Readonly<Record<string, unknown>>): ISettings {
     follow: flag('follow', DEFAULTS.follow),
     wrap: flag('wrap', DEFAULTS.wrap),
     timestamps: flag('timestamps', DEFAULTS.timestamps),
-    panel: values['panel'] === 'right' ? 'right' : 'left',
     confirmCancel: flag('confirmCancel', DEFAULTS.confirmCancel),
     confirmRerun: flag('confirmRerun', DEFAULTS.confirmRerun),
     markCollectedCells: flag('markCollectedCells', DEFAULTS.markCollectedCells)

@@ -58,7 +58,10 @@ test("somebody else's notebook: text only, no action, no link", () => {
       detail: EVIL,
       links: { YARN: 'https://evil.example/', [EVIL]: 'javascript:alert(1)' },
       failure: { type: EVIL, message: EVIL, frames: [{ file: EVIL, line: 1, code: EVIL }] },
-      tasks: [{ ...task(0), host: EVIL, log_url: 'javascript:alert(1)', state: 'FAILED' }],
+      tasks: [
+        { ...task(0), host: EVIL, log_url: 'javascript:alert(1)', state: 'FAILED' },
+        { ...task(1), log_url: 'https://evil.example/', container_id: 'container_1_2_3' }
+      ],
       hints: [EVIL],
       phases: [{ name: EVIL, start: 1, end: 2 }]
     }

@@ -228,3 +228,13 @@ test('a queue that nobody empties stays small and keeps the place', () => {
   expect(kept[0]?.[0]).toBe(got.filter(([, n]) => n === 0).at(-1)?.[0]);
   expect(kept.at(-1)).toEqual([2999 * size, size]);
 });
+
+test('who does not want to follow begins at the beginning', async () => {
+  const fake = new FakeLogs();
+  fake.set(OUT, 'line\n'.repeat(100_000));
+  const model = open(fake);
+  model.follow = false;
+  await model.open();
+  expect(model.sources[0]?.lo).toBe(0);
+  expect(model.canLater).toBe(true);
+});

@@ -214,3 +214,23 @@ test.each([
   expect(why === '').toBe(absent === '');
   expect(why).toContain(absent);
 });
+
+test('a request that its caller gives up is known as such, not as trouble', async () => {
+  const giving = new AbortController();
+  const { rest: api } = rest(
+    request =>
+      new Promise((_, reject) => {
+        request.signal.addEventListener('abort', () => {
+          reject(request.signal.reason as Error);
+        });
+      })
+  );
+  const query = { text: 'x', regex: false, matchCase: false, from: 0, backward: false, limit: 1 };
+  const searching = api.search('job-20260101-abcd', WHERE, query, () => undefined, giving.signal);
+  giving.abort();
+  const problem: unknown = await searching.then(
+    () => undefined,
+    (reason: unknown) => reason
+  );
+  expect(isAbort(problem)).toBe(true);
+});

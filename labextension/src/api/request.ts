@@ -106,9 +106,10 @@ export class Requests {
     let response: Response;
     try {
       response = await ServerConnection.makeRequest(url, init, this.settings);
-    } catch (problem) {
-      if (isAbort(problem) || init.signal?.aborted) {
-        throw problem;
+    } catch {
+      if (init.signal?.aborted) {
+        // JupyterLab makes a network error of it, which nobody would know for what it is.
+        throw new DOMException('The request was given up.', 'AbortError');
       }
       throw new ApiError(0, {
         error: this.trans.__('The Jupyter server does not answer.'),

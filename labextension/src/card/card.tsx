@@ -70,7 +70,7 @@ function Body(props: ICardProps): React.ReactElement {
       <Notes view={view} />
       <Returned result={model.result} />
       <Metrics series={model.series} />
-      <Tasks model={model} view={view} now={now} />
+      <Tasks model={model} view={view} now={now} linked={model.fromServer || props.trusted} />
       <Models models={model.models} now={clock} />
       <Events view={view} now={now} />
       <Facts view={view} now={clock} linked={model.fromServer || props.trusted} />

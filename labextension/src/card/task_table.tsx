@@ -32,6 +32,8 @@ export function Tasks(props: {
   model: CardModel;
   view: IJobView;
   now: number;
+  /** Whether its links may be followed: not those of a notebook from somebody else. */
+  linked: boolean;
 }): React.ReactElement | null {
   const { trans } = useCard();
   const { model, view } = props;
@@ -47,7 +49,10 @@ export function Tasks(props: {
     return null;
   }
   const shown = page(rows, number);
-  const columns = usedColumns(allColumns(trans, momentOf(view.record, props.now)), shown.rows);
+  const columns = usedColumns(
+    allColumns(trans, momentOf(view.record, props.now), props.linked),
+    shown.rows
+  );
   return (
     <div className="jp-Submarine-tasks" role="group" aria-label={trans.__('Tasks')}>
       {tasks.length > 1 && (roles.length > 1 || tasks.length > PAGE) && (
@@ -235,7 +240,11 @@ function usedColumns(columns: readonly IColumn[], rows: readonly ITask[]): IColu
   );
 }
 
-function allColumns(trans: ReturnType<typeof useCard>['trans'], now: number): IColumn[] {
+function allColumns(
+  trans: ReturnType<typeof useCard>['trans'],
+  now: number,
+  linked: boolean
+): IColumn[] {
   const known = (value: number | null, words: (value: number) => string): string =>
     value === null ? '' : words(value);
   return [
@@ -267,7 +276,7 @@ function allColumns(trans: ReturnType<typeof useCard>['trans'], now: number): IC
       head: trans.__('Container'),
       text: task => shortContainer(task.container_id ?? ''),
       cell: (task, text) => (
-        <Link url={task.log_url} title={task.container_id ?? ''}>
+        <Link url={linked ? task.log_url : null} title={task.container_id ?? ''}>
           <span title={task.container_id ?? ''}>{text}</span>
         </Link>
       )

@@ -96,7 +96,7 @@ export class LogModel implements IDisposable {
   }
 
   /** Read what there is and listen; also the way to try again. */
-  async open(anchor: Anchor = 'end'): Promise<void> {
+  async open(anchor: Anchor = this.follow ? 'end' : 'start'): Promise<void> {
     this._subscription?.dispose();
     this._live.clear();
     this._setStatus({ phase: 'loading', message: '', ended: false, behind: null });
@@ -119,7 +119,7 @@ export class LogModel implements IDisposable {
   /** Show other logs of the job. */
   async setFilter(filter: IFilter): Promise<void> {
     this._filter = filter;
-    await this.open(this.follow ? 'end' : 'start');
+    await this.open();
   }
 
   /** Read the window anew around a place, holding what comes live meanwhile. */

@@ -7,10 +7,12 @@ import {
   type JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { CommandIDs, ISubmarine } from '../tokens';
 import { DOMAIN } from '../api/plugin';
 import { isJobId } from '../card/snapshot';
+import { readSettings } from '../settings';
 import type { LogView } from './view';
 
 /** `worker:0`, as in a job's tasks. */
@@ -21,19 +23,22 @@ export const logPlugin: JupyterFrontEndPlugin<void> = {
   description: "Shows a job's log as a tab.",
   autoStart: true,
   requires: [ISubmarine],
-  optional: [ITranslator, ILayoutRestorer, ILabShell],
+  optional: [ITranslator, ILayoutRestorer, ILabShell, ISettingRegistry],
   activate: (
     app: JupyterFrontEnd,
     submarine: ISubmarine,
     translator: ITranslator | null,
     restorer: ILayoutRestorer | null,
-    labShell: ILabShell | null
+    labShell: ILabShell | null,
+    registry: ISettingRegistry | null
   ): void => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const tracker = new WidgetTracker<MainAreaWidget<LogView>>({ namespace: 'submarine-log' });
     const open = async (job: string, task: string) => {
       const { LogView } = await import('./view');
-      const content = new LogView({ submarine, job, task, trans });
+      const { follow, wrap, timestamps } = await readSettings(registry);
+      const look = { wrap, times: timestamps };
+      const content = new LogView({ submarine, job, task, look, follow, trans });
       const widget = new MainAreaWidget({ content });
       widget.toolbar.hide();
       widget.id = `submarine-log-${job}`;

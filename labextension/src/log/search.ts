@@ -66,6 +66,7 @@ export class LogSearch {
   /** Search for something else, or nothing; counts in the background. */
   start(query: IQuery | null, sources: readonly LogSource[]): void {
     this._counting?.abort();
+    this._looking?.abort();
     this._query = query;
     this._offsets.clear();
     this._current = null;

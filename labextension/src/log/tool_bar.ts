@@ -19,6 +19,7 @@ export interface IToolBarOptions {
   readonly trans: TranslationBundle;
   readonly filter: IFilter;
   readonly look: ILook;
+  readonly follow: boolean;
   readonly onFilter: (filter: IFilter) => void;
   readonly onLook: (look: ILook) => void;
   readonly onFollow: (follow: boolean) => void;
@@ -51,7 +52,7 @@ export class ToolBar {
     this._follow = new Toggle(
       trans.__('Follow'),
       trans.__('Show new lines as they come (End)'),
-      true,
+      _options.follow,
       _options.onFollow
     );
     this._wrap = new Toggle(trans.__('Wrap'), trans.__('Wrap long lines'), look.wrap, () => {

@@ -18,21 +18,27 @@ export interface ILogViewOptions {
   readonly submarine: ISubmarine;
   readonly job: string;
   readonly task: string;
+  readonly look: ILook;
+  /** Begin at the end and stay there; else at the beginning. */
+  readonly follow: boolean;
   readonly trans: TranslationBundle;
 }
 
 export class LogView extends Widget {
   constructor(options: ILogViewOptions) {
     super();
-    const { submarine, job, task, trans } = options;
+    const { submarine, job, task, look, follow, trans } = options;
     this._trans = trans;
     this._submarine = submarine;
+    this._look = look;
     this.addClass('jp-Submarine-log');
     const filter: IFilter = { task, stream: '', attempt: 'latest' };
     this.model = new LogModel({ submarine, job, filter });
+    this.model.follow = follow;
     this._search = new LogSearch(submarine.rest, job);
     this._viewport = new Viewport(this.model, this._rowOptions());
     this._viewport.node.setAttribute('role', 'region');
+    this._viewport.node.classList.toggle('jp-mod-wrap', look.wrap);
     this._viewport.node.setAttribute('aria-label', trans.__('Log of %1', job));
     this._scrollbar = new Scrollbar(trans.__('Place in the log'), part => {
       void this._goToPart(part);
@@ -122,6 +128,7 @@ export class LogView extends Widget {
         trans: this._trans,
         filter,
         look: this._look,
+        follow: this.model.follow,
         onFilter: chosen => {
           this._found = null;
           void this.model.setFilter(chosen).then(() => {
@@ -214,12 +221,23 @@ export class LogView extends Widget {
     }
   }
 
+  /** Go to the match next to the last one: who presses Enter twice goes on by two. */
   private async _step(backward: boolean): Promise<void> {
-    const from = this._from(backward);
-    const found = await this._search.next(this.model.sources, from, backward);
-    if (found !== null) {
-      await this._show(found);
-    }
+    const { query } = this._search;
+    const before = this._stepping;
+    const step = async (): Promise<void> => {
+      await before;
+      if (query !== this._search.query || this.isDisposed) {
+        return;
+      }
+      const from = this._from(backward);
+      const found = await this._search.next(this.model.sources, from, backward);
+      if (found !== null && query === this._search.query) {
+        await this._show(found);
+      }
+    };
+    this._stepping = step();
+    await this._stepping;
   }
 
   private async _goToTrouble(backward: boolean): Promise<void> {
@@ -318,8 +336,9 @@ export class LogView extends Widget {
   private readonly _searchBar: SearchBar;
   private readonly _toolBar: ToolBar;
   private readonly _status: HTMLElement;
-  private _look: ILook = { wrap: false, times: false };
+  private _look: ILook;
   private _found: IFound | null = null;
+  private _stepping: Promise<void> = Promise.resolve();
   private _marked: Parameters<typeof markOf>[0] = null;
   private _placing: number | null = null;
 }
