@@ -197,6 +197,9 @@ def main() -> int:
     parser.add_argument("--setup-began", type=float, help="Unix time at which set-up began.")
     parser.add_argument("--part", action="append", help="Only this part; may be repeated.")
     arguments = parser.parse_args()
+    # A shell starts what is in the background deaf to Ctrl-C, and so would be all that is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     plan = PLANS[arguments.plan]
     chosen = [part for part in plan if part.name in (arguments.part or [part.name])]
     if not chosen:
