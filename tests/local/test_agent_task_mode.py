@@ -367,6 +367,8 @@ def test_the_agents_own_port_has_the_logs_of_all_attempts(
     join(rig, boss, "import os\nprint('attempt', os.environ['SUBMARINE_ATTEMPT'])\n" + WAITS)
     boss.start()
     boss.state("running")
+    first = rig.scratch("worker-0") / "worker-0.stdout.log"
+    wait_for(lambda: first.exists() and first.read_bytes())
     boss.say("stop", why="again", grace=1.0)
     boss.state("ended", attempt=1)
     boss.start(attempt=2)
