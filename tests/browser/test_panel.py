@@ -65,6 +65,10 @@ def test_the_panel_leads_to_the_cell_by_keyboard(desk: Desk) -> None:
     expect(panel.get_by_role("option")).to_have_count(1)
     panel.focus()
     desk.page.keyboard.press("ArrowDown")
+    desk.page.keyboard.press("Shift+F10")
+    expect(desk.page.locator(".jp-Submarine-jobsMenu")).to_be_visible()
+    desk.page.keyboard.press("Escape")
+    expect(panel).to_be_focused()
     desk.page.keyboard.press("Enter")
     desk.page.wait_for_function(
         "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex === 1"

@@ -86,7 +86,14 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
             void open(commands, rowOf(model, job));
           },
           onMenu: (model, job, x, y) => {
-            menuOf(commands, trans, rowOf(model, job))?.open(x, y);
+            const menu = menuOf(commands, trans, rowOf(model, job));
+            const before = document.activeElement;
+            menu?.aboutToClose.connect(() => {
+              if (before instanceof HTMLElement) {
+                before.focus();
+              }
+            });
+            menu?.open(x, y);
           }
         })
       );

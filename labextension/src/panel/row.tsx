@@ -5,7 +5,7 @@ import { ellipsesIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 import { ENDED, type IJobRow } from '../api/types';
 import { StateIcon } from '../card/icons';
-import { percent, ticking } from '../card/words';
+import { percent, duration, ticking } from '../card/words';
 
 /** Pixels; every row has the same height, so that 10,000 of them can be placed unseen. */
 export const ROW_HEIGHT = 46;
@@ -33,6 +33,14 @@ export function elapsed(row: IJobRow, now: number): number | null {
   return to === null ? null : Math.max(0, to - from);
 }
 
+/** Whole seconds while it counts, as precise as the card afterwards. */
+function timeOf(row: IJobRow, time: number | null): string {
+  if (time === null) {
+    return '';
+  }
+  return ENDED.has(row.state) ? duration(time) : ticking(time);
+}
+
 export function JobRow(props: IRowProps): React.ReactElement {
   const { row, index, now } = props;
   const time = elapsed(row, now);
@@ -58,7 +66,7 @@ export function JobRow(props: IRowProps): React.ReactElement {
     >
       <StateIcon state={row.state} />
       <span className="jp-Submarine-jobs-name">{row.name || row.job_id}</span>
-      <span className="jp-Submarine-jobs-time">{time === null ? '' : ticking(time)}</span>
+      <span className="jp-Submarine-jobs-time">{timeOf(row, time)}</span>
       <span className="jp-Submarine-jobs-menu" aria-hidden="true" onClick={menu}>
         <ellipsesIcon.react tag="span" width="16px" />
       </span>
