@@ -19,10 +19,10 @@ import pytest
 import websocket
 from channel_page import Page, Proxy, connect
 from server_rig import API, TOKEN, Server
+from submitting import Submit, submitting
 
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cells import Cell
-from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
@@ -30,7 +30,6 @@ from submarine_jobs.view import JobView
 from submarine_jobs.watch import Watcher
 from submarine_runtime.protocol.states import State
 
-Submit = Callable[..., Job]
 NOWHERE = "nothing-20261120-7f3a"
 #: Goes on until somebody makes the file.
 WAITER = """\
@@ -52,19 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def submit(server: Server) -> Iterator[Submit]:
     session = Session(Profile(backend="local", state_dir=server.scratch / "state"))
-    jobs: list[Job] = []
-
-    def run(source: str, name: str = "test", **changes: Any) -> Job:
-        cell = Cell("cell-1", source, label="[1]", execution_count=1)
-        role = Role(resources=Resources(memory=256))
-        spec = JobSpec(name, "local", roles=(role,), python=sys.executable, **changes)
-        jobs.append(session.submit(spec, build_bundle([cell])))
-        return jobs[-1]
-
-    yield run
-    for job in jobs:
-        if not job.record().state.ended:
-            job.cancel()
+    yield from submitting(session)
 
 
 @pytest.fixture

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from server_rig import API, BASE, TOKEN, Server
+from submitting import Submit, submitting
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from submarine_jobs.bundle import build_bundle
-from submarine_jobs.cells import Cell
 from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_runtime.protocol.states import State
 
-Submit = Callable[..., Job]
 SCRIPT = "<script>alert(1)</script>"
 NOWHERE = "nothing-20261120-7f3a"
 
@@ -44,19 +40,7 @@ def session(server: Server) -> Session:
 
 @pytest.fixture(scope="module")
 def submit(session: Session, server: Server) -> Iterator[Submit]:
-    jobs: list[Job] = []
-
-    def run(source: str, name: str = "test", **changes: Any) -> Job:
-        cell = Cell("cell-1", source, label="[1]", execution_count=1)
-        role = Role(resources=Resources(memory=256))
-        spec = JobSpec(name, "local", roles=(role,), python=sys.executable, **changes)
-        jobs.append(session.submit(spec, build_bundle([cell])))
-        return jobs[-1]
-
-    yield run
-    for job in jobs:
-        if not job.record().state.ended:
-            job.cancel()
+    yield from submitting(session)
 
 
 @pytest.fixture(scope="module")

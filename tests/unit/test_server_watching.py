@@ -36,7 +36,7 @@ def job(number: int) -> str:
 
 def known(number: int, state: State = State.RUNNING) -> Known:
     handle = {"application_id": f"application_1_{number:04}"}
-    where = f"file:///root/202611/{job(number)}"
+    where = f"file:///jobs/202611/{job(number)}"
     row = Known(job(number), "j", "yarn", "default", where, float(number), state, handle)
     return Known(**{**vars(row), "record": bare_record(row)})
 

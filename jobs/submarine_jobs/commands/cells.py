@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from submarine_jobs.cell import named_labels
+from submarine_jobs.commands import columns
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.verb import Verb
-from submarine_jobs.display.untrusted import escaped_line, one_line
+from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ def cells(mouth: Mouth, /) -> Outcome:
         return Outcome("\n".join([text, *missing]), value={"cells": [], "not_run": len(not_run)})
     rows = [_row(item) for item in listing]
     return Outcome(
-        text="\n".join([_table(rows), *missing]),
-        html=_html(rows) + "".join(f"<p>{html.escape(text)}</p>" for text in missing),
+        text="\n".join([columns.text(_COLUMNS, rows), *missing]),
+        html=columns.html(_COLUMNS, rows)
+        + "".join(f"<p>{html.escape(text)}</p>" for text in missing),
         value={"cells": [_plain(item) for item in listing], "not_run": len(not_run)},
     )
 
@@ -86,25 +87,3 @@ def _plain(item: ListedCell) -> dict[str, object]:
         "only": cell.only,
         "source": cell.source,
     }
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    everything = [_COLUMNS, *rows]
-    widths = [max(len(row[place]) for row in everything) for place in range(len(_COLUMNS))]
-    return "\n".join(
-        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        for row in everything
-    )
-
-
-def _html(rows: Sequence[tuple[str, ...]]) -> str:
-    style = 'style="text-align:left;padding:2px 12px 2px 0;white-space:nowrap"'
-    head = "".join(f"<th {style}>{name.capitalize()}</th>" for name in _COLUMNS)
-    body = "".join(
-        "<tr>" + "".join(f"<td {style}>{escaped_line(word)}</td>" for word in row) + "</tr>"
-        for row in rows
-    )
-    return (
-        '<table class="tex2jax_ignore mathjax_ignore">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )

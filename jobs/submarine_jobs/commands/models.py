@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
+from submarine_jobs.commands import columns
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
@@ -71,7 +71,7 @@ def models(
         text = f"{found.id} has no saved versions.\n  {mouth.command} save {found.id}"
         return Outcome(text, value=value)
     rows = [_row(version) for version in there]
-    return Outcome(_text(rows), _html(rows), value)
+    return Outcome(columns.text(_COLUMNS, rows), columns.html(_COLUMNS, rows), value)
 
 
 def _row(version: ModelVersion) -> tuple[str, ...]:
@@ -80,27 +80,3 @@ def _row(version: ModelVersion) -> tuple[str, ...]:
 
     count, digest = str(version.count), one_line(version.digest, 64)
     return (version.name, moment(version.time), size(version.size), count, digest)
-
-
-def _text(rows: Sequence[tuple[str, ...]]) -> str:
-    everything = [_COLUMNS, *rows]
-    widths = [max(len(row[n]) for row in everything) for n in range(len(_COLUMNS))]
-    return "\n".join(
-        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        for row in everything
-    )
-
-
-def _html(rows: Sequence[tuple[str, ...]]) -> str:
-    from submarine_jobs.display.untrusted import escaped_line
-
-    cell = "text-align:left;padding:2px 12px 2px 0;white-space:nowrap"
-    head = "".join(f'<th style="{cell}">{name.capitalize()}</th>' for name in _COLUMNS)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{cell}">{escaped_line(word)}</td>' for word in row) + "</tr>"
-        for row in rows
-    )
-    return (
-        '<table class="tex2jax_ignore mathjax_ignore"><thead><tr>'
-        f"{head}</tr></thead><tbody>{body}</tbody></table>"
-    )

@@ -6,9 +6,7 @@ What is answered is ``answers``. Does not change anything but through ``on_cance
 from __future__ import annotations
 
 import hmac
-import os
 import socket
-import ssl
 import threading
 import time
 from contextlib import suppress
@@ -16,6 +14,7 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Callable, Mapping
 
 from submarine_runtime.agent.answers import SOCKET_SECONDS, Handler
+from submarine_runtime.agent.certificate import server_context
 from submarine_runtime.agent.logfiles import LogFiles
 from submarine_runtime.agent.status import Status
 
@@ -69,7 +68,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         self.ended = threading.Event()
         self.streams = threading.BoundedSemaphore(MAX_STREAMS)
         self._token = secret["token"].encode()
-        self._context = _tls(secret)
+        self._context = server_context(secret)
         self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._strangers: dict[socket.socket, float] = {}
         self._lock = threading.Lock()
@@ -143,16 +142,3 @@ class LiveServer(ThreadingMixIn, TCPServer):
         for request in late:
             with suppress(OSError):
                 request.shutdown(socket.SHUT_RDWR)
-
-
-def _tls(secret: Mapping[str, str]) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # load_cert_chain wants a file's name; this one has no name on any disk.
-    descriptor = os.memfd_create("certificate")
-    try:
-        os.write(descriptor, (secret["certificate"] + "\n" + secret["key"]).encode())
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
-    finally:
-        os.close(descriptor)
-    return context

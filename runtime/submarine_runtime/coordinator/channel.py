@@ -5,10 +5,11 @@ For the link server and for following agents; knows no protocol.
 
 from __future__ import annotations
 
-import os
 import socket
 import ssl
 from typing import Mapping
+
+from submarine_runtime.agent.certificate import server_context
 
 READ_BYTES = 16384
 #: A reader that lets this much wait is no reader.
@@ -117,19 +118,11 @@ class Channel:
             self.sock.close()
 
 
-def server_context(secret: Mapping[str, str]) -> ssl.SSLContext:
-    """TLS with the job's certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+def link_context(secret: Mapping[str, str]) -> ssl.SSLContext:
+    """TLS with the job's certificate, for very many agents."""
+    context = server_context(secret)
     # An agent that comes back brings no ticket; tickets would only cost memory and bytes.
     context.num_tickets = 0
-    # load_cert_chain wants a file's name; this one has no name on any disk.
-    descriptor = os.memfd_create("certificate")
-    try:
-        os.write(descriptor, (secret["certificate"] + "\n" + secret["key"]).encode())
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
-    finally:
-        os.close(descriptor)
     return context
 
 

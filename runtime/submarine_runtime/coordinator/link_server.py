@@ -12,7 +12,7 @@ import socket
 import time
 from typing import Any, Callable, Mapping
 
-from submarine_runtime.coordinator.channel import Channel, server_context
+from submarine_runtime.coordinator.channel import Channel, link_context
 from submarine_runtime.coordinator.greeting import BAD, REFUSED, Request, knows_token, parse_head
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.link import MAX_LINE, PROTOCOL
@@ -72,7 +72,7 @@ class LinkServer:
         most: int,
     ) -> None:
         self._token = secret["token"].encode()
-        self._context = server_context(secret)
+        self._context = link_context(secret)
         self._on_line, self._on_closed, self._on_request = on_line, on_closed, on_request
         self._most_strangers = max(MIN_STRANGERS, 2 * most)
         self._strangers: dict[Peer, float] = {}

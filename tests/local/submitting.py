@@ -1,0 +1,32 @@
+"""Programs of one cell as real local jobs, for tests with a server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from submarine_jobs.bundle import build_bundle
+from submarine_jobs.cells import Cell
+from submarine_jobs.job import Job
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec, Resources, Role
+
+Submit = Callable[..., Job]
+
+
+def submitting(session: Session) -> Iterator[Submit]:
+    """Submit a program; whatever still runs in the end is cancelled."""
+    jobs: list[Job] = []
+
+    def run(source: str, name: str = "test", **changes: Any) -> Job:
+        cell = Cell("cell-1", source, label="[1]", execution_count=1)
+        role = Role(resources=Resources(memory=256))
+        spec = JobSpec(name, "local", roles=(role,), python=sys.executable, **changes)
+        jobs.append(session.submit(spec, build_bundle([cell])))
+        return jobs[-1]
+
+    yield run
+    for job in jobs:
+        if not job.record().state.ended:
+            job.cancel()
