@@ -76,7 +76,8 @@ def test_a_restarted_coordinator_has_its_claim_and_nobody_else(tmp_path: Path) -
 
 def test_what_an_earlier_attempt_left(tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
-    task = {"task": "worker:1", "state": "RUNNING", "epoch": 3, "container_id": "container_1"}
+    task = {"task": "worker:1", "state": "RUNNING", "epoch": 3, "attempt": 2}
+    task["container_id"] = "container_1"
     ended = {"task": "worker:0", "state": "SUCCEEDED", "epoch": 3, "container_id": "container_0"}
     events = [
         {"kind": "gang", "data": {"epoch": 3, "restarts": 2}},
@@ -89,6 +90,12 @@ def test_what_an_earlier_attempt_left(tmp_path: Path) -> None:
     found = takeover.earlier(LocalStore(str(tmp_path)), 2)
     assert (found.epoch, found.restarts, len(found.events)) == (3, 2, 3)
     assert found.logs == {"worker:0/e3-a1/stdout": 5}
+    assert found.cut == ["worker:1/e3-a2"]
+    # An attempt that died before anything ran leaves no more and no less.
+    assert takeover.earlier(LocalStore(str(tmp_path)), 3).cut == found.cut
+    orders = config(tmp_path)
+    record = new_job_record(orders, new_play(orders, 4), found)
+    assert record.missing == ["worker:1/e3-a2 was lost with its master: its log may lack its end."]
     fences = takeover.fences(found, config(tmp_path), answered=True)
     assert fences == {"earlier:container_1": 27.0}
     assert takeover.fences(found, config(tmp_path), answered=False)["earlier:container_1"] > 27.0

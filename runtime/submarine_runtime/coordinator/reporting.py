@@ -7,6 +7,7 @@ import time
 from typing import Any, Mapping
 
 from submarine_runtime.agent.claim import application_id
+from submarine_runtime.agent.status import MAX_MISSING
 from submarine_runtime.coordinator.job_record import JobStatus
 from submarine_runtime.coordinator.play import Play, Stage, Task
 from submarine_runtime.coordinator.takeover import Earlier
@@ -43,6 +44,7 @@ _CLEAN: dict[str, Any] = {
 def new_job_record(config: CoordinatorConfig, play: Play, before: Earlier) -> JobRecord:
     """The record before anything has happened in this attempt of the application."""
     requested = config.resources.get("requested", config.resources)
+    cut = before.cut[:MAX_MISSING]
     tasks = []
     for task in play.tasks.values():
         made = TaskRecord(task.name, task.orders.name, task.index, epoch=play.epoch)
@@ -65,6 +67,7 @@ def new_job_record(config: CoordinatorConfig, play: Play, before: Earlier) -> Jo
         links=settled(config.links, [role.name for role in config.roles]),
         logs=dict(before.logs),
         events=list(before.events),
+        missing=[f"{run} was lost with its master: its log may lack its end." for run in cut],
         written_by="coordinator",
         epoch=play.epoch,
     )

@@ -28,6 +28,7 @@ CLAIM_GRACE = 120.0
 ANSWER_SECONDS = 3.0
 MAX_EVENT_FILES = 100000
 CLAIM_FILE = "claim.json"
+_RUNNING = ("STARTING", "RUNNING", "FINISHING", "RESTARTING")
 
 
 def application_attempt(environ: Mapping[str, str]) -> int:
@@ -75,6 +76,9 @@ class Earlier:
     ----------
     tasks
         Task -> its record as last told by an event.
+    cut
+        Runs of tasks that were under way when their application master was lost:
+        ``worker:0/e1-a1``, each once, in the order of the attempts.
     """
 
     epoch: int = 0
@@ -82,6 +86,7 @@ class Earlier:
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     logs: dict[str, int] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+    cut: list[str] = field(default_factory=list)
 
 
 def earlier(store: Store, attempt: int) -> Earlier:
@@ -95,7 +100,20 @@ def earlier(store: Store, attempt: int) -> Earlier:
                 break
             for line in data.splitlines():
                 _take(found, line)
+        runs = (run for run in map(_run_under_way, found.tasks.values()) if run)
+        found.cut.extend(run for run in runs if run not in found.cut)
     return found
+
+
+def _run_under_way(task: Mapping[str, Any]) -> str:
+    """``worker:0/e1-a1`` of a task that was last told to run, else nothing."""
+    if task.get("state") not in _RUNNING:
+        return ""
+    try:
+        attempt = layout.attempt_name(int(task["epoch"]), int(task["attempt"]))
+    except (KeyError, ValueError, TypeError):
+        return ""
+    return f"{task.get('task')}/{attempt}"
 
 
 def _take(found: Earlier, line: bytes) -> None:
@@ -141,11 +159,10 @@ def stand_down(store: Store, secret: Mapping[str, str]) -> bool:
 def fences(found: Earlier, config: CoordinatorConfig, answered: bool) -> dict[str, float]:
     """Container (or task) of an earlier attempt -> seconds until its program must have ended."""
     seconds = config.lost_after + config.lost_margin + (0.0 if answered else 2 * CHECK_SECONDS)
-    running = ("STARTING", "RUNNING", "FINISHING", "RESTARTING")
     return {
         "earlier:" + str(task.get("container_id") or name): seconds
         for name, task in found.tasks.items()
-        if task.get("state") in running
+        if task.get("state") in _RUNNING
     }
 
 
