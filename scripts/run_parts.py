@@ -1,6 +1,8 @@
 """Run the parts of `make check`, `make test` or `make test-full`, one after the other.
 
 Every part runs, whatever became of those before it; a part that takes twice its budget is ended.
+Tests of real clusters, servers and browsers get a second try in a process of their own where at
+most three failed, and the table names them: a test that is named there often wants to be mended.
 At the end a table gives each part's time beside its budget. Exit code 0 only if all succeeded and
 left no process behind.
 """
@@ -8,6 +10,7 @@ left no process behind.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -18,130 +21,79 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from plans import BIN, PLANS, SETUP_BUDGET, Part
+
 from submarine_minicluster import processes
 from submarine_minicluster.config import MARK
 
-ROOT = Path(__file__).resolve().parent.parent
-BIN = Path(sys.executable).parent
 OWN_MARK = "SUBMARINE_TEST_RUN"
-
-
-@dataclass(frozen=True)
-class Part:
-    """One step: its name, the seconds that it may take on two cores, its commands and where."""
-
-    name: str
-    budget: int
-    commands: tuple[tuple[str, ...], ...]
-    folder: Path = ROOT
+#: More failures than these are no accident of timing.
+SECOND_TRIES = 3
+TESTS_FAILED = 1  # pytest's exit code
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a part."""
+    """What became of a part; ``again`` names the tests that succeeded at the second try."""
 
     name: str
     seconds: float
     budget: int
     result: str
-
-
-def tool(name: str, *arguments: str) -> tuple[str, ...]:
-    """A command of this environment."""
-    return (str(BIN / name), *arguments)
-
-
-def pytest(*arguments: str) -> tuple[str, ...]:
-    """A run of pytest; no tests at all is an error, as pytest has it."""
-    return tool("python", "-m", "pytest", "-q", *arguments)
-
-
-def jlpm(*arguments: str) -> tuple[str, ...]:
-    """A tool of the front end."""
-    return tool("jlpm", *arguments)
-
-
-CHECK = (
-    Part(
-        "lint",
-        30,
-        (
-            tool("ruff", "check", "."),
-            tool("ruff", "format", "--check", "."),
-            tool("mypy"),
-            tool("lint-imports"),
-            tool("python", "scripts/check_handlers.py"),
-        ),
-    ),
-    # The browsers' plugin costs each worker half a second.
-    Part("unit", 120, (pytest("tests/unit", "-n", "2", "-p", "no:playwright"),)),
-)
-LABEXTENSION = ROOT / "labextension"
-#: A part of `make check` where the front end is set up: who changes Python alone needs no Node.
-QUICK_FRONT_END = Part(
-    "front end",
-    20,
-    (
-        jlpm("eslint", "--cache", "--cache-location", "node_modules/.cache/eslint", "src", "tests"),
-        jlpm("prettier", "--cache", "--check", "src", "tests", "style", "schema"),
-        jlpm("tsc", "--noEmit"),
-        jlpm("test"),
-    ),
-    LABEXTENSION,
-)
-#: With no cache; its types were checked when set-up built it.
-FRONT_END = Part("front end", 60, (jlpm("lint"), jlpm("test")), LABEXTENSION)
-# Programs that sleep and wait: two files at a time cost no more than one.
-TWO_FILES = ("-n", "2", "--dist", "loadfile")
-LOCAL = Part("local backend", 330, (pytest("tests/local", "-m", "not full", *TWO_FILES),))
-# By what it is not, so that a new folder of tests is never left out. The browser has a process of
-# its own: its event loop would be the current one of all tests after it.
-CLUSTER = ("tests", "--ignore=tests/unit", "--ignore=tests/local", "--ignore=tests/browser")
-DOCS = Part("docs", 15, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
-WHEEL = Part("wheel", 120, (tool("python", "scripts/wheel_test.py"),))
-PLANS = {
-    "check": (*CHECK, *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else [])),
-    "test": (
-        *CHECK,
-        FRONT_END,
-        LOCAL,
-        Part("browser", 405, (pytest("tests/browser", "-m", "not full"),)),
-        Part("cluster", 1320, (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),)),
-        WHEEL,
-        DOCS,
-    ),
-    "test-full": (
-        *CHECK,
-        FRONT_END,
-        Part("local backend", 1800, (pytest("tests/local"),)),
-        Part("browser", 1800, (pytest("tests/browser"),)),
-        Part("cluster", 7200, (pytest(*CLUSTER),)),
-        WHEEL,
-        DOCS,
-    ),
-}
-SETUP_BUDGET = 300
+    again: tuple[str, ...] = ()
 
 
 def run_part(part: Part, scratch: Path) -> Outcome:
     """Run all of a part's commands, and end whatever they leave behind."""
     began = time.monotonic()
     failures: list[str] = []
+    again: tuple[str, ...] = ()
     for command in part.commands:
-        print(f"== {part.name}: {Path(command[0]).name} {' '.join(command[1:])}", flush=True)
         left = 2 * part.budget - (time.monotonic() - began)
-        result = run_command(command, part.folder, scratch, left)
+        if part.real:
+            result, again = run_tests(command, part, scratch, left)
+        else:
+            result = run_command(command, part, scratch, left)
         if result != "ok":
             failures.append(f"{Path(command[0]).name} {result}")
     leftovers = end_leftovers(scratch)
     if leftovers:
         failures.append(f"left {len(leftovers)} processes: {'; '.join(leftovers)}")
     took = time.monotonic() - began
-    return Outcome(part.name, took, part.budget, ", ".join(failures) or "ok")
+    return Outcome(part.name, took, part.budget, ", ".join(failures) or "ok", again)
 
 
-def run_command(command: tuple[str, ...], folder: Path, scratch: Path, timeout: float) -> str:
+def run_tests(
+    command: tuple[str, ...], part: Part, scratch: Path, timeout: float
+) -> tuple[str, tuple[str, ...]]:
+    """`ok`, or why not, and the tests that failed once and then succeeded."""
+    began = time.monotonic()
+    cache = Path(tempfile.mkdtemp(prefix="pytest-cache-", dir=scratch))
+    command = (*command, "-o", f"cache_dir={cache}")
+    result = run_command(command, part, scratch, timeout)
+    failed = failed_tests(cache)
+    if result != f"failed ({TESTS_FAILED})" or not 0 < len(failed) <= SECOND_TRIES:
+        return result, ()
+    end_leftovers(scratch)
+    again = (*command, "--last-failed", "--last-failed-no-failures", "none")
+    left = timeout - (time.monotonic() - began)
+    result = run_command(again, part, scratch, left)
+    return result, failed if result == "ok" else ()
+
+
+def failed_tests(cache: Path) -> tuple[str, ...]:
+    """What pytest wrote down as failed in its last run."""
+    try:
+        found = json.loads((cache / "v" / "cache" / "lastfailed").read_text())
+    except (OSError, ValueError):
+        return ()
+    return tuple(sorted(found))
+
+
+def run_command(command: tuple[str, ...], part: Part, scratch: Path, timeout: float) -> str:
     """Run one command in a process group of its own; `ok`, or why not."""
+    print(f"== {part.name}: {Path(command[0]).name} {' '.join(command[1:])}", flush=True)
+    folder = part.folder
     environment = {
         **os.environ,
         "TMPDIR": str(scratch),
@@ -188,6 +140,9 @@ def print_table(outcomes: list[Outcome]) -> None:
         print(f"{one.name:<16}{one.seconds:>9.1f}{one.budget:>9}  {one.result}{over}")
     total, budget = sum(one.seconds for one in outcomes), sum(one.budget for one in outcomes)
     print(f"{'total':<16}{total:>9.1f}{budget:>9}")
+    for one in outcomes:
+        for test in one.again:
+            print(f"{one.name}: succeeded at the second try only: {test}")
 
 
 def main() -> int:

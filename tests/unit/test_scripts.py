@@ -15,7 +15,8 @@ SCRIPTS = Path(__file__).resolve().parent.parent.parent / "scripts"
 
 
 @pytest.fixture
-def parts() -> ModuleType:
+def parts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(SCRIPTS)
     spec = importlib.util.spec_from_file_location("run_parts", SCRIPTS / "run_parts.py")
     assert spec is not None
     assert spec.loader is not None
@@ -61,3 +62,41 @@ def test_ci_calls_make_test_and_every_folder_of_tests_has_a_part(parts):
         assert "tests" in words
         assert set(left_out) <= set(words)
     assert sum(part.budget for part in parts.PLANS["test"]) + parts.SETUP_BUDGET <= 45 * 60
+
+
+@pytest.mark.parametrize(
+    ("tests", "result", "again"),
+    [
+        ("def test_once(): succeeds_at_the_second_try()", "ok", ("test_it.py::test_once",)),
+        ("def test_never(): assert False", "python failed (1)", ()),
+        ("def test_always(): pass", "ok", ()),
+        (
+            "import pytest\n@pytest.mark.parametrize('n', range(4))\n"
+            "def test_many(n): succeeds_at_the_second_try()",
+            "python failed (1)",
+            (),
+        ),
+        ("syntax error", "python failed (2)", ()),
+    ],
+)
+def test_few_failures_of_real_programs_get_a_second_try_that_is_told(
+    parts, tmp_path, capfd, tests, result, again
+):
+    first = tmp_path / "there-was-a-first-try"
+    (tmp_path / "test_it.py").write_text(
+        "import os\nfirst = os.path.exists('there-was-a-first-try')\n"
+        f"def succeeds_at_the_second_try(): assert first\n{tests}\n"
+    )
+    (tmp_path / "conftest.py").write_text(
+        f"def pytest_sessionfinish(): open({str(first)!r}, 'w').close()\n"
+    )
+    command = sys.modules["plans"].pytest("test_it.py", "-p", "no:playwright", "--rootdir", ".")
+    outcome = parts.run_part(parts.Part("p", 60, (command,), tmp_path, real=True), tmp_path)
+    assert (outcome.result, outcome.again) == (result, again)
+    parts.print_table([outcome])
+    said = capfd.readouterr().out
+    assert all(f"p: succeeded at the second try only: {test}" in said for test in again)
+    if again:  # what is ours alone has one try
+        first.unlink()
+        outcome = parts.run_part(parts.Part("p", 60, (command,), tmp_path), tmp_path)
+        assert outcome.result == "python failed (1)"

@@ -1,0 +1,109 @@
+"""The parts of `make check`, `make test` and `make test-full`: commands and time budgets.
+
+Runs nothing: that is `run_parts`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Part:
+    """One step: its name, the seconds that it may take on two cores, its commands and where.
+
+    ``real``: its only command is pytest, with real programs whose timing nobody holds.
+    """
+
+    name: str
+    budget: int
+    commands: tuple[tuple[str, ...], ...]
+    folder: Path = ROOT
+    real: bool = False
+
+
+def tool(name: str, *arguments: str) -> tuple[str, ...]:
+    """A command of this environment."""
+    return (str(BIN / name), *arguments)
+
+
+def pytest(*arguments: str) -> tuple[str, ...]:
+    """A run of pytest; no tests at all is an error, as pytest has it."""
+    return tool("python", "-m", "pytest", "-q", *arguments)
+
+
+def jlpm(*arguments: str) -> tuple[str, ...]:
+    """A tool of the front end."""
+    return tool("jlpm", *arguments)
+
+
+CHECK = (
+    Part(
+        "lint",
+        30,
+        (
+            tool("ruff", "check", "."),
+            tool("ruff", "format", "--check", "."),
+            tool("mypy"),
+            tool("lint-imports"),
+            tool("python", "scripts/check_handlers.py"),
+        ),
+    ),
+    # The browsers' plugin costs each worker half a second.
+    Part("unit", 120, (pytest("tests/unit", "-n", "2", "-p", "no:playwright"),)),
+)
+LABEXTENSION = ROOT / "labextension"
+#: A part of `make check` where the front end is set up: who changes Python alone needs no Node.
+QUICK_FRONT_END = Part(
+    "front end",
+    20,
+    (
+        jlpm("eslint", "--cache", "--cache-location", "node_modules/.cache/eslint", "src", "tests"),
+        jlpm("prettier", "--cache", "--check", "src", "tests", "style", "schema"),
+        jlpm("tsc", "--noEmit"),
+        jlpm("test"),
+    ),
+    LABEXTENSION,
+)
+#: With no cache; its types were checked when set-up built it.
+FRONT_END = Part("front end", 60, (jlpm("lint"), jlpm("test")), LABEXTENSION)
+# Programs that sleep and wait: two files at a time cost no more than one.
+TWO_FILES = ("-n", "2", "--dist", "loadfile")
+LOCAL_TESTS = pytest("tests/local", "-m", "not full", *TWO_FILES)
+# By what it is not, so that a new folder of tests is never left out. The browser has a process of
+# its own: its event loop would be the current one of all tests after it.
+CLUSTER = ("tests", "--ignore=tests/unit", "--ignore=tests/local", "--ignore=tests/browser")
+DOCS = Part("docs", 15, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
+WHEEL = Part("wheel", 120, (tool("python", "scripts/wheel_test.py"),))
+PLANS = {
+    "check": (*CHECK, *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else [])),
+    "test": (
+        *CHECK,
+        FRONT_END,
+        Part("local backend", 330, (LOCAL_TESTS,), real=True),
+        Part("browser", 405, (pytest("tests/browser", "-m", "not full"),), real=True),
+        Part(
+            "cluster",
+            1320,
+            (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),),
+            real=True,
+        ),
+        WHEEL,
+        DOCS,
+    ),
+    "test-full": (
+        *CHECK,
+        FRONT_END,
+        Part("local backend", 1800, (pytest("tests/local"),), real=True),
+        Part("browser", 1800, (pytest("tests/browser"),), real=True),
+        Part("cluster", 7200, (pytest(*CLUSTER),), real=True),
+        WHEEL,
+        DOCS,
+    ),
+}
+SETUP_BUDGET = 300
