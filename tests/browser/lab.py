@@ -48,10 +48,17 @@ class Lab:
         Which cluster its jobs go to, as variables.
     arguments
         More words for its command line.
+    terminals
+        Whether it has terminals.
     """
 
     def __init__(
-        self, scratch: Path, environment: Mapping[str, str], arguments: tuple[str, ...] = ()
+        self,
+        scratch: Path,
+        environment: Mapping[str, str],
+        arguments: tuple[str, ...] = (),
+        *,
+        terminals: bool = False,
     ) -> None:
         self.scratch = scratch
         self.notebooks = scratch / "work"
@@ -60,7 +67,7 @@ class Lab:
         self.origin = f"http://127.0.0.1:{self.port}"
         self.url = self.origin + BASE
         self.log = scratch / "server.log"
-        self._arguments = arguments
+        self._arguments = (f"--ServerApp.terminals_enabled={terminals}", *arguments)
         self._process: subprocess.Popen[bytes] | None = None
         self._prepare()
         self._environment = {**clean_environment(scratch), **environment}
@@ -97,8 +104,7 @@ class Lab:
             "--JupyterNotebookApp.expose_app_in_browser=True",
             *("--ip=127.0.0.1", f"--port={self.port}", "--ServerApp.port_retries=0"),
             *(f"--ServerApp.base_url={BASE}", f"--ServerApp.root_dir={self.notebooks}"),
-            *("--allow-root", "--ServerApp.terminals_enabled=False"),
-            *self._arguments,
+            *("--allow-root", *self._arguments),
         ]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

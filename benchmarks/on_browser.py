@@ -1,0 +1,197 @@
+"""What the benchmarks in a browser share: a real JupyterLab and one page of a real Chromium.
+
+The lab and the desk are those of the browser tests; here they get a backend, jobs and a way to
+say how a figure stands to its bar. Measures nothing itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from on_minicluster import open_session
+from playwright.sync_api import Browser, sync_playwright
+
+from submarine_jobs.bundle import build_bundle
+from submarine_jobs.cells import Cell
+from submarine_jobs.job import Job
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_minicluster import Minicluster
+
+# The browser's rig is part of the tests, which are no package that is installed.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.browser.desk import Desk
+from tests.browser.lab import Lab
+
+VIEWPORT = {"width": 1400, "height": 1000}
+#: Seconds until a job runs or a page has something, on a busy machine.
+PATIENCE = 120.0
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """The command line that all of them have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--minicluster", help="run jobs there; else as processes of this machine")
+    parser.add_argument("--json", type=Path, help="write the numbers there, too")
+    parser.add_argument("--screenshot", type=Path, help="keep a picture of the page at its end")
+    return parser
+
+
+@dataclass
+class Rig:
+    """A lab, a page in it that is logged in, and the session of the same user."""
+
+    lab: Lab
+    desk: Desk
+    browser: Browser
+    session: Session
+    backend: str
+
+    def submit(self, source: str, name: str) -> Job:
+        """Run a program as a job of one task."""
+        bundle = build_bundle([Cell("c", source, label="[1]", execution_count=1)])
+        role = Role(resources=Resources(memory=512))
+        spec = JobSpec(name, self.backend, roles=(role,), python=sys.executable)
+        return self.session.submit(spec, bundle)
+
+    def wait(self, path: Path) -> None:
+        """Wait until a job has made a file."""
+        self.desk.wait_for(path.exists, PATIENCE)
+
+    def end(self, job: Job) -> None:
+        """Cancel a job that still runs, and wait until it has ended."""
+        if not job.record().state.ended:
+            job.cancel("it was measured")
+        with contextlib.suppress(TimeoutError):
+            job.wait(PATIENCE)
+
+
+@contextlib.contextmanager
+def rig(
+    cluster: str | None = None, environment: Mapping[str, str] | None = None, **options: Any
+) -> Iterator[Rig]:
+    """Start all of it, and leave nothing of it."""
+    scratch = Path(tempfile.mkdtemp(prefix="submarine-bench-"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        backend = "yarn" if cluster else "local"
+        places = {**_places(cluster), "SUBMARINE_BACKEND": backend, **(environment or {})}
+        lab = Lab(scratch, places, **options)
+        stack.callback(lab.close)
+        session = _session(stack, scratch / "state", places, backend)
+        lab.start()
+        browser = stack.enter_context(_chromium())
+        desk = new_desk(browser, lab)
+        yield Rig(lab, desk, browser, session, backend)
+
+
+def new_desk(browser: Browser, lab: Lab) -> Desk:
+    """One more page, of a browser that knows nothing yet."""
+    context = browser.new_context(viewport=VIEWPORT)  # type: ignore[arg-type]
+    context.set_default_timeout(1000 * PATIENCE)
+    desk = Desk(context.new_page(), lab)
+    desk.login()
+    return desk
+
+
+def _places(cluster: str | None) -> dict[str, str]:
+    if not cluster:
+        return {}
+    minicluster = Minicluster(cluster)
+    minicluster.start()
+    return minicluster.environ()
+
+
+def _session(
+    stack: contextlib.ExitStack, state: Path, places: Mapping[str, str], backend: str
+) -> Session:
+    if backend == "local":
+        return Session(Profile(backend="local", state_dir=state))
+    os.environ.update(places)
+    session = open_session(state, {})
+    from submarine_jobs.backends.yarn.driver import stop_driver
+
+    stack.callback(stop_driver, session.profile)
+    return session
+
+
+@contextlib.contextmanager
+def _chromium() -> Iterator[Browser]:
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if path is None:
+        raise SystemExit("There is no Chromium on this machine: run scripts/setup.sh chromium.")
+    # Its sandbox does not work for root. The page shall say how much memory it really has.
+    words = ["--disable-dev-shm-usage", "--enable-precise-memory-info"]
+    words += ["--no-sandbox"] if os.getuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=words)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """How many there are, p50, p99 and the largest."""
+    ordered = sorted(values)
+    if not ordered:
+        raise SystemExit("Nothing was measured.")
+    return {
+        "count": len(ordered),
+        "p50": statistics.median(ordered),
+        "p99": ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)],
+        "max": ordered[-1],
+    }
+
+
+class Report:
+    """Figures, each printed beside its bar and what it is compared with."""
+
+    def __init__(self) -> None:
+        self.figures: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        name: str,
+        value: float,
+        unit: str = "ms",
+        *,
+        bar: float | None = None,
+        against: tuple[str, float] | None = None,
+    ) -> None:
+        """Print a figure; ``bar`` is the most that it may be."""
+        words = f"{name:52} {value:8.1f} {unit:5}"
+        if bar is not None:
+            words += f"  bar {bar:g} {'kept' if value <= bar else 'MISSED'}"
+        if against is not None:
+            other, number = against
+            ratio = f", ratio {value / number:.2f}" if number else ""
+            words += f"  {other} {number:.1f}{ratio}"
+        print(words, flush=True)
+        self.figures.append(
+            {"name": name, "value": value, "unit": unit, "bar": bar, "against": against}
+        )
+
+    @property
+    def good(self) -> bool:
+        """Whether every bar was kept."""
+        return all(one["bar"] is None or one["value"] <= one["bar"] for one in self.figures)
+
+    def finish(self, chosen: argparse.Namespace) -> None:
+        """Write the figures where asked; exit with 1 where a bar was missed."""
+        if chosen.json:
+            chosen.json.write_text(json.dumps(self.figures, indent=1))
+        sys.exit(0 if self.good else 1)
