@@ -105,6 +105,11 @@ class AgentClient:
         length = int(headers.get(wire.LENGTH_HEADER) or start + len(body))
         return LogChunk(stream, start, body, task, attempt or FIRST_ATTEMPT), length
 
+    def times(self, task: str, stream: str, attempt: str) -> bytes:
+        """Lines ``offset seconds``: when the log had which length."""
+        query = urlencode({"task": task, "stream": stream, "attempt": attempt})
+        return self._request("GET", f"{wire.TIMES}?{query}")[1]
+
     def cancel(self, by: str, why: str) -> None:
         """Ask the agent to end the program, save what there is and record the job as cancelled."""
         self._request("POST", wire.CANCEL, json.dumps({"by": by, "why": why}).encode())

@@ -7,21 +7,19 @@ put in order by it; a log without one comes as a whole. Reads once; ``following`
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from submarine_jobs.errors import ClusterError
 from submarine_jobs.live import LogChunk
 from submarine_jobs.log_position import LogKey
-from submarine_runtime.protocol import layout
+from submarine_jobs.log_times import index_or_nothing
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
 
 #: More logs are read one after the other: each that is open holds some pieces in memory.
 MAX_OPEN = 32
-MAX_INDEX = 4 << 20
 
 
 def merged(job: Job, keys: Sequence[LogKey], starts: dict[LogKey, int]) -> Iterator[LogChunk]:
@@ -53,7 +51,7 @@ def read_from(job: Job, key: LogKey, start: int, limit: int | None = None) -> It
 
 def _timed(job: Job, key: LogKey, start: int, number: int) -> Iterator[tuple[float, int, LogChunk]]:
     """Pieces with the time at which each had been written."""
-    marks = iter(_index(job, key))
+    marks = iter(index_or_nothing(job.directory, key))
     end, moment = next(marks, (1 << 62, 0.0))
     for chunk in read_from(job, key, start):
         rest = chunk
@@ -66,17 +64,3 @@ def _timed(job: Job, key: LogKey, start: int, number: int) -> Iterator[tuple[flo
             if size >= len(rest.data):
                 break
             rest = replace(rest, offset=rest.offset + size, data=rest.data[size:])
-
-
-def _index(job: Job, key: LogKey) -> Iterable[tuple[int, float]]:
-    """Offset that was reached, and when; nothing where there is no index."""
-    attempt = layout.parse_attempt(key.attempt)
-    if attempt is None:
-        return []
-    place = job.directory.file(layout.log_directory(key.task, *attempt))
-    try:
-        data = job.directory.storage.read(f"{place}/{key.stream}.index", 0, MAX_INDEX)
-        found = [line.split() for line in data.decode("ascii", "replace").splitlines()]
-        return sorted((int(words[0]), float(words[1])) for words in found if len(words) == 2)
-    except (FileNotFoundError, ClusterError, ValueError):
-        return []

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.live import FIRST_ATTEMPT, LogChunk
+from submarine_jobs.log_times import Mark
 from submarine_runtime.protocol import layout
 
 #: Bytes of one read of the storage; larger segments are read in pieces.
@@ -90,6 +91,7 @@ class ShippedLog:
         self._task = task
         self.attempt = attempt
         self._segments: dict[str, list[tuple[int, int]]] = {}
+        self._shipped: dict[str, list[Mark]] = {}
         #: When the newest segment was shipped, epoch seconds; None before the first.
         self.modified: float | None = None
 
@@ -100,6 +102,7 @@ class ShippedLog:
         if self.attempt is None:
             return
         found: dict[str, list[tuple[int, int]]] = {}
+        shipped: dict[str, list[Mark]] = {}
         try:
             entries = self._directory.storage.list_directory(self._place())
         except FileNotFoundError:
@@ -108,13 +111,20 @@ class ShippedLog:
             segment = layout.parse_segment(entry.name)
             if segment is not None:
                 found.setdefault(segment.stream, []).append((segment.offset, entry.size))
+                mark = Mark(segment.offset + entry.size, entry.modified)
+                shipped.setdefault(segment.stream, []).append(mark)
                 self.modified = max(self.modified or 0.0, entry.modified)
         self._segments = {stream: sorted(pieces) for stream, pieces in found.items()}
+        self._shipped = {stream: sorted(marks) for stream, marks in shipped.items()}
 
     def length(self, stream: str) -> int:
         """Bytes of ``stream`` shipped so far, as of the last ``refresh``."""
         pieces = self._segments.get(stream)
         return pieces[-1][0] + pieces[-1][1] if pieces else 0
+
+    def marks(self, stream: str) -> list[Mark]:
+        """When each segment had been shipped, as of the last ``refresh``."""
+        return list(self._shipped.get(stream, []))
 
     def read(self, stream: str, offset: int, limit: int) -> LogChunk:
         """At most ``limit`` bytes from ``offset`` (negative: from the end)."""

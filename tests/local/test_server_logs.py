@@ -514,6 +514,24 @@ def test_bytes_by_offset(server: Server, either: Job) -> None:
         assert "sandbox" in answer.headers["content-security-policy"]
 
 
+def test_times_by_offset(server: Server, either: Job) -> None:
+    path = f"jobs/{either.id}/log/times?task=worker:0&stream=stdout"
+    # The task looks every second.
+    found = server.until(path, lambda said: said["times"] and said["times"][-1][0] == len(TEXT))
+    assert (found["attempt"], found["exact"]) == ("e1-a1", True)
+    record = either.record()
+    assert record.created is not None
+    assert all(record.created - 1 < moment < time.time() + 1 for _, moment in found["times"])
+    # Of a part: all that tell of it, and the first behind it.
+    first = found["times"][0]
+    part = server.call("GET", f"{path}&offset=0&limit={first[0]}").json
+    assert part["times"] == [first]
+    none = server.call("GET", f"{path}&offset={len(TEXT)}").json
+    assert none["times"] == []
+    missing = server.call("GET", f"jobs/{either.id}/log/times?task=worker:7&attempt=e1-a1").json
+    assert missing == {"attempt": "e1-a1", "times": [], "exact": False}
+
+
 def test_a_download_is_whole_and_named(server: Server, either: Job) -> None:
     path = f"jobs/{either.id}/log?task=worker:0&attempt=e1-a1&stream=stdout&download=1"
     answer = server.call("GET", path)
@@ -557,11 +575,13 @@ def test_what_makes_no_sense_is_refused(server: Server, over: Job) -> None:
         answer = server.call("GET", f"{path}?{words}")
         assert answer.status == 400, words
         assert answer.json["error"]
+    for words in ("task=../..", "attempt=..%2Fe1-a1", "stream=samples", "offset=-1", "limit=x"):
+        assert server.call("GET", f"{path}/times?{words}").status == 400, words
     for words in ("q=", "q=(&regex=1", "q=a&from=-2", "q=a&limit=0", "q=" + "a" * 1001, "q=a%0ab"):
         assert server.call("GET", f"{path}/search?{words}").status == 400, words
     assert server.call("GET", "jobs/..%2f..%2fetc/log").status == 404
     assert server.call("GET", "jobs/none-20261120-7f3a/log").status == 404
-    for path in ("logs", "log", "log/search?q=a"):
+    for path in ("logs", "log", "log/times", "log/search?q=a"):
         assert server.call("GET", f"jobs/{over.id}/{path}", token=None).status == 403
         answer = server.call("GET", f"jobs/{over.id}/{path}", Origin="http://evil.example")
         assert answer.status == 403

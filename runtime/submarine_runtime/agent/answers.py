@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, Mapping
 from urllib.parse import parse_qs, urlsplit
 
 from submarine_runtime.agent.stream import Positions, Stream
 from submarine_runtime.protocol import wire
+from submarine_runtime.protocol.tunnels import PROTOCOL
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.server import LiveServer
+    from submarine_runtime.agent.tunnel import Tunnels
 
 MAX_BODY = 4096
 SOCKET_SECONDS = 20.0
@@ -29,6 +32,8 @@ class Handler(BaseHTTPRequestHandler):
     timeout = SOCKET_SECONDS
     server_version = "submarine"
     sys_version = ""
+    #: The program's end of a tunnel that was granted; whoever made the handler carries the bytes.
+    tunnel: socket.socket | None = None
 
     def parse_request(self) -> bool:
         """Let nobody past without the token, whatever is asked."""
@@ -62,8 +67,12 @@ class Handler(BaseHTTPRequestHandler):
                 self._answer(200, json.dumps(self.server.status.to_json()).encode())
             elif parts.path == wire.LOG:
                 self._log(query)
+            elif parts.path == wire.TIMES:
+                self._times(query)
             elif parts.path == wire.STREAM:
                 self._stream(query)
+            elif parts.path == wire.TUNNEL and self.server.tunnels is not None:
+                self._tunnel(self.server.tunnels, query.get("name", ""))
             else:
                 self._answer(404)
         except ValueError:
@@ -135,6 +144,13 @@ class Handler(BaseHTTPRequestHandler):
         headers = {wire.OFFSET_HEADER: str(offset), wire.LENGTH_HEADER: str(length)}
         self._answer(200, data, "application/octet-stream", headers)
 
+    def _times(self, query: Mapping[str, str]) -> None:
+        index = self.server.logs.index(query.get("attempt", ""), query.get("stream", ""))
+        if index is None or query.get("task", self.server.task) != self.server.task:
+            self._answer(404)
+        else:
+            self._answer(200, index, "text/plain")
+
     def _stream(self, query: Mapping[str, str]) -> None:
         start = Positions(*(int(query.get(name, 0)) for name in ("events", "stdout", "stderr")))
         if not self.server.streams.acquire(blocking=False):
@@ -148,6 +164,31 @@ class Handler(BaseHTTPRequestHandler):
             ).run()
         finally:
             self.server.streams.release()
+
+    def _tunnel(self, tunnels: Tunnels, name: str) -> None:
+        if self.headers.get("Upgrade", "").lower() != PROTOCOL:
+            self._answer(426, headers={"Upgrade": PROTOCOL})
+            return
+        try:
+            local = tunnels.open(name)
+        except ValueError as exc:
+            self._answer(409, json.dumps({"error": str(exc)[:1000]}).encode())
+            return
+        except OSError as exc:
+            self._answer(503, json.dumps({"error": f"{name}: {exc}"[:1000]}).encode())
+            return
+        if local is None:
+            self._answer(404)
+            return
+        try:
+            self.send_response(101)
+            self.send_header("Connection", "Upgrade")
+            self.send_header("Upgrade", PROTOCOL)
+            self.end_headers()
+        except OSError:
+            tunnels.close(local)
+            raise
+        self.tunnel = local
 
     def _answer(
         self,

@@ -55,6 +55,10 @@ class LogShipper:
             if len(self._index) > MAX_INDEX:
                 del self._index[1::2]
 
+    def index(self) -> bytes:
+        """A line for each length that was noted: ``offset seconds``."""
+        return "".join(f"{at} {moment:.3f}\n" for at, moment in list(self._index)).encode()
+
     def due(self) -> bool:
         """Whether there is a segment to publish now."""
         new = self.length() - self.shipped
@@ -81,8 +85,8 @@ class LogShipper:
         while self.shipped < self.length():
             self.ship()
         if self._index and not self._indexed:
-            lines = "".join(f"{offset} {moment:.3f}\n" for offset, moment in self._index)
-            self._store.publish(f"{self._directory}/{self._stream}.index", lines.encode())
+            name = layout.index_name(self._stream)
+            self._store.publish(f"{self._directory}/{name}", self.index())
             self._indexed = True
 
 

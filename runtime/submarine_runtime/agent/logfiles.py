@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Mapping
+
+from submarine_runtime.agent.log_shipper import LogShipper
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.protocol import layout
 
@@ -18,6 +21,7 @@ class LogFiles:
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
         self._paths: dict[str, dict[str, str]] = {}
+        self._shippers: dict[str, Mapping[str, LogShipper]] = {}
         self.newest = ""
 
     def begin(self, epoch: int, attempt: int) -> dict[str, str]:
@@ -34,3 +38,12 @@ class LogFiles:
     def paths(self, attempt: str = "") -> dict[str, str] | None:
         """Stream -> path of an attempt, of the newest if none is named; None for a stranger."""
         return self._paths.get(attempt or self.newest)
+
+    def shipped_by(self, shippers: Mapping[str, LogShipper]) -> None:
+        """Note who ships the newest attempt's streams, and so knows when they grew."""
+        self._shippers[self.newest] = shippers
+
+    def index(self, attempt: str, stream: str) -> bytes | None:
+        """When a log had which length, as it is shipped at the end; None for a stranger."""
+        shipper = self._shippers.get(attempt or self.newest, {}).get(stream)
+        return shipper.index() if shipper is not None else None

@@ -53,7 +53,7 @@ class Supervisor:
         self._status = Status(new_record(config, self._task))
         self._cancel = Cancelling(self._asked_to_cancel)
         self._attempt: Attempt | None = None
-        self._views = Views(config, secret, self._status, self._task)
+        self._views = Views(config, secret, self._status, self._task, self._scratch.root)
         self._seen = self._claimed = False
         self._ending: Ending | None = None
 
@@ -96,6 +96,7 @@ class Supervisor:
         files = self._logs.begin(config.epoch, config.attempt)
         directory = layout.log_directory(self._task, config.epoch, config.attempt)
         self._shippers = log_shippers(self._store, directory, files, config)
+        self._logs.shipped_by(self._shippers)
         self._publisher = Publisher(
             self._store,
             self._shippers,

@@ -88,6 +88,7 @@ class TaskRun:
         self.attempt = Attempt(
             config, members, desk.store, desk.scratch, desk.status, logs, desk.measured
         )
+        desk.logs.shipped_by(self.attempt.log_shippers)
 
     def run(self) -> None:
         """Until its end is told."""

@@ -100,8 +100,8 @@ class Viewers:
             query = {k: v[-1] for k, v in parse_qs(parts.query, max_num_fields=16).items()}
             if request.method == "GET" and parts.path == wire.STATUS:
                 _reply(sock, 200, json.dumps(self._status.to_json()).encode())
-            elif request.method == "GET" and parts.path == wire.LOG:
-                self._log(sock, query)
+            elif request.method == "GET" and parts.path in (wire.LOG, wire.TIMES):
+                self._log(sock, parts.path, query)
             elif request.method == "GET" and parts.path == wire.STREAM:
                 self._stream(sock, query)
             elif request.method == "POST":
@@ -142,7 +142,8 @@ class Viewers:
             error = str(said.get("error") or "the agent could not save")
             _reply(sock, 409, json.dumps({"error": error[:500]}).encode())
 
-    def _log(self, sock: socket.socket, query: Mapping[str, str]) -> None:
+    def _log(self, sock: socket.socket, path: str, query: Mapping[str, str]) -> None:
+        """Bytes of a task's log, or when they were written, as its agent tells."""
         source = self._sources().get(query.get("task", ""))
         if source is None:
             _reply(sock, 404)
@@ -150,7 +151,7 @@ class Viewers:
         wanted = query.get("attempt") or attempt_name(source.epoch, source.attempt)
         passed = {key: query[key] for key in ("task", "stream", "offset", "limit") if key in query}
         try:
-            status, headers, data = self._fetch(source, {**passed, "attempt": wanted})
+            status, headers, data = self._fetch(source, path, {**passed, "attempt": wanted})
         except (OSError, HTTPException):
             _reply(sock, 502)
             return
@@ -168,8 +169,8 @@ class Viewers:
             with suppress(OSError, HTTPException):
                 self._ask(source, "POST", wire.LOOK)
 
-    def _fetch(self, source: Source, query: Mapping[str, str]) -> tuple[int, Any, bytes]:
-        return self._ask(source, "GET", f"{wire.LOG}?{urlencode(query)}")
+    def _fetch(self, source: Source, path: str, query: Mapping[str, str]) -> tuple[int, Any, bytes]:
+        return self._ask(source, "GET", f"{path}?{urlencode(query)}")
 
     def _ask(self, source: Source, method: str, target: str) -> tuple[int, Any, bytes]:
         connection = HTTPSConnection(

@@ -143,6 +143,11 @@ def segment_name(stream: str, offset: int) -> str:
     return f"{stream}.{offset:012d}"
 
 
+def index_name(stream: str) -> str:
+    """File name of the index of ``stream``: lines ``offset seconds``, written at the end."""
+    return f"{stream}.index"
+
+
 def parse_segment(name: str) -> Segment | None:
     """The segment that a file name stands for, or None for any other name."""
     match = _SEGMENT.match(name)

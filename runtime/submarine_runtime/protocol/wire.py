@@ -13,6 +13,8 @@ HTTPS with the certificate of the job, which the client pins; every request carr
                                           end); ``attempt`` is ``e1-a1``, absent: the newest;
                                           headers ``X-Submarine-Offset`` (of the first byte sent)
                                           and ``X-Submarine-Length`` (of the log so far)
+``GET /v1/times?task=&attempt=&stream=``  lines ``offset seconds``: when the log had which length,
+                                          as it is shipped when the attempt has ended
 ``GET /v1/stream?events=N&stdout=N&stderr=N``  newline-delimited JSON until the job has ended;
                                           a negative offset counts from the end of the log
 ``GET /v1/stream?events=N&tasks=&at=``      the same from a coordinator: ``tasks`` is a comma list
@@ -24,6 +26,9 @@ HTTPS with the certificate of the job, which the client pins; every request carr
                                           as it is now as a named version; 200 with its JSON
 ``POST /v1/look``                         somebody looks at the TensorBoard files: for a minute they
                                           are shipped every other second; no body; 202
+``GET /v1/tunnel?name=`` (Upgrade)        raw bytes to what the program has declared by that name, see
+                                          ``protocol.tunnels``; 101, or 404, or 503 while nobody
+                                          accepts there; only where a job has one task
 ``POST /v1/stand_down``                   a later attempt of the application to an earlier one's
                                           coordinator, which is still there: 202, and it goes
 ``GET /v1/link`` (Upgrade)                agents to their coordinator; see ``protocol.link``
@@ -44,11 +49,13 @@ from __future__ import annotations
 
 STATUS = "/v1/status"
 LOG = "/v1/log"
+TIMES = "/v1/times"
 STREAM = "/v1/stream"
 CANCEL = "/v1/cancel"
 SAVE = "/v1/save"
 LOOK = "/v1/look"
 LINK = "/v1/link"
+TUNNEL = "/v1/tunnel"
 STAND_DOWN = "/v1/stand_down"
 OFFSET_HEADER = "X-Submarine-Offset"
 LENGTH_HEADER = "X-Submarine-Length"

@@ -1,4 +1,4 @@
-"""``GET jobs/ID/logs`` and ``GET jobs/ID/log``: which logs there are, their bytes, a download.
+"""Which logs a job has, their bytes and their times, a download: ``jobs/ID/logs``, ``jobs/ID/log``.
 
 A log is a container's text: it goes out as plain text that no browser may take for anything else.
 Searching is ``log_search``, following is the websocket's.
@@ -11,6 +11,7 @@ from tornado.iostream import StreamClosedError
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.job_logs import check
 from submarine_jobs.log_position import LogKey
+from submarine_jobs.log_times import part_of
 from submarine_runtime.protocol import wire
 from submarine_server.access import BaseHandler, checked_job_id, guarded
 from submarine_server.logs.listing import list_logs, newest_attempt, reader_of
@@ -21,6 +22,8 @@ FARTHEST = (1 << 53) - 1
 #: Text that came out of a container; nothing else may be made of it.
 PLAIN = "text/plain; charset=utf-8"
 ATTEMPT_HEADER = "X-Submarine-Attempt"
+#: Pairs of offset and time in one answer.
+MAX_MARKS = 2000
 
 
 class LogHandler(BaseHandler):
@@ -105,7 +108,23 @@ class BytesHandler(LogHandler):
             raise
 
 
+class TimesHandler(LogHandler):
+    """``GET jobs/ID/log/times``."""
+
+    @guarded("read")
+    async def get(self, job: str) -> None:
+        """See ``ILogTimes``."""
+        reader = await self.reader(job)
+        key = await self.key(reader)
+        offset = self.number("offset", 0, 0, FARTHEST)
+        limit = self.number("limit", FARTHEST, 0, FARTHEST)
+        found = await self.core.call(reader.times, key)
+        marks = part_of(found.marks, offset, offset + limit, MAX_MARKS)
+        self.answer({"attempt": key.attempt, "times": marks, "exact": found.exact})
+
+
 ROUTES = [
     (r"jobs/(?P<job>[^/]+)/logs", LogsHandler),
     (r"jobs/(?P<job>[^/]+)/log", BytesHandler),
+    (r"jobs/(?P<job>[^/]+)/log/times", TimesHandler),
 ]

@@ -12,12 +12,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from submarine_jobs import job_logs
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.live import AgentAddress, AgentClient, LogChunk
 from submarine_jobs.log_position import LogKey, key_of
+from submarine_jobs.log_times import Mark, parse_index, shipped_index
 from submarine_jobs.shipped_log import ShippedLog
 from submarine_runtime.protocol import layout, wire
 from submarine_runtime.protocol.record import JobRecord
@@ -33,6 +34,13 @@ MOST = wire.MAX_LOG_BYTES
 ADDRESS_SECONDS, END_SECONDS, LISTING_SECONDS = 5.0, 2.0, 1.0
 #: Logs of one job whose listings are remembered.
 MAX_LISTINGS = 64
+
+
+class Times(NamedTuple):
+    """When a log had which length; ``exact``: as its task noted, not as it was shipped."""
+
+    marks: list[Mark]
+    exact: bool
 
 
 def log_key(task: str, attempt: str, stream: str) -> LogKey:
@@ -59,6 +67,7 @@ class LogReader:
         self.job = job
         self._lock = Lock()
         self._listings: OrderedDict[tuple[str, str], tuple[ShippedLog, float]] = OrderedDict()
+        self._times: OrderedDict[LogKey, tuple[Times, float]] = OrderedDict()
         self._address: tuple[AgentAddress | None, float] = (None, 0.0)
         self._end: tuple[JobRecord | None, float] = (None, 0.0)
 
@@ -175,6 +184,34 @@ class LogReader:
     def length(self, key: LogKey) -> int:
         """Bytes of the log so far."""
         return self.read(key, 0, 0)[1]
+
+    def times(self, key: LogKey) -> Times:
+        """When the log had which length, as of ``LISTING_SECONDS`` ago at most."""
+        with self._lock:
+            times, until = self._times.get(key) or (Times([], False), 0.0)
+        if time.monotonic() >= until:
+            shipped = shipped_index(self.job.directory, key)
+            found = self._live_index(key) if shipped is None else shipped
+            times = Times(
+                self.shipped(key).marks(key.stream) if found is None else found, found is not None
+            )
+            until = float("inf") if shipped is not None else time.monotonic() + LISTING_SECONDS
+            with self._lock:
+                self._times[key] = (times, until)
+                while len(self._times) > MAX_LISTINGS:
+                    self._times.popitem(last=False)
+        return times
+
+    def _live_index(self, key: LogKey) -> list[Mark] | None:
+        address = self.address()
+        if address is None:
+            return None
+        try:
+            return parse_index(AgentClient(address).times(key.task, key.stream, key.attempt))
+        except ClusterError as error:
+            if isinstance(error.__cause__, OSError | http.client.HTTPException):
+                self.forget_address()
+            return None
 
     def read_through(self, key: LogKey, offset: int, limit: int) -> bytes:
         """The same for whoever reads much: of a running job only what was not shipped yet."""
