@@ -2,20 +2,10 @@
 
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
-import type {
-  ICluster,
-  IHealth,
-  IJobRow,
-  IJobsPage,
-  IJobView,
-  ILogInfo,
-  IModelVersion,
-  ISearchHit,
-  ISeries,
-  ITask,
-  ServerMessage,
-  State
-} from './api/types';
+import type { IJobView, IModelVersion, ISeries, ITask, State } from './api/job_types';
+import type { ICluster, IHealth, IJobRow, IJobsPage } from './api/list_types';
+import type { ILogInfo, ISearchHit } from './api/log_types';
+import type { ServerMessage } from './api/wire_types';
 
 /** MIME type of a job in a notebook's outputs. */
 export const MIME_TYPE = 'application/vnd.submarine.job.v1+json';

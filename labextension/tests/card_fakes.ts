@@ -3,7 +3,7 @@
 import { Signal } from '@lumino/signaling';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { vi } from 'vitest';
-import type { IJobRecord, IJobView, IModelVersion, ISeries, ITask } from '../src/api/types';
+import type { IJobRecord, IJobView, IModelVersion, ISeries, ITask } from '../src/api/job_types';
 import type { IChannel, IRest, ISubmarine, ISubscription } from '../src/tokens';
 
 export const JOB = 'digits-20261120-7f3a';

@@ -2,7 +2,9 @@ import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Channel } from '../src/api/channel';
-import type { ClientMessage, IJobRow, IJobView, ISeries, ServerMessage } from '../src/api/types';
+import type { IJobView, ISeries } from '../src/api/job_types';
+import type { IJobRow } from '../src/api/list_types';
+import type { ClientMessage, ServerMessage } from '../src/api/wire_types';
 import { API, VERSION } from '../src/api/version';
 import type { ILogListener } from '../src/tokens';
 

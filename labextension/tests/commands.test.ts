@@ -1,7 +1,8 @@
 import { Clipboard, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { beforeEach, expect, test, vi } from 'vitest';
-import type { IJobRow, IJobView } from '../src/api/types';
+import type { IJobView } from '../src/api/job_types';
+import type { IJobRow } from '../src/api/list_types';
 import { JobActions } from '../src/commands/actions';
 import { chooseJob, jobOf } from '../src/commands/job_argument';
 import { DEFAULTS } from '../src/settings';

@@ -6,7 +6,7 @@ import { ApiError, isAbort } from '../src/api/errors';
 import { askReadiness, whyAbsent } from '../src/api/readiness';
 import { Requests } from '../src/api/request';
 import { Rest } from '../src/api/rest';
-import type { ISearchHit } from '../src/api/types';
+import type { ISearchHit } from '../src/api/log_types';
 import { API, VERSION, sameRelease } from '../src/api/version';
 
 const trans = nullTranslator.load('jupyter_submarine');

@@ -16,7 +16,8 @@ import { LogFeed } from './log_feed';
 import { ReconnectingSocket } from './socket';
 import { Handle, Subscriptions } from './subscriptions';
 import type { IEntry } from './subscriptions';
-import type { IJobRow, IJobView, ISeries } from './types';
+import type { IJobView, ISeries } from './job_types';
+import type { IJobRow } from './list_types';
 import { API, VERSION } from './version';
 
 interface IShared<T> extends IFeed {

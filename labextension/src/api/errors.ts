@@ -1,6 +1,6 @@
 /** What the server refused or could not do, in its own words. */
 
-import type { IErrorBody } from './types';
+import type { IErrorBody } from './list_types';
 
 /** Codes that are not the server extension's own. */
 export const ABSENT = 'absent';

@@ -4,7 +4,7 @@
  * A feed turns the server's messages into calls of its listeners; it owns no connection.
  */
 
-import type { ClientMessage, ServerMessage } from './types';
+import type { ClientMessage, ServerMessage } from './wire_types';
 
 /** What a subscription may be sent. */
 export type FeedMessage = Exclude<ServerMessage, { type: 'hello' }>;

@@ -2,8 +2,10 @@
 
 import type { FeedMessage, IFeed } from './feed';
 import { Listeners, words } from './feed';
-import type { ClientMessage, IJobRow, IJobView, ISeries } from './types';
-import { ENDED } from './types';
+import type { IJobView, ISeries } from './job_types';
+import type { IJobRow } from './list_types';
+import type { ClientMessage } from './wire_types';
+import { ENDED } from './job_types';
 
 export interface IJobsNews {
   rows: readonly IJobRow[];

@@ -3,7 +3,7 @@
 import type { ILogListener } from '../tokens';
 import type { FeedMessage, IFeed } from './feed';
 import { safely, words } from './feed';
-import type { ClientMessage } from './types';
+import type { ClientMessage } from './wire_types';
 
 interface IPlace {
   task: string;

@@ -3,18 +3,9 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import type { IRest } from '../tokens';
 import type { Requests } from './request';
-import type {
-  ICluster,
-  IHealth,
-  IJobsPage,
-  IJobView,
-  ILogInfo,
-  IModelVersion,
-  ISearchHit,
-  ISeries,
-  ITask,
-  State
-} from './types';
+import type { IJobView, IModelVersion, ISeries, ITask, State } from './job_types';
+import type { ICluster, IHealth, IJobsPage } from './list_types';
+import type { ILogInfo, ISearchHit } from './log_types';
 
 interface IWhere {
   task: string;

@@ -7,7 +7,7 @@
 import type { ServerConnection } from '@jupyterlab/services';
 import { URLExt } from '@jupyterlab/coreutils';
 import { API_PATH } from './request';
-import type { ClientMessage, ServerMessage } from './types';
+import type { ClientMessage, ServerMessage } from './wire_types';
 
 /** First pause before trying again, and the longest; milliseconds. */
 const FIRST_PAUSE = 250;

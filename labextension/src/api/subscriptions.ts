@@ -6,7 +6,7 @@
 
 import type { ISubscription } from '../tokens';
 import type { FeedMessage, IFeed } from './feed';
-import type { ClientMessage } from './types';
+import type { ClientMessage } from './wire_types';
 
 /** Acknowledge at the latest after so many bytes, or milliseconds. */
 const ACK_BYTES = 128 * 1024;

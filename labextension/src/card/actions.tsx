@@ -3,7 +3,7 @@
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import React from 'react';
 import { safeLink } from '../api/links';
-import { ENDED, type IJobView } from '../api/types';
+import { ENDED, type IJobView } from '../api/job_types';
 import { CommandIDs } from '../tokens';
 import { useCard } from './context';
 import { Link } from './link';

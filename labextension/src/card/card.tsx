@@ -1,7 +1,7 @@
 /** The card of one job, made of its parts; what it knows is the model's. */
 
 import React from 'react';
-import { ENDED, type IJobView } from '../api/types';
+import { ENDED, type IJobView } from '../api/job_types';
 import { Actions } from './actions';
 import { useNow } from './clock';
 import { CardContext, type ICardContext, useCard } from './context';

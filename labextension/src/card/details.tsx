@@ -1,7 +1,7 @@
 /** What else there is of a job: saved models, returned values, where it is, links. */
 
 import React from 'react';
-import type { IJobView, IModelVersion } from '../api/types';
+import type { IJobView, IModelVersion } from '../api/job_types';
 import { useCard } from './context';
 import { Link } from './link';
 import { duration, memory, moment, size } from './words';

@@ -1,7 +1,7 @@
 /** The traceback of a failed program; a frame in a cell leads to the cell and marks the line. */
 
 import React from 'react';
-import type { IFrame, IJobView } from '../api/types';
+import type { IFrame, IJobView } from '../api/job_types';
 import { CommandIDs } from '../tokens';
 import { useCard } from './context';
 

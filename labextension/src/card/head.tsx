@@ -1,7 +1,7 @@
 /** The top of a card: state, name, id, times, the sentence, how fresh it is, progress. */
 
 import React from 'react';
-import { ENDED, type IJobView } from '../api/types';
+import { ENDED, type IJobView } from '../api/job_types';
 import { useCard } from './context';
 import { StatePill } from './icons';
 import type { CardModel } from './model';

@@ -1,7 +1,7 @@
 /** The signs of states: shapes that differ, so that nobody needs the colours. */
 
 import React from 'react';
-import type { State } from '../api/types';
+import type { State } from '../api/job_types';
 import { tone } from './situation';
 
 const SHAPES: Record<ReturnType<typeof tone>, string> = {

@@ -1,9 +1,10 @@
 /** What a job measured, as small charts and as a table: its own scalars, then what it used. */
 
 import React from 'react';
-import type { ISeries } from '../api/types';
-import { COLOURS, Chart, lineClass } from '../charts/chart';
+import type { ISeries } from '../api/job_types';
+import { Chart } from '../charts/chart';
 import { type IMeasure, SCALARS, measures, told } from '../charts/measures';
+import { COLOURS, lineClass } from '../charts/strokes';
 import { useCard } from './context';
 import { figure, memory, ticking } from './words';
 

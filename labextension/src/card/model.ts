@@ -7,7 +7,13 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { type ISignal, Signal } from '@lumino/signaling';
-import { ENDED, type IJobView, type IModelVersion, type ISeries, type ITask } from '../api/types';
+import {
+  ENDED,
+  type IJobView,
+  type IModelVersion,
+  type ISeries,
+  type ITask
+} from '../api/job_types';
 import type { ISubmarine, ISubscription } from '../tokens';
 import type { ISnapshot } from './snapshot';
 

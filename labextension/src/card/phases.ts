@@ -1,6 +1,6 @@
 /** The phases of a job with their times, what has elapsed and what was spent waiting. */
 
-import { ENDED, type IJobRecord } from '../api/types';
+import { ENDED, type IJobRecord } from '../api/job_types';
 
 const MAX_PHASES = 12;
 /** A span of time between these seconds is nothing that anybody sees. */

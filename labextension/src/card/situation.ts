@@ -1,7 +1,13 @@
 /** How a job stands, in one sentence, for every state; the words of states, phases and events. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ENDED, type IJobEvent, type IJobRecord, type IJobView, type State } from '../api/types';
+import {
+  ENDED,
+  type IJobEvent,
+  type IJobRecord,
+  type IJobView,
+  type State
+} from '../api/job_types';
 
 /** As many tasks are named one by one. */
 const NAMED = 4;

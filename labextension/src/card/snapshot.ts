@@ -14,7 +14,7 @@ import type {
   ITask,
   Source,
   State
-} from '../api/types';
+} from '../api/job_types';
 
 const JOB_ID = /^[a-z0-9][a-z0-9-]{0,62}-\d{8}-[0-9a-f]{4,12}$/;
 /** Controls, bidirectional overrides, separators and lone surrogates: they move or hide text. */

@@ -1,6 +1,6 @@
 /** The tasks of a job: their order, a summary by role, which of many are worth a row, pages. */
 
-import { ENDED, type ITask, type State } from '../api/types';
+import { ENDED, type ITask, type State } from '../api/job_types';
 import { memory, percent } from './words';
 
 /** Rows of one page of the table. */

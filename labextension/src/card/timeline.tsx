@@ -1,7 +1,7 @@
 /** The phases of a job as a bar and in words; its events, the telling ones at once. */
 
 import React from 'react';
-import type { IJobEvent, IJobView } from '../api/types';
+import type { IJobEvent, IJobView } from '../api/job_types';
 import { useCard } from './context';
 import { shares, stretches } from './phases';
 import { eventWord, phaseWord, telling } from './situation';

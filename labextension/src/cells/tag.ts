@@ -1,6 +1,8 @@
 /** The tag that collects a cell; the same rule as the kernel's (`submarine_jobs.collect_line`). */
 
 export const TAG = 'submarine';
+/** Collects a cell too, and keeps it from running in the notebook. */
+const ONLY_TAG = 'submarine-only';
 
 /** File of the program that the tags collect the cell into; null: they do not collect it. */
 export function collectedInto(tags: unknown): string | null {
@@ -10,7 +12,7 @@ export function collectedInto(tags: unknown): string | null {
   const ours = tags
     .filter((tag): tag is string => typeof tag === 'string')
     .map(tag => tag.trim())
-    .filter(tag => tag.split(':', 1)[0]?.trimEnd() === TAG);
+    .filter(tag => [TAG, ONLY_TAG].includes(tag.split(':', 1)[0]?.trimEnd() ?? ''));
   const named = ours.find(tag => tag.includes(':'));
   return named !== undefined
     ? named.slice(named.indexOf(':') + 1).trim()

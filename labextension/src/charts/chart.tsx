@@ -6,20 +6,16 @@
 
 import React from 'react';
 import { figure } from '../card/words';
-import { type ICurve, extent, nearest, strokes, ticks, timeTicks } from './scale';
+import { allTimes, cursorAt, type IChartLine, range, spokenValues, step } from './cursor';
+import { extent, nearest, ticks, timeTicks } from './scale';
+import { Strokes, Tip, lineClass } from './strokes';
+import { useWidth } from './use_width';
 
 const HEIGHT = 96;
 const LEFT = 38;
 const RIGHT = 8;
 const TOP = 6;
 const BOTTOM = 16;
-/** Lines that get a colour of their own; the others share one. */
-export const COLOURS = 6;
-
-export interface IChartLine {
-  name: string;
-  curves: readonly ICurve[];
-}
 
 export interface IChartProps {
   title: string;
@@ -32,12 +28,6 @@ export interface IChartProps {
   timeWords: (seconds: number) => string;
   /** More lines than colours: all in one colour. */
   faint: boolean;
-}
-
-/** A time and what every line says there. */
-interface ICursor {
-  time: number;
-  values: { name: string; value: number; at: number; line: number }[];
 }
 
 /** One figure. */
@@ -158,143 +148,4 @@ export function Chart(props: IChartProps): React.ReactElement | null {
       </div>
     </figure>
   );
-}
-
-/** The class of the n-th line: colour and dashes. */
-export function lineClass(n: number, faint: boolean): string {
-  return faint
-    ? 'jp-Submarine-line jp-mod-faint'
-    : `jp-Submarine-line jp-Submarine-line${n % COLOURS}`;
-}
-
-function Strokes(props: {
-  curves: readonly ICurve[];
-  x: (time: number) => number;
-  y: (value: number) => number;
-}): React.ReactElement {
-  const { curves, x, y } = props;
-  const found = curves.flatMap(curve => strokes(curve, x, y));
-  return (
-    <>
-      {found.map((points, n) => {
-        const [cx = '0', cy = '0'] = points.split(',');
-        return points.includes(' ') ? (
-          <polyline key={n} points={points} />
-        ) : (
-          <circle key={n} cx={cx} cy={cy} r={1.8} />
-        );
-      })}
-    </>
-  );
-}
-
-/** One value, or from the lowest to the highest of all lines. */
-function range(cursor: ICursor): string {
-  const numbers = cursor.values.map(({ value }) => value);
-  if (!numbers.length) {
-    return '–';
-  }
-  const [low, high] = [figure(Math.min(...numbers)), figure(Math.max(...numbers))];
-  return low === high ? low : `${low} – ${high}`;
-}
-
-function spokenValues(cursor: ICursor, unit: string): string {
-  const { values } = cursor;
-  const words =
-    values.length > 1 && values.length <= COLOURS
-      ? values.map(({ name, value }) => `${name} ${figure(value)}`).join(', ')
-      : range(cursor);
-  return unit ? `${words} ${unit}` : words;
-}
-
-/** The values beside the pointer, each with its line's name. */
-function Tip(props: { cursor: ICursor; faint: boolean; left: boolean; x: number }) {
-  const { cursor, faint, left, x } = props;
-  const shown = cursor.values.slice(0, COLOURS);
-  return (
-    <div
-      className="jp-Submarine-chartTip"
-      aria-hidden="true"
-      style={left ? { right: `calc(100% - ${x - 6}px)` } : { left: `${x + 6}px` }}
-    >
-      {shown.map(({ name, value, line }) => (
-        <div key={name}>
-          <svg width="14" height="6" className={lineClass(line, faint)}>
-            <polyline points="0,3 14,3" />
-          </svg>
-          {cursor.values.length > 1 && <span>{name}</span>} <b>{figure(value)}</b>
-        </div>
-      ))}
-      {cursor.values.length > shown.length && <div>… {range(cursor)}</div>}
-    </div>
-  );
-}
-
-/** What the lines say at a time; a line that has no point near it says nothing. */
-function cursorAt(lines: readonly IChartLine[], time: number): ICursor {
-  const values: ICursor['values'] = [];
-  lines.forEach((line, n) => {
-    const curve =
-      line.curves.filter(one => (one.t[0] ?? Infinity) <= time).at(-1) ?? line.curves[0];
-    if (!curve) {
-      return;
-    }
-    const index = nearest(curve.t, time);
-    const value = curve.v[index] ?? null;
-    const at = curve.t[index];
-    if (value !== null && at !== undefined && Math.abs(at - time) <= reach(curve)) {
-      values.push({ name: line.name, value, at, line: n });
-    }
-  });
-  return { time, values };
-}
-
-/** How far from a point it still speaks: some distances of two points. */
-function reach(curve: ICurve): number {
-  const span = (curve.t.at(-1) ?? 0) - (curve.t[0] ?? 0);
-  return Math.max(5, (4 * span) / Math.max(curve.t.length - 1, 1));
-}
-
-function allTimes(lines: readonly IChartLine[]): number[] {
-  const found = new Set(lines.flatMap(line => line.curves.flatMap(curve => [...curve.t])));
-  return [...found].sort((a, b) => a - b);
-}
-
-function step(key: string, at: number, length: number): number | null {
-  const far = Math.max(Math.round(length / 10), 1);
-  const moves: Record<string, number> = {
-    ArrowLeft: at - 1,
-    ArrowDown: at - 1,
-    ArrowRight: at + 1,
-    ArrowUp: at + 1,
-    PageDown: at - far,
-    PageUp: at + far,
-    Home: 0,
-    End: length - 1
-  };
-  const next = moves[key];
-  return next === undefined ? null : Math.min(Math.max(next, 0), length - 1);
-}
-
-/** The width that there is; drawn anew when it changes. */
-function useWidth(): [React.RefObject<HTMLDivElement>, number] {
-  const box = React.useRef<HTMLDivElement>(null);
-  const [width, setWidth] = React.useState(260);
-  React.useLayoutEffect(() => {
-    const node = box.current;
-    if (!node || typeof ResizeObserver === 'undefined') {
-      return;
-    }
-    const observer = new ResizeObserver(([entry]) => {
-      const found = Math.round(entry?.contentRect.width ?? 0);
-      if (found > 0) {
-        setWidth(found);
-      }
-    });
-    observer.observe(node);
-    return () => {
-      observer.disconnect();
-    };
-  }, []);
-  return [box, width];
 }

@@ -1,6 +1,6 @@
 /** Which charts there are of a job's curves: one a measure, one line a task. Knows no DOM. */
 
-import type { ISeries } from '../api/types';
+import type { ISeries } from '../api/job_types';
 import { type ICurve, thin } from './scale';
 
 /** Points of one line in a small chart. */

@@ -8,7 +8,7 @@ import { Signal, type ISignal } from '@lumino/signaling';
 import type { IDisposable } from '@lumino/disposable';
 import { isAbort, sentence } from '../api/errors';
 import type { ISubmarine, ISubscription } from '../tokens';
-import type { ILogInfo } from '../api/types';
+import type { ILogInfo } from '../api/log_types';
 import { LiveQueue, type IChunk } from './live';
 import { PAGE, placesAfter, placesAround, placesBefore, readAll, standingAt } from './reading';
 import type { Anchor, IPlace, IRead } from './reading';

@@ -6,7 +6,7 @@
 import { Signal, type ISignal } from '@lumino/signaling';
 import { isAbort, sentence } from '../api/errors';
 import type { IRest } from '../tokens';
-import type { ISearchHit } from '../api/types';
+import type { ISearchHit } from '../api/log_types';
 import type { LogSource } from './source';
 
 export interface IQuery {

@@ -3,7 +3,7 @@
  * window. Reads nothing and shows nothing.
  */
 
-import type { ILogInfo } from '../api/types';
+import type { ILogInfo } from '../api/log_types';
 import { LineReader } from './lines';
 
 export type Stream = 'stdout' | 'stderr';

@@ -6,7 +6,8 @@
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IDisposable } from '@lumino/disposable';
 import { sentence } from '../api/errors';
-import { ENDED, type ICluster, type IJobRow, type State } from '../api/types';
+import { ENDED, type State } from '../api/job_types';
+import type { ICluster, IJobRow } from '../api/list_types';
 import type { ISubmarine, ISubscription } from '../tokens';
 
 /** Rows that one request asks for. */

@@ -3,7 +3,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ellipsesIcon } from '@jupyterlab/ui-components';
 import React from 'react';
-import { ENDED, type IJobRow } from '../api/types';
+import { ENDED } from '../api/job_types';
+import type { IJobRow } from '../api/list_types';
 import { StateIcon } from '../card/icons';
 import { percent, duration, ticking } from '../card/words';
 

@@ -1,0 +1,90 @@
+/**
+ * What the server extension answers about all there is: the list of jobs, the cluster, itself.
+ *
+ * The same words as in docs/server.md. Everything in here came from a cluster, a container or a
+ * notebook: it is text to be shown, never markup, never a place to go to without `safeLink`.
+ */
+
+import type { State } from './job_types';
+
+/** A row of the jobs list. */
+export interface IJobRow {
+  job_id: string;
+  name: string;
+  state: State;
+  user: string;
+  queue: string | null;
+  backend: string;
+  created: number | null;
+  started: number | null;
+  finished: number | null;
+  progress: number | null;
+  tasks: number;
+  gpus: number;
+  /** Why it waits or ended, one sentence. */
+  detail: string;
+  application_id: string | null;
+  notebook: string;
+  cell_id: string;
+  workflow: string;
+}
+
+export interface IJobsPage {
+  jobs: IJobRow[];
+  total: number;
+  next: string | null;
+  /** Why the list may be old, one sentence; empty when it is fresh. */
+  problem: string;
+}
+
+export interface IQueue {
+  name: string;
+  state: string;
+  /** Percent of the cluster that is guaranteed, and in use. */
+  capacity: number | null;
+  used: number | null;
+  gpus_total: number | null;
+  gpus_used: number | null;
+  pending: number;
+  running: number;
+}
+
+export interface INode {
+  host: string;
+  state: string;
+  labels: string[];
+  memory_total: number;
+  memory_used: number;
+  vcores_total: number;
+  vcores_used: number;
+  gpus_total: number;
+  gpus_used: number;
+  /** Job ids or application ids that hold GPUs here. */
+  held_by: string[];
+}
+
+export interface ICluster {
+  backend: string;
+  queues: IQueue[];
+  nodes: INode[];
+  gpus_total: number;
+  gpus_free: number;
+  /** Why nothing better can be said, one sentence. */
+  problem: string;
+}
+
+export interface IHealth {
+  version: string;
+  api: number;
+  backend: string | null;
+  profile: string;
+  reachable: boolean;
+  problem: string;
+}
+
+/** What goes wrong, as the server says it. */
+export interface IErrorBody {
+  error: string;
+  fix: string;
+  code: string;
+}

@@ -1,0 +1,153 @@
+/** The columns of the table of tasks: what each says of a task, and which of them say anything. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React from 'react';
+import { ENDED, type ITask } from '../api/job_types';
+import { StateIcon } from './icons';
+import { Link } from './link';
+import { cores, exitWords, shortContainer } from './tasks';
+import { duration, figure, memory, moment, percent } from './words';
+
+/** One column; `text` decides whether it is worth its room, `cell` is how it looks. */
+export interface IColumn {
+  key: string;
+  head: string;
+  number?: boolean;
+  text: (task: ITask) => string;
+  cell?: (task: ITask, text: string) => React.ReactNode;
+}
+
+/** Those columns that say something in these rows. */
+export function usedColumns(columns: readonly IColumn[], rows: readonly ITask[]): IColumn[] {
+  return columns.filter(
+    ({ key, text }) => key === 'task' || key === 'state' || rows.some(task => text(task) !== '')
+  );
+}
+
+/**
+ * Every column that there may be.
+ *
+ * @param now - The moment at which the job is described.
+ * @param linked - Whether its links may be followed: not those of a notebook from somebody else.
+ */
+export function allColumns(trans: TranslationBundle, now: number, linked: boolean): IColumn[] {
+  const known = (value: number | null, words: (value: number) => string): string =>
+    value === null ? '' : words(value);
+  return [
+    {
+      key: 'task',
+      head: trans.__('Task'),
+      text: task => (/:\d+$/.test(task.task) ? task.task : `${task.role}:${task.index}`)
+    },
+    {
+      key: 'state',
+      head: trans.__('State'),
+      text: task => task.state,
+      cell: task => (
+        <span className="jp-Submarine-state">
+          <StateIcon state={task.state} /> {task.state}
+        </span>
+      )
+    },
+    {
+      key: 'progress',
+      head: trans.__('Progress'),
+      text: ({ progress, state }) =>
+        progress === null || ENDED.has(state) ? '' : percent(Math.min(Math.max(progress, 0), 1)),
+      cell: ({ progress }, text) => text && <Bar done={progress ?? 0} text={text} />
+    },
+    { key: 'host', head: trans.__('Host'), text: task => task.host ?? '' },
+    {
+      key: 'container',
+      head: trans.__('Container'),
+      text: task => shortContainer(task.container_id ?? ''),
+      cell: (task, text) => (
+        <Link url={linked ? task.log_url : null} title={task.container_id ?? ''}>
+          <span title={task.container_id ?? ''}>{text}</span>
+        </Link>
+      )
+    },
+    {
+      key: 'started',
+      head: trans.__('Started'),
+      text: task => known(task.started, time => moment(time, now))
+    },
+    {
+      key: 'finished',
+      head: trans.__('Finished'),
+      text: task => known(task.finished, time => moment(time, now))
+    },
+    {
+      key: 'ran',
+      head: trans.__('Ran'),
+      number: true,
+      text: ({ started, finished }) =>
+        started === null || finished === null ? '' : duration(finished - started)
+    },
+    {
+      key: 'cpu',
+      head: trans.__('CPU'),
+      number: true,
+      text: task => known(cores(task, now), value => trans.__('%1 cores', figure(round(value))))
+    },
+    {
+      key: 'memory',
+      head: trans.__('Memory'),
+      number: true,
+      text: task => (ENDED.has(task.state) ? '' : known(task.memory_now, memory))
+    },
+    {
+      key: 'peak',
+      head: trans.__('Peak'),
+      number: true,
+      text: task => (task.memory_peak ? memory(task.memory_peak) : '')
+    },
+    {
+      key: 'gpus',
+      head: trans.__('GPUs'),
+      text: ({ gpus }) =>
+        gpus
+          .slice(0, 8)
+          .map(name => name.replace(/^GPU-/, '').slice(0, 8))
+          .join(' ') + (gpus.length > 8 ? ' …' : ''),
+      cell: ({ gpus }, text) => <span title={gpus.join('\n')}>{text}</span>
+    },
+    {
+      key: 'gpu',
+      head: trans.__('GPU use'),
+      number: true,
+      text: task =>
+        [known(task.gpu_percent, value => `${value.toFixed(0)} %`), known(task.gpu_memory, memory)]
+          .filter(Boolean)
+          .join(', ')
+    },
+    {
+      key: 'restarts',
+      head: trans.__('Restarts'),
+      number: true,
+      text: task => (task.restarts ? String(task.restarts) : '')
+    },
+    {
+      key: 'exit',
+      head: trans.__('Exit'),
+      number: true,
+      text: task => (ENDED.has(task.state) ? exitWords(task) : '')
+    }
+  ];
+}
+
+function round(value: number): number {
+  return value < 0.095 ? Math.round(value * 100) / 100 : Math.round(value * 10) / 10;
+}
+
+function Bar(props: { done: number; text: string }): React.ReactElement {
+  const width = `${Math.min(Math.max(props.done, 0), 1) * 100}%`;
+  return (
+    <span className="jp-Submarine-state">
+      <span className="jp-Submarine-track jp-mod-small" aria-hidden="true">
+        <span className="jp-Submarine-done" style={{ width }} />
+      </span>
+      {props.text}
+    </span>
+  );
+}

@@ -1,0 +1,87 @@
+/** The moment of a chart that somebody points at: what every line says there. Knows no DOM. */
+
+import { figure } from '../card/words';
+import { type ICurve, nearest } from './scale';
+
+/** Lines whose values are told one by one. */
+export const TOLD = 6;
+
+/** One line of a chart: the curve of each attempt. */
+export interface IChartLine {
+  name: string;
+  curves: readonly ICurve[];
+}
+
+/** A time and what every line says there. */
+export interface ICursor {
+  time: number;
+  values: { name: string; value: number; at: number; line: number }[];
+}
+
+/** One value, or from the lowest to the highest of all lines. */
+export function range(cursor: ICursor): string {
+  const numbers = cursor.values.map(({ value }) => value);
+  if (!numbers.length) {
+    return '–';
+  }
+  const [low, high] = [figure(Math.min(...numbers)), figure(Math.max(...numbers))];
+  return low === high ? low : `${low} – ${high}`;
+}
+
+/** The values in words, for people who do not see the chart. */
+export function spokenValues(cursor: ICursor, unit: string): string {
+  const { values } = cursor;
+  const words =
+    values.length > 1 && values.length <= TOLD
+      ? values.map(({ name, value }) => `${name} ${figure(value)}`).join(', ')
+      : range(cursor);
+  return unit ? `${words} ${unit}` : words;
+}
+
+/** What the lines say at a time; a line that has no point near it says nothing. */
+export function cursorAt(lines: readonly IChartLine[], time: number): ICursor {
+  const values: ICursor['values'] = [];
+  lines.forEach((line, n) => {
+    const curve =
+      line.curves.filter(one => (one.t[0] ?? Infinity) <= time).at(-1) ?? line.curves[0];
+    if (!curve) {
+      return;
+    }
+    const index = nearest(curve.t, time);
+    const value = curve.v[index] ?? null;
+    const at = curve.t[index];
+    if (value !== null && at !== undefined && Math.abs(at - time) <= reach(curve)) {
+      values.push({ name: line.name, value, at, line: n });
+    }
+  });
+  return { time, values };
+}
+
+/** How far from a point it still speaks: some distances of two points. */
+function reach(curve: ICurve): number {
+  const span = (curve.t.at(-1) ?? 0) - (curve.t[0] ?? 0);
+  return Math.max(5, (4 * span) / Math.max(curve.t.length - 1, 1));
+}
+
+/** Every moment at which any line has a point, in order. */
+export function allTimes(lines: readonly IChartLine[]): number[] {
+  const found = new Set(lines.flatMap(line => line.curves.flatMap(curve => [...curve.t])));
+  return [...found].sort((a, b) => a - b);
+}
+
+/** Where a key leads from the point `at` of `length`; null: it leads nowhere. */
+export function step(key: string, at: number, length: number): number | null {
+  const far = Math.max(Math.round(length / 10), 1);
+  const moves: Record<string, number> = {
+    ArrowLeft: at - 1,
+    ArrowDown: at - 1,
+    ArrowRight: at + 1,
+    ArrowUp: at + 1,
+    PageDown: at - far,
+    PageUp: at + far,
+    Home: 0,
+    End: length - 1
+  };
+  const next = moves[key];
+  return next === undefined ? null : Math.min(Math.max(next, 0), length - 1);
+}
