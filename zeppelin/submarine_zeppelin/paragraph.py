@@ -113,7 +113,8 @@ class Output(Protocol):
     Raises
     ------
     ParagraphGoneError
-        By each method, where the paragraph or its note was deleted: stop writing then.
+        By each method, where the paragraph or its note was deleted, or the paragraph was run
+        again and this is the output of the run before: stop writing then.
     """
 
     def show(self, messages: Sequence[Message]) -> None:
@@ -137,7 +138,7 @@ class Server(Protocol):
 
 
 class ParagraphGoneError(Exception):
-    """The paragraph or its note is no longer there."""
+    """The paragraph or its note is no longer there, or shows a later run."""
 
 
 class Interpreter(ABC):
@@ -168,6 +169,18 @@ class Interpreter(ABC):
     @abstractmethod
     def cancel(self, context: Context) -> None:
         """Ask a running paragraph to stop; returns at once."""
+
+    def lane(self, context: Context) -> str:
+        """Paragraphs of one lane run one after the other, those of others beside them."""
+        return context.note_id
+
+    def active(self, context: Context) -> bool:
+        """Whether what the paragraph began goes on although ``interpret`` has returned.
+
+        Then the same text is not run again, whatever Zeppelin asks for: the output stays and goes
+        on. Asked before each run of a text that has been run; tells what is known already.
+        """
+        return False
 
     def progress(self, context: Context) -> int:
         """Percent of a running paragraph; asked every half second: tells what is known already."""
