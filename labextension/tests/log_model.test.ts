@@ -93,6 +93,7 @@ test('a repeated chunk adds nothing, a hole is named and can be read', async () 
   fake.writeSkipped(OUT, 'hidden\n');
   fake.write(OUT, 'after\n');
   expect(texts(model)).toEqual(['a', 'b', 'skip 4-11', 'after']);
+  expect(model.window.skipped).toBe(7);
   whole(model);
   const [source] = model.sources;
   if (source !== undefined) {

@@ -87,6 +87,7 @@ export class LogPane implements IDisposable {
       connected: this._options.submarine.channel.connected,
       logs: this._model.logs.length,
       total: this._model.total,
+      skipped: this._model.window.skipped,
       follow: this._model.follow,
       place: this._model.position(this._viewport.top)
     });

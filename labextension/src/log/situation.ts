@@ -11,6 +11,8 @@ export interface ILogSituation {
   /** How many logs there are, and their bytes in this view. */
   readonly logs: number;
   readonly total: number;
+  /** Bytes that the live stream left out. */
+  readonly skipped: number;
   readonly follow: boolean;
   /** Byte of the first line on the screen. */
   readonly place: number;
@@ -19,7 +21,7 @@ export interface ILogSituation {
 /** What to say, and whether trying again may help. */
 export function situation(
   trans: TranslationBundle,
-  { status, connected, logs, total, follow, place }: ILogSituation
+  { status, connected, logs, total, skipped, follow, place }: ILogSituation
 ): { text: string; retry: boolean } {
   if (status.phase === 'error') {
     return { text: `${status.message} `, retry: true };
@@ -29,6 +31,8 @@ export function situation(
   }
   const parts = [
     total === 0 ? nothing(trans, status, logs) : where(trans, total, follow, place),
+    // The line in its place is gone from the screen at once where a log is that fast.
+    skipped > 0 ? trans.__('skipped %1', size(skipped)) : '',
     status.message !== '' ? status.message : live(trans, status, connected, total)
   ];
   return { text: parts.filter(part => part !== '').join(' · '), retry: false };

@@ -308,6 +308,7 @@ export class LogView extends Widget {
       connected: this._submarine.channel.connected,
       logs: this.model.logs.length,
       total: this.model.total,
+      skipped: this.model.window.skipped,
       follow: this.model.follow,
       place: this.model.position(this._viewport.top)
     });

@@ -47,6 +47,8 @@ export class LogWindow {
   base = 0;
   /** Grows when everything in here became something else. */
   generation = 0;
+  /** Bytes of the live stream that are not here because the page could not keep up. */
+  skipped = 0;
 
   get end(): number {
     return this.base + this.rows.length;
@@ -60,6 +62,7 @@ export class LogWindow {
   clear(): void {
     this.rows.length = 0;
     this.base = 0;
+    this.skipped = 0;
     this._characters = 0;
     this._open.clear();
     this.generation++;
@@ -95,6 +98,7 @@ export class LogWindow {
     }
     this._open.delete(source);
     this._push(source, { offset: source.hi, end: to, text: '', spans: [], open: false }, 'skip');
+    this.skipped += to - source.hi;
     source.hi = to;
     source.reader = new LineReader(to);
   }
