@@ -1,0 +1,245 @@
+"""Runs of paragraphs: each at most once, whatever the server asks for again.
+
+The server calls ``interpret`` up to three times where a call fails, a user runs what is running,
+and a server that has come back wants to know what became of a run. All of them get the one run.
+Each run has a thread of its own, so that a lost connection loses nothing. Knows no thrift.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from submarine_zeppelin.paragraph import Code, Context, Interpreter, Result
+from submarine_zeppelin.serving.complaints import complaint
+from submarine_zeppelin.serving.output import ParagraphOutput
+from submarine_zeppelin.serving.results import Delivery
+
+log = logging.getLogger(__name__)
+PENDING, RUNNING, UNKNOWN = "PENDING", "RUNNING", "UNKNOWN"
+#: Ended runs that are remembered.
+KEPT = 50
+#: Seconds in which the server asks again for a result that did not reach it.
+ASKED_AGAIN = 30.0
+#: Seconds between ``cancel`` and the answer of ``interpret``. Where it comes sooner, the server
+#: has not noted yet that the paragraph was aborted, and calls it finished or failed.
+AFTER_CANCEL = 1.0
+#: Seconds that an interpreter has to stop what it does.
+TO_STOP = 15.0
+
+
+@dataclass(eq=False)
+class Execution:
+    """One run of a paragraph."""
+
+    interpreter: Interpreter
+    text: str
+    context: Context
+    output: ParagraphOutput
+    after: tuple[Execution, ...]
+    state: str = PENDING
+    result: Result | None = None
+    cancelled_at: float | None = None
+    ended_at: float = 0.0
+    delivered: bool = False
+    #: Its result is there.
+    finished: threading.Event = field(default_factory=threading.Event)
+    #: It does nothing any more: what waits for it may begin.
+    left: threading.Event = field(default_factory=threading.Event)
+
+
+class Executions:
+    """All runs of this process; safe from any thread.
+
+    Parameters
+    ----------
+    begin
+        Makes the output of a new run.
+    delivery
+        Brings output and result of an ended run to where the server looks for them.
+    """
+
+    def __init__(self, begin: Callable[[Context], ParagraphOutput], delivery: Delivery) -> None:
+        self._begin = begin
+        self._delivery = delivery
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[str, Execution] = OrderedDict()
+        self._lanes: dict[tuple[int, str], Execution] = {}
+        self._numbers = itertools.count(1)
+
+    def run(self, interpreter: Interpreter, text: str, context: Context) -> Execution:
+        """The run that a call of ``interpret`` means, ended."""
+        execution = self._find_or_start(interpreter, text, context)
+        execution.finished.wait()
+        if execution.cancelled_at is not None:
+            time.sleep(max(0.0, execution.cancelled_at + AFTER_CANCEL - time.monotonic()))
+        return execution
+
+    def delivered(self, execution: Execution, *, reached: bool) -> None:
+        """Whether the result reached the server, as far as can be told here."""
+        execution.delivered = execution.delivered or reached
+
+    def status(self, paragraph_id: str) -> str:
+        """``PENDING`` before it begins, ``RUNNING`` while it runs, else ``UNKNOWN``."""
+        with self._lock:
+            execution = self._runs.get(paragraph_id)
+            over = execution is None or execution.finished.is_set()
+            return UNKNOWN if execution is None or over else execution.state
+
+    def cancel(self, interpreter: Interpreter, context: Context) -> None:
+        """Ask a run to stop; returns at once, and so does its ``interpret`` soon after."""
+        with self._lock:
+            execution = self._runs.get(context.paragraph_id)
+            running = execution is not None and not execution.finished.is_set()
+            if running and execution is not None and execution.cancelled_at is None:
+                execution.cancelled_at = time.monotonic()
+                if execution.state == PENDING:
+                    execution.result = Result(Code.ERROR)
+                    self._finish(execution)
+                    return
+        if execution is not None and running:
+            interpreter, context = execution.interpreter, execution.context
+            threading.Thread(target=self._await_stop, args=(execution,), daemon=True).start()
+        threading.Thread(
+            target=_cancel, args=(interpreter, context), daemon=True, name="cancel"
+        ).start()
+
+    def busy(self) -> bool:
+        """Whether anything runs or waits to run."""
+        with self._lock:
+            return any(not one.left.is_set() for one in self._runs.values())
+
+    def cancel_all(self) -> None:
+        """The process ends: nothing is to begin, and what runs is asked to stop."""
+        with self._lock:
+            runs = [one for one in self._runs.values() if not one.finished.is_set()]
+        for execution in runs:
+            self.cancel(execution.interpreter, execution.context)
+
+    def _find_or_start(self, interpreter: Interpreter, text: str, context: Context) -> Execution:
+        while True:
+            with self._lock:
+                known = self._runs.get(context.paragraph_id)
+            if known is not None and self._is_meant(known, text, context):
+                return known
+            # Not under the lock: an interpreter is asked.
+            active = known is not None and known.text == text and _is_active(known)
+            with self._lock:
+                if self._runs.get(context.paragraph_id) is not known:
+                    continue  # asked twice at the same moment, and the other call was first
+                if known is None or not active:
+                    return self._start(interpreter, text, context, known)
+            return self._go_on(known)
+
+    def _go_on(self, known: Execution) -> Execution:
+        """The same text again while what it began is active: its output stays and goes on."""
+        log.info("paragraph %s is active: not run again", known.context.paragraph_id)
+        self._delivery.show_again(known.output)
+        return replace(known, result=Result(Code.KEEP), cancelled_at=None, delivered=True, after=())
+
+    def _is_meant(self, known: Execution, text: str, context: Context) -> bool:
+        """Whether a call means a run that there is already."""
+        if context.recovering:
+            return True
+        if known.text != text:
+            return False
+        if not known.finished.is_set():
+            return True
+        recent = time.monotonic() - known.ended_at < ASKED_AGAIN
+        return recent and not known.delivered
+
+    def _start(
+        self, interpreter: Interpreter, text: str, context: Context, known: Execution | None
+    ) -> Execution:
+        lane = (id(interpreter), _lane(interpreter, context))
+        before = (self._lanes.get(lane), known)
+        after = tuple(one for one in before if one is not None and not one.left.is_set())
+        execution = Execution(interpreter, text, context, self._begin(context), after)
+        self._lanes[lane] = execution
+        self._runs[context.paragraph_id] = execution
+        self._runs.move_to_end(context.paragraph_id)
+        self._forget_old()
+        name = f"paragraph-{next(self._numbers)}"
+        threading.Thread(target=self._perform, args=(execution,), daemon=True, name=name).start()
+        return execution
+
+    def _forget_old(self) -> None:
+        over = [key for key, one in self._runs.items() if one.left.is_set()]
+        for key in over[: max(0, len(self._runs) - KEPT)]:
+            del self._runs[key]
+        for lane in [lane for lane, one in self._lanes.items() if one.left.is_set()]:
+            del self._lanes[lane]
+
+    def _perform(self, execution: Execution) -> None:
+        try:
+            for one in execution.after:
+                one.left.wait()
+            # What is waited for may hold much.
+            execution.after = ()
+            with self._lock:
+                if execution.finished.is_set():
+                    return
+                execution.state = RUNNING
+            result = self._interpret(execution)
+            with self._lock:
+                if execution.finished.is_set():  # it was cancelled, and has stopped too late
+                    return
+                execution.result = result
+                self._finish(execution)
+        finally:
+            execution.left.set()
+
+    def _interpret(self, execution: Execution) -> Result:
+        try:
+            if not execution.context.recovering:
+                self._delivery.clear(execution.output)
+            result = execution.interpreter.interpret(
+                execution.text, execution.context, execution.output
+            )
+        except BaseException as error:  # whatever a paragraph does, the server gets an answer
+            result = complaint(error)
+        try:
+            return self._delivery.settle(execution.output, result)
+        except Exception as error:
+            return complaint(error)
+
+    def _await_stop(self, execution: Execution) -> None:
+        if execution.finished.wait(TO_STOP):
+            return
+        with self._lock:
+            if not execution.finished.is_set():
+                said = "It did not stop within 15 s and goes on by itself; what it prints is lost."
+                execution.result = self._delivery.given_up(execution.output, said)
+                self._finish(execution)
+
+    def _finish(self, execution: Execution) -> None:
+        execution.ended_at = time.monotonic()
+        execution.finished.set()
+
+
+def _is_active(known: Execution) -> bool:
+    try:
+        return known.finished.is_set() and known.interpreter.active(known.context)
+    except Exception:
+        log.exception("an interpreter cannot say whether paragraph %s", known.context.paragraph_id)
+        return False
+
+
+def _lane(interpreter: Interpreter, context: Context) -> str:
+    try:
+        return interpreter.lane(context)
+    except Exception:
+        log.exception("an interpreter has no lane")
+        return context.note_id
+
+
+def _cancel(interpreter: Interpreter, context: Context) -> None:
+    try:
+        interpreter.cancel(context)
+    except Exception:
+        log.exception("an interpreter could not cancel paragraph %s", context.paragraph_id)

@@ -1,0 +1,60 @@
+"""The thrift server: a thread for each connection of Zeppelin's pool."""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+from typing import Any
+
+from thriftpy2.server import TThreadedServer
+from thriftpy2.thrift import TProcessor
+
+from submarine_zeppelin.serving.handler import Handler
+from submarine_zeppelin.serving.idl import protocol
+from submarine_zeppelin.serving.transport import BoundSocket
+
+_here = threading.local()
+
+
+class InterpreterServer(TThreadedServer):  # type: ignore[misc]
+    """Serves Zeppelin's calls on a bound socket until the process ends."""
+
+    def __init__(self, handler: Handler, bound: BoundSocket) -> None:
+        processor = _Processor(protocol.RemoteInterpreterService, handler)
+        super().__init__(processor, bound, daemon=True)
+
+    def start(self) -> None:
+        """Serve from now on, in a thread."""
+        self.trans.listen()
+        threading.Thread(target=self.serve, daemon=True, name="serve").start()
+
+    def handle(self, client: Any) -> None:
+        """Serve one connection."""
+        _here.socket = client.sock
+        super().handle(client)
+
+
+class _Processor(TProcessor):  # type: ignore[misc]
+    """Notes whether the result of a paragraph has reached the server."""
+
+    def send_result(self, oprot: Any, api: str, result: Any, seqid: int) -> None:
+        reached = False
+        try:
+            there = _is_there(getattr(_here, "socket", None))
+            super().send_result(oprot, api, result, seqid)
+            reached = there
+        finally:
+            self._handler.answered(reached=reached)
+
+
+def _is_there(client: socket.socket | None) -> bool:
+    """Whether the other side of a connection has not closed it."""
+    if client is None:
+        return True
+    try:
+        if not select.select([client], [], [], 0)[0]:
+            return True
+        return bool(client.recv(1, socket.MSG_PEEK))
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,141 @@
+"""The one thread that sends outputs to the server, each at most a few times a second.
+
+It knows which output is current for a paragraph: what an earlier run writes later is not wanted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from submarine_zeppelin.paragraph import Context, ParagraphGoneError
+from submarine_zeppelin.serving.events import EventClient, EventRefusedError, ServerAwayError
+from submarine_zeppelin.serving.limit import DEFAULT_LIMIT
+from submarine_zeppelin.serving.output import SAVE_EVERY, ParagraphOutput
+
+log = logging.getLogger(__name__)
+#: Seconds between two sendings of one output.
+INTERVAL = 0.4
+#: Seconds from a first change to its sending: what comes in a burst goes together.
+GATHER = 0.05
+LONGEST_PAUSE = 30.0
+
+
+class Outputs:
+    """The outputs of all paragraphs of this process."""
+
+    def __init__(self, events: EventClient) -> None:
+        self.limit = DEFAULT_LIMIT
+        self._events = events
+        self._condition = threading.Condition()
+        self._current: dict[str, ParagraphOutput] = {}
+        self._due: dict[ParagraphOutput, float] = {}
+        self._sent_at: dict[ParagraphOutput, float] = {}
+        self._failures: dict[ParagraphOutput, int] = {}
+        self._thread: threading.Thread | None = None
+
+    def begin(self, context: Context) -> ParagraphOutput:
+        """The output of a new run; that of an earlier one of the paragraph has ended."""
+        output = ParagraphOutput(self._events, context, self._changed, lambda: self.limit)
+        with self._condition:
+            before = self._current.get(context.paragraph_id)
+            self._current[context.paragraph_id] = output
+        if before is not None:
+            before.end(f"paragraph {context.paragraph_id} was run again")
+        return output
+
+    def current(self, context: Context) -> ParagraphOutput:
+        """The output of the paragraph's last run, also after it has finished."""
+        with self._condition:
+            output = self._current.get(context.paragraph_id)
+        return output if output is not None else self.begin(context)
+
+    def finish(self, output: ParagraphOutput) -> None:
+        """Send and save what is left now, in this thread; a server that is away is tried later."""
+        with self._condition:
+            self._due.pop(output, None)
+        self._flush(output, save=True)
+
+    def send_all_again(self) -> None:
+        """A server that has come back may lack what its predecessor was sent."""
+        with self._condition:
+            outputs = [one for one in self._current.values() if not one.ended]
+        for output in outputs:
+            output.forget_sent()
+            self._plan(output, 0)
+
+    def _changed(self, output: ParagraphOutput) -> None:
+        with self._condition:
+            if output in self._due and output not in self._failures:
+                return
+        self._plan(output, GATHER)
+
+    def _plan(self, output: ParagraphOutput, delay: float) -> None:
+        with self._condition:
+            earliest = self._sent_at.get(output, 0.0) + INTERVAL
+            pause = min(2.0 ** self._failures.get(output, 0) - 1, LONGEST_PAUSE)
+            due = max(time.monotonic() + max(delay, pause), earliest)
+            self._due[output] = min(due, self._due.get(output, due))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True, name="outputs")
+                self._thread.start()
+            self._condition.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                while not (ready := self._next()):
+                    first = min(self._due.values(), default=None)
+                    self._condition.wait(None if first is None else first - time.monotonic())
+                self._due.pop(ready)
+            try:
+                self._flush(ready)
+            except Exception:
+                log.exception("an output could not be sent")
+
+    def _next(self) -> ParagraphOutput | None:
+        now = time.monotonic()
+        return next((output for output, due in self._due.items() if due <= now), None)
+
+    def _flush(self, output: ParagraphOutput, *, save: bool = False) -> None:
+        try:
+            saved = output.flush(save=save)
+        except ServerAwayError as error:
+            self._failed(output, error)
+        except EventRefusedError as error:
+            self._refused(output, error)
+        else:
+            with self._condition:
+                self._failures.pop(output, None)
+                self._sent_at[output] = time.monotonic()
+            if not saved:
+                self._plan(output, SAVE_EVERY)
+        if output.ended:
+            self._forget(output)
+
+    def _refused(self, output: ParagraphOutput, error: EventRefusedError) -> None:
+        context = output.context
+        try:
+            self._events.check_there(context.note_id, context.paragraph_id, context.user)
+        except ParagraphGoneError as gone:
+            output.end(str(gone))
+        except (ServerAwayError, EventRefusedError) as away:
+            self._failed(output, away)
+        else:
+            self._failed(output, error)
+
+    def _failed(self, output: ParagraphOutput, error: Exception) -> None:
+        with self._condition:
+            failures = self._failures[output] = self._failures.get(output, 0) + 1
+        if failures == 1:
+            where = output.context.paragraph_id
+            log.warning("the output of %s cannot be sent, trying again: %s", where, error)
+        self._plan(output, 0)
+
+    def _forget(self, output: ParagraphOutput) -> None:
+        with self._condition:
+            for table in (self._due, self._sent_at, self._failures):
+                table.pop(output, None)
+            if self._current.get(output.context.paragraph_id) is output:
+                del self._current[output.context.paragraph_id]
