@@ -4,7 +4,8 @@ A real job floods its log for a minute. Meanwhile the log view's toggle `Wrap` i
 does it, and the time from the click to the frame after its effect is taken, as are the page's heap
 and the memory of its process after a collection of garbage. For comparison the same clicks are
 timed before the flood, on a page that has nothing to do, and while a Jupyter terminal beside an
-ended log shows the same flood by ``tail -f``.
+ended log shows the same flood by ``tail -f``. At the end the page stands still for some seconds, as
+one that cannot keep up: it must say what it skipped and be at the end again.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ while number < {rate} * {seconds}:
     time.sleep(0.005)
 print("all is said", round(time.time() - began, 1), flush=True)
 """
-#: Takes each click on the toggle from the mouse's event to the frame after its effect, the age of
-#: the newest line at each second frame, and what is said of skipped bytes.
+#: Takes each click on the toggle from the mouse's event to the frame after its effect, and the age
+#: of the newest line at each second frame.
 WATCH = """() => {
   const root = document.querySelector('.jp-Submarine-log');
   const lines = root.querySelector('.jp-Submarine-log-lines');
-  const found = { clicks: [], ages: [], skips: [], frames: 0 };
+  const found = { clicks: [], ages: [], frames: 0 };
   root.addEventListener('click', event => {
     const began = event.timeStamp;
     requestAnimationFrame(() => {
@@ -57,17 +58,6 @@ WATCH = """() => {
       port2.postMessage(null);
     });
   }, true);
-  const skips = new Set();
-  new MutationObserver(records => {
-    for (const { addedNodes } of records) {
-      for (const node of addedNodes) {
-        if (node.classList?.contains('jp-mod-skip') && !skips.has(node.textContent)) {
-          skips.add(node.textContent);
-          found.skips.push(node.textContent);
-        }
-      }
-    }
-  }).observe(lines, { childList: true });
   const tick = () => {
     found.frames++;
     const sent = /at \\d{8} (\\d+\\.\\d+) /.exec(lines.lastElementChild?.textContent ?? '');
@@ -82,9 +72,17 @@ WATCH = """() => {
 TAKE = """() => {
   const found = window.benchmarkFound;
   const taken = { ...found };
-  found.clicks = []; found.ages = []; found.skips = []; found.frames = 0;
+  found.clicks = []; found.ages = []; found.frames = 0;
   return taken;
 }"""
+
+
+#: The page does nothing for so many milliseconds.
+STALL = """most => { const began = performance.now(); while (performance.now() - began < most); }"""
+#: The age of the newest line is under a second.
+CAUGHT_UP = (
+    "() => window.benchmarkFound.ages.length > 0 && window.benchmarkFound.ages.at(-1) < 1000"
+)
 
 
 class Memory:
@@ -141,10 +139,26 @@ def flood(at: Rig, name: str, chosen: argparse.Namespace, seconds: float, copy: 
     return at.submit(program, f"flood-{name}")
 
 
+def stall(at: Rig, seconds: float, said: Report) -> None:
+    """Let the page stand still in the flood; what it says then, and when it is at the end again."""
+    page = at.desk.page
+    page.evaluate(STALL, 1000 * seconds)
+    page.evaluate(TAKE)
+    began = time.monotonic()
+    page.wait_for_function(CAUGHT_UP)
+    took = 1000 * (time.monotonic() - began)
+    said.add(f"at the end again after {seconds} s of standing still", took)
+    status = page.locator(".jp-Submarine-log-status").inner_text()
+    print(f"the view says: {status}")
+    said.add("does not say what it skipped", float("skipped" not in status), "", bar=0)
+
+
 def log_view(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
     """The minute with the log view."""
     desk = at.desk
-    job = flood(at, "log", chosen, chosen.seconds)
+    # Some seconds more: for taking memory, standing still and coming back.
+    length = chosen.seconds + 2 * chosen.stall + 5
+    job = flood(at, "log", chosen, length)
     try:
         desk.wait_for(lambda: at.session.job(job.id).record().state.value == "RUNNING", PATIENCE)
         desk.open_lab()
@@ -158,14 +172,16 @@ def log_view(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
         busy = click_for(at, chosen.seconds, memory)
         if chosen.screenshot:
             desk.page.screenshot(path=chosen.screenshot)
+        after = memory.take()
+        if chosen.stall:
+            stall(at, chosen.stall, said)
         log.row("all is said").wait_for()
         pace = log.row("all is said").last.inner_text()
-        after = memory.take()
     finally:
         at.end(job)
     calm, clicks, ages = spread(quiet["clicks"]), spread(busy["clicks"]), spread(busy["ages"])
     took = float(re.findall(r"[\d.]+", pace)[-1])
-    lines = chosen.rate * chosen.seconds
+    lines = chosen.rate * length
     print(f"{lines} lines in {took:.0f} s, {lines / took:.0f} a second; {busy['made']} clicks")
     for part in ("p50", "p99", "max"):
         against = ("on a quiet page", calm[part])
@@ -177,7 +193,6 @@ def log_view(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
     for part in ("p50", "max"):
         said.add(f"age of the newest line on the screen, {part}", ages[part])
     said.add("frames a second", busy["frames"] / chosen.seconds, "")
-    print(f"skips that were told: {len(busy['skips'])}; the last: {busy['skips'][-1:]}")
 
 
 def terminal(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
@@ -222,6 +237,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rate", type=int, default=20_000, help="lines a second")
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--stall", type=int, default=8, help="seconds of standing still; 0: none")
     parser.add_argument("--terminal-seconds", type=int, default=20, help="0: no comparison")
     chosen = parser.parse_args()
     said = Report()
