@@ -1,6 +1,7 @@
 """What the server's benchmark has in the place of a cluster, and rows of jobs for an index.
 
-The ResourceManager answers as a recorded one did, and counts the questions. No HDFS.
+The ResourceManager answers as a recorded one did whose GPUs were all held, and counts the
+questions. No HDFS.
 """
 
 from __future__ import annotations
@@ -25,16 +26,26 @@ USER = "ada"
 
 
 class ResourceManager:
-    """Answers for so many running applications, and counts the questions."""
+    """Answers for so many applications, and counts the questions.
+
+    Attributes
+    ----------
+    apps, waiting
+        Application -> job, of those that run and of those that wait for their first container.
+    asked
+        Path below ``/ws/v1/cluster`` -> how often.
+    """
 
     def __init__(self) -> None:
         recorded = json.loads(gzip.decompress(RECORDED.read_bytes()))["gpu-all-held"]
-        self.template = recorded["apps"]["apps"]["app"][0]
+        self.others: list[dict[str, Any]] = recorded["apps"]["apps"]["app"]
+        self.template = self.others[0]
         self.scheduler = json.dumps(recorded["scheduler"]).encode()
         self.nodes = json.dumps(recorded["nodes"]).encode()
         self.asked: Counter[str] = Counter()
         self.apps: dict[str, str] = {}
-        self._answer: tuple[int, bytes] = (0, b"")
+        self.waiting: dict[str, str] = {}
+        self._answers: dict[tuple[bool, bool], tuple[int, bytes]] = {}
         simulated = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -66,22 +77,45 @@ class ResourceManager:
             return self.scheduler
         if name == "/nodes":
             return self.nodes
-        if name != "/apps" or query.get("user", [USER]) != [USER]:
+        if name != "/apps" or "states" not in query:
             return b"{}"
-        if self._answer[0] != len(self.apps):
-            apps = [self.app(identity, job_id) for identity, job_id in list(self.apps.items())]
-            self._answer = (len(apps), json.dumps({"apps": {"app": apps}}).encode())
-        return self._answer[1]
+        everybody = "user" not in query
+        requests = "resourceRequests" not in query.get("deSelects", [""])[0].split(",")
+        number = len(self.apps) + len(self.waiting)
+        if self._answers.get((everybody, requests), (-1, b""))[0] != number:
+            apps = [self.app(*item, "RUNNING") for item in list(self.apps.items())]
+            apps += [self.app(*item, "ACCEPTED") for item in list(self.waiting.items())]
+            apps += self.others if everybody else []
+            if not requests:
+                apps = [{k: v for k, v in app.items() if k != "resourceRequests"} for app in apps]
+            body = json.dumps({"apps": {"app": apps}}).encode()
+            self._answers[(everybody, requests)] = (number, body)
+        return self._answers[(everybody, requests)][1]
 
-    def app(self, identity: str, job_id: str) -> dict[str, Any]:
-        """A running application of ours."""
-        return {
+    def app(self, identity: str, job_id: str, state: str) -> dict[str, Any]:
+        """An application of ours; one that waits has nothing and asks for a GPU."""
+        ours = {
             **self.template,
             "id": identity,
             "user": USER,
-            "state": "RUNNING",
+            "state": state,
             "applicationTags": f"submarine,submarine_job:{job_id}",
         }
+        if state == "RUNNING":
+            return {**ours, "resourceRequests": []}
+        nothing = {"allocatedMB": 0, "allocatedVCores": 0, "resourceInfo": None}
+        return {**ours, **nothing, "resourceRequests": [_one_gpu()]}
+
+    def close(self) -> None:
+        """Answer nobody any longer."""
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def _one_gpu() -> dict[str, Any]:
+    gpu = {"resourceInformation": [{"name": "yarn.io/gpu", "value": 1}]}
+    size = {"memory": 1024, "vCores": 1, "resourceInformations": gpu}
+    return {"resourceName": "*", "numContainers": 1, "capability": size}
 
 
 def known(number: int, state: State) -> Known:

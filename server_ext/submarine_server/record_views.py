@@ -1,4 +1,4 @@
-"""A job record as the JSON of ``labextension/src/api/types.ts``: its tasks, events and failure.
+"""A job record as the JSON of ``labextension/src/api``: its tasks, events and failure.
 
 What comes from containers is made fit to be shown here. What a view says besides is ``views``'.
 """

@@ -1,4 +1,4 @@
-"""Views and rows of jobs as the JSON of ``labextension/src/api/types.ts``, all of it bounded.
+"""Views and rows of jobs as the JSON of ``labextension/src/api``, all of it bounded.
 
 What comes from containers and clusters is made fit to be shown here and in ``record_views``, once,
 for REST and websocket alike. Asks nobody.

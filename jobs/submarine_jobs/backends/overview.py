@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import psutil
 
@@ -54,11 +55,32 @@ class NodeUse:
 
 
 @dataclass(frozen=True)
+class Holder:
+    """Somebody's application that holds GPUs.
+
+    Parameters
+    ----------
+    job_id
+        Empty: no job of Submarine.
+    gpus
+        How many, by node label; the empty one is that of nodes without.
+    """
+
+    application_id: str
+    name: str = ""
+    user: str = ""
+    queue: str = ""
+    job_id: str = ""
+    gpus: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Overview:
-    """All queues and nodes."""
+    """All queues and nodes; ``holders`` as far as is known without asking for them."""
 
     queues: tuple[QueueUse, ...] = ()
     nodes: tuple[NodeUse, ...] = ()
+    holders: tuple[Holder, ...] = ()
 
 
 def this_machine() -> Overview:

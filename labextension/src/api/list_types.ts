@@ -63,10 +63,27 @@ export interface INode {
   held_by: string[];
 }
 
+/** Somebody's application that holds GPUs. */
+export interface IGpuHolder {
+  application_id: string;
+  /** null: no job of Submarine. */
+  job_id: string | null;
+  name: string;
+  user: string;
+  queue: string;
+  gpus: number;
+  /** Where it certainly holds some; empty: that does not follow from what the cluster tells. */
+  hosts: string[];
+  /** Whether it is of this server's user. */
+  mine: boolean;
+}
+
 export interface ICluster {
   backend: string;
   queues: IQueue[];
   nodes: INode[];
+  /** As far as they are known: after the first look at the cluster it takes a poll or two. */
+  holders?: IGpuHolder[];
   gpus_total: number;
   gpus_free: number;
   /** Why nothing better can be said, one sentence. */

@@ -147,10 +147,16 @@ def holders(apps: Any) -> list[Holder]:
 
 
 def _who(raw: Mapping[str, Any], user: str) -> str:
+    job = job_of(raw)
+    return f"job {job}" if job else f'application "{plain(raw.get("name"))}" of {user}'
+
+
+def job_of(raw: Mapping[str, Any]) -> str:
+    """Which job an application is, by its tag; empty: none of ours."""
     for tag in str(raw.get("applicationTags") or "").split(","):
         if tag.startswith(JOB_TAG) and len(tag) > len(JOB_TAG):
-            return f"job {plain(tag[len(JOB_TAG) :])}"
-    return f'application "{plain(raw.get("name"))}" of {user}'
+            return plain(tag[len(JOB_TAG) :])
+    return ""
 
 
 def plain(raw: Any) -> str:

@@ -1,14 +1,20 @@
-"""The cluster as a whole: queues, nodes, GPUs free and held; asked once for all pages."""
+"""The cluster as a whole: queues, nodes, GPUs free and held, by whom; asked once for all pages."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from submarine_jobs.backends.overview import NodeUse, Overview, QueueUse
+from submarine_jobs.backends.gpu_holders import placed
+from submarine_jobs.backends.overview import Holder, NodeUse, Overview, QueueUse
 from submarine_jobs.commands.shared_options import remember_queues
 from submarine_jobs.config import Config
 from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.profile import hadoop_user
+from submarine_jobs.store import Known
 from submarine_jobs.store_query import JobQuery
 from submarine_runtime.protocol.states import State
 from submarine_server.access import BaseHandler, guarded
@@ -18,7 +24,7 @@ from submarine_server.record_views import Json
 
 #: Seconds for which what the cluster said is good, and for which it may be asked.
 FRESH, ASKING = 5.0, 25.0
-MAX_QUEUES, MAX_NODES, MAX_HELD = 500, 5000, 20
+MAX_QUEUES, MAX_NODES, MAX_HELD, MAX_HOLDERS = 500, 5000, 20, 500
 WORD = 200
 
 
@@ -34,7 +40,7 @@ class ClusterHandler(BaseHandler):
             failure = api_error(error)
             if failure is None:
                 raise
-            found = cluster_json("", Overview(), {}, f"{failure.error} {failure.fix}".strip())
+            found = cluster_json("", Overview(), problem=f"{failure.error} {failure.fix}".strip())
         self.answer(found)
 
 
@@ -51,18 +57,42 @@ def look(core: Core) -> Json:
     names = [queue.name for queue in overview.queues if queue.state == "RUNNING"]
     remember_queues(Config(session.profile, ()), names)  # Tab knows them now
     running = session.store.page(JobQuery((State.RUNNING,), limit=500)).rows
-    held: dict[str, list[str]] = {}
-    for row in running:
-        tasks = row.record.tasks if row.record is not None and row.backend == backend.name else []
-        for host in dict.fromkeys(str(task.host) for task in tasks if task.host and task.gpus):
-            held.setdefault(host, []).append(row.job_id)
-    return cluster_json(backend.name, overview, held, "")
+    mine = [_held(row) for row in running if row.backend == backend.name]
+    return cluster_json(backend.name, overview, mine, hadoop_user(session.profile.user))
+
+
+@dataclass(frozen=True)
+class Mine:
+    """A job that this machine knows: where it holds how many GPUs, by its own word."""
+
+    job_id: str
+    application_id: str
+    gpus: Mapping[str, int]
+
+
+def _held(row: Known) -> Mine:
+    gpus: Counter[str] = Counter()
+    for task in row.record.tasks if row.record is not None else []:
+        if task.host and task.gpus and task.finished is None:
+            gpus[str(task.host)] += len(task.gpus)
+    return Mine(row.job_id, str((row.handle or {}).get("application_id") or ""), gpus)
 
 
 def cluster_json(
-    backend: str, overview: Overview, held: dict[str, list[str]], problem: str
+    backend: str, overview: Overview, mine: Sequence[Mine] = (), user: str = "", problem: str = ""
 ) -> Json:
     """``ICluster``; of GPUs those of nodes that take work."""
+    known = {job.application_id: job.gpus for job in mine if job.application_id and job.gpus}
+    names = {holder.application_id: holder.job_id for holder in overview.holders}
+    held: dict[str, list[str]] = {}
+    for job in mine:
+        for host in job.gpus:
+            held.setdefault(host, []).append(job.job_id)
+    hosts = {identity: list(gpus) for identity, gpus in known.items()}
+    for host, identities in placed(overview, known).items():
+        held.setdefault(host, []).extend(names[one] or one for one in identities)
+        for identity in identities:
+            hosts.setdefault(identity, []).append(host)
     usable = [node for node in overview.nodes if node.state == "RUNNING"]
     total = sum(node.gpus_total for node in usable)
     return {
@@ -71,6 +101,10 @@ def cluster_json(
         "nodes": [_node(node, held.get(node.host, [])) for node in overview.nodes[:MAX_NODES]],
         "gpus_total": total,
         "gpus_free": max(0, total - sum(node.gpus_used for node in usable)),
+        "holders": [
+            _holder(holder, hosts.get(holder.application_id, []), user)
+            for holder in overview.holders[:MAX_HOLDERS]
+        ],
         "problem": problem,
     }
 
@@ -99,7 +133,20 @@ def _node(node: NodeUse, held: list[str]) -> Json:
         "vcores_used": node.vcores_used,
         "gpus_total": node.gpus_total,
         "gpus_used": node.gpus_used,
-        "held_by": held[:MAX_HELD],
+        "held_by": [one_line(name, WORD) for name in held[:MAX_HELD]],
+    }
+
+
+def _holder(holder: Holder, hosts: Sequence[str], user: str) -> Json:
+    return {
+        "application_id": one_line(holder.application_id, WORD),
+        "job_id": one_line(holder.job_id, WORD) or None,
+        "name": one_line(holder.name, WORD),
+        "user": one_line(holder.user, WORD),
+        "queue": one_line(holder.queue, WORD),
+        "gpus": sum(holder.gpus.values()),
+        "hosts": [one_line(host, WORD) for host in hosts[:MAX_HELD]],
+        "mine": bool(user) and holder.user == user,
     }
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from submarine_jobs.backends.base import Backend, Handle, Handles, Observation, Plan, Submission
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.backends.yarn import observe
+from submarine_jobs.backends.yarn.answers import APPS, NODES, SCHEDULER
 from submarine_jobs.backends.yarn.applicationmaker import ApplicationMaker
 from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.gangapplication import containers_needed
@@ -137,8 +138,10 @@ class YarnBackend(Backend):
         return judge(spec, view, self._profile.queue or "default")
 
     def overview(self) -> Overview:
-        """See ``Backend.overview``: the scheduler as a survey has just seen it, and the nodes."""
-        return overview_of(self.waits.scheduler(), self.rm.get("/nodes"))
+        """See ``Backend.overview``: at most one question where surveys go on, for the nodes."""
+        answers = self.waits.answers
+        answers.look()  # the surveys ask for everybody's applications now and then from now on
+        return overview_of(answers.ask(SCHEDULER), answers.ask(NODES), answers.last(APPS))
 
     def prepare(self, spec: JobSpec | None = None) -> None:
         """See ``Backend.prepare``: start the driver in the background; errors show at submit."""
@@ -182,7 +185,7 @@ class YarnBackend(Backend):
         return observe.observe(self.rm, handles, self.waits)
 
     def survey(self, handles: Handles, explain: Collection[str] = ()) -> dict[str, Observation]:
-        """See ``Backend.survey``: one question about applications, one about the scheduler."""
+        """See ``Backend.survey``: two questions, see ``survey``."""
         return self.surveys.look(handles, explain)
 
     def stop(self, handle: Handle) -> None:

@@ -47,14 +47,22 @@ def observe(
             found[job_id] = observation(rm, app, handle)
             if found[job_id].stage is Stage.WAITING:
                 waiting[job_id] = app
-    return found if waits is None else {**found, **explained(waits, found, waiting)}
+    reasons = waits.sentences(list(waiting.values())) if waits is not None else {}
+    return {**found, **explained(found, waiting, reasons)}
 
 
 def explained(
-    waits: Waits, found: Mapping[str, Observation], waiting: Mapping[str, Mapping[str, Any]]
+    found: Mapping[str, Observation],
+    waiting: Mapping[str, Mapping[str, Any]],
+    reasons: Mapping[str, str],
 ) -> dict[str, Observation]:
-    """The observations of ``waiting`` (job -> application) for which there is a better reason."""
-    reasons = waits.sentences(list(waiting.values()))
+    """The observations of ``waiting`` (job -> application) for which there is a better reason.
+
+    Parameters
+    ----------
+    reasons
+        Application id -> why it waits.
+    """
     return {
         job_id: replace(found[job_id], pending=_pending(found[job_id], app, why))
         for job_id, app in waiting.items()
@@ -156,6 +164,11 @@ def _list(rm: ResourceManager, handles: Mapping[str, Handle]) -> list[Mapping[st
 def listed_applications(answer: Any) -> list[Mapping[str, Any]]:
     """The applications of an answer to ``/apps``."""
     return list(((answer or {}).get("apps") or {}).get("app") or [])
+
+
+def is_ours(app: Mapping[str, Any]) -> bool:
+    """Whether Submarine submitted it."""
+    return TAG in _tags(app)
 
 
 def _tags(app: Mapping[str, Any]) -> list[str]:

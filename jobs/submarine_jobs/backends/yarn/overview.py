@@ -1,4 +1,4 @@
-"""Queues and nodes with what is in use, from the ResourceManager's answers; asks nobody.
+"""Queues, nodes and who holds GPUs, from the ResourceManager's answers; asks nobody.
 
 Understands the capacity and the fair scheduler, as ``queues`` does.
 """
@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from submarine_jobs.backends.overview import NodeUse, Overview, QueueUse
+from submarine_jobs.backends.overview import Holder, NodeUse, Overview, QueueUse
 from submarine_jobs.backends.yarn.queues import Size, children, node_total, size
+from submarine_runtime.coordinator.capacity import job_of
 
 _MAX = 10_000
 Json = Mapping[str, Any]
 
 
-def overview_of(scheduler: Any, nodes: Any) -> Overview:
-    """What ``/scheduler`` and ``/nodes`` say."""
+def overview_of(scheduler: Any, nodes: Any, apps: Any = None) -> Overview:
+    """What ``/scheduler``, ``/nodes`` and, where it was asked, ``/apps`` say."""
     found = [_node(raw) for raw in children((nodes or {}).get("nodes"), "node")[:_MAX]]
     usable = [node for node in found if node.state in ("RUNNING", "DECOMMISSIONING")]
     memory = sum(node.memory_total for node in usable)
@@ -27,7 +28,7 @@ def overview_of(scheduler: Any, nodes: Any) -> Overview:
     else:
         top = children(info.get("queues"), "queue")
         queues = [queue for raw in top for queue in _capacity(raw, gpus)]
-    return Overview(tuple(queues[:_MAX]), tuple(found))
+    return Overview(tuple(queues[:_MAX]), tuple(found), tuple(_holders(apps)))
 
 
 def _node(raw: Json) -> NodeUse:
@@ -43,6 +44,21 @@ def _node(raw: Json) -> NodeUse:
         gpus_total=total.gpus,
         gpus_used=used.gpus,
     )
+
+
+def _holders(apps: Any) -> Iterator[Holder]:
+    for raw in children((apps or {}).get("apps"), "app"):
+        parts = children((raw.get("resourceInfo") or {}).get("resourceUsagesByPartition"), "")
+        gpus = {str(part.get("partitionName") or ""): size(part.get("used")).gpus for part in parts}
+        if any(gpus.values()):
+            yield Holder(
+                application_id=str(raw.get("id") or ""),
+                name=str(raw.get("name") or ""),
+                user=str(raw.get("user") or ""),
+                queue=str(raw.get("queue") or "").removeprefix("root."),
+                job_id=job_of(raw),
+                gpus={label: count for label, count in gpus.items() if count},
+            )
 
 
 def _capacity(raw: Json, gpus: int) -> Iterator[QueueUse]:

@@ -1,33 +1,38 @@
 """All jobs of one user, looked at again and again: two questions a look, whatever their number.
 
-Asks for the applications that go on and for the scheduler; what is missing among them has ended and
-is asked for once, by tag. The judgement of one application is ``observe``'s; when to look is not
-decided here.
+The first is for the applications that go on; the second for the scheduler or, in its place, for
+what is needed more just then: what has become of applications that are no longer among them, and
+the nodes while jobs that wait are on display. Where it matters who else is there, the first is for
+everybody's applications now and then. The judgement of one application is ``observe``'s; when to
+look is not decided here.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Any
 
 from submarine_jobs.backends.base import Handle, Observation, Stage
+from submarine_jobs.backends.yarn.answers import APPS, FRESH, GOING_ON, NODES, SCHEDULER
 from submarine_jobs.backends.yarn.application import TAG, tag_of
 from submarine_jobs.backends.yarn.observe import (
     application,
     explained,
+    is_ours,
     listed_applications,
     observation,
 )
 from submarine_jobs.backends.yarn.rm import ResourceManager
-from submarine_jobs.backends.yarn.waiting import Waits
+from submarine_jobs.backends.yarn.waiting import Waits, needs_of
+from submarine_runtime.coordinator.pending import Need
 
-_GOING_ON = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 #: So many tags go into one question.
-_TAGS = 40
+_TAGS = 100
 #: Seconds for which an application that the ResourceManager does not know is not asked for again.
 _FORGOTTEN = 300.0
+App = Mapping[str, Any]
 
 
 class Survey:
@@ -36,13 +41,17 @@ class Survey:
     Parameters
     ----------
     waits
-        Explains waits; is given the scheduler's answer of each look.
+        Explains waits; its ``answers`` are given what each look is told of the cluster.
     """
 
     def __init__(self, rm: ResourceManager, waits: Waits, user: str) -> None:
-        self._rm, self._waits, self._user = rm, waits, user
+        self._rm, self._waits, self._answers, self._user = rm, waits, waits.answers, user
         #: Applications that nobody knows -> when that was said.
         self._forgotten: dict[str, float] = {}
+        #: Those that had all their containers, and what others still asked for, as last seen.
+        self._placed: frozenset[str] = frozenset()
+        self._needs: dict[str, Sequence[Need]] = {}
+        self._passed_over = False
 
     def look(
         self, handles: Mapping[str, Handle], explain: Collection[str] = ()
@@ -54,15 +63,18 @@ class Survey:
         ClusterError
             If the ResourceManager does not answer.
         """
-        self._waits.take_scheduler(self._rm.get("/scheduler"))
         wanted = {
             job_id: (str(handle["application_id"]), handle)
             for job_id, handle in handles.items()
             if handle.get("application_id")
         }
         if not wanted:
+            self._answers.renew(SCHEDULER)
             return {}
-        apps = self._all({job_id: identity for job_id, (identity, _) in wanted.items()})
+        shown = {wanted[job_id][0] for job_id in explain if job_id in wanted} - self._placed
+        going_on = self._going_on(shown)
+        apps = {str(app.get("id")): app for app in going_on}
+        apps.update(self._ask_more(wanted, apps, waits=bool(shown)))
         found: dict[str, Observation] = {}
         for job_id, (identity, handle) in wanted.items():
             app = apps.get(identity)
@@ -70,36 +82,72 @@ class Survey:
                 found[job_id] = Observation(Stage.UNKNOWN, handle=handle)
             else:
                 found[job_id] = observation(self._rm, app, handle)
-        shown = {job_id: apps[wanted[job_id][0]] for job_id in explain if _waits(found, job_id)}
-        return {**found, **explained(self._waits, found, shown)}
-
-    def _all(self, wanted: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
-        """The applications of these jobs (id -> application) that the cluster knows."""
-        answer = self._rm.get(
-            "/apps",
-            applicationTypes="skein",
-            applicationTags=TAG,
-            states=_GOING_ON,
-            user=self._user,
-            deSelects="resourceRequests",
+        self._placed = frozenset(
+            wanted[job_id][0] for job_id, seen in found.items() if seen.stage is Stage.RUNNING
         )
-        apps = {str(app.get("id")): app for app in listed_applications(answer)}
+        waiting = {job_id: apps[wanted[job_id][0]] for job_id in explain if _waits(found, job_id)}
+        if not waiting:
+            return found
+        reasons = self._waits.judged(list(waiting.values()), self._needs, self._all(going_on))
+        return {**found, **explained(found, waiting, reasons)}
+
+    def _going_on(self, shown: Set[str]) -> Sequence[App]:
+        """The first question: the user's applications that go on, or everybody's.
+
+        Parameters
+        ----------
+        shown
+            Applications that may wait and are on display.
+        """
+        everybody = bool(shown) or self._answers.looked_at
+        # First what those that wait ask for: everybody's requests would be too long.
+        if everybody and self._needs.keys() >= shown and self._answers.age(APPS) >= FRESH:
+            return listed_applications(self._answers.renew(APPS))
+        own = listed_applications(
+            self._rm.get(
+                "/apps",
+                applicationTypes="skein",
+                applicationTags=TAG,
+                states=GOING_ON,
+                user=self._user,
+                deSelects="timeouts" if shown else "resourceRequests",
+            )
+        )
+        asked_for = {str(app.get("id")): needs_of(app) for app in own if shown}
+        self._needs = {identity: asked_for.get(identity, ()) for identity in shown}
+        return own
+
+    def _ask_more(
+        self, wanted: Mapping[str, tuple[str, Handle]], apps: Mapping[str, App], *, waits: bool
+    ) -> dict[str, App]:
+        """The second question; returns the applications that it was for, if it was."""
+        now = time.monotonic()
         self._forgotten = {
-            identity: said
-            for identity, said in self._forgotten.items()
-            if time.monotonic() - said < _FORGOTTEN
+            identity: said for identity, said in self._forgotten.items() if now - said < _FORGOTTEN
         }
         missing = {
             job_id: identity
-            for job_id, identity in wanted.items()
+            for job_id, (identity, _) in wanted.items()
             if identity not in apps and identity not in self._forgotten
         }
+        nodes = waits and self._answers.age(NODES) >= FRESH and not self._passed_over
+        # Once, and then it is the scheduler's turn again.
+        pass_over = self._answers.last(SCHEDULER) is not None and not self._passed_over
+        self._passed_over = pass_over and (bool(missing) or nodes)
+        if not self._passed_over:
+            self._answers.renew(SCHEDULER)
+        elif not missing:
+            self._answers.renew(NODES)
+        return self._ended(missing)
+
+    def _ended(self, missing: Mapping[str, str]) -> dict[str, App]:
+        """The applications of jobs (id -> application) that go on no more, asked for by tag."""
+        apps: dict[str, App] = {}
         for some in _batches(missing, _TAGS):
-            tags = ",".join(tag_of(job_id) for job_id in some)
             answer = self._rm.get(
                 "/apps",
                 applicationTypes="skein",
-                applicationTags=tags,
+                applicationTags=",".join(tag_of(job_id) for job_id in some),
                 deSelects="resourceRequests",
             )
             apps.update((str(app.get("id")), app) for app in listed_applications(answer))
@@ -112,6 +160,16 @@ class Survey:
             else:
                 apps[identity] = app
         return apps
+
+    def _all(self, going_on: Sequence[App]) -> list[App]:
+        """Everybody's applications as last heard, with the user's own as they are now."""
+        now = {str(app.get("id")): app for app in going_on}
+        others = {
+            str(app.get("id")): app
+            for app in listed_applications(self._answers.last(APPS))
+            if app.get("user") != self._user or not is_ours(app)
+        }
+        return list({**others, **now}.values())
 
 
 def _waits(found: Mapping[str, Observation], job_id: str) -> bool:

@@ -6,18 +6,15 @@ job uses as well. Nothing is asked while nothing waits.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from submarine_jobs.backends.yarn.answers import APPS, NODES, SCHEDULER, Answers
 from submarine_jobs.backends.yarn.rm import ResourceManager
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_runtime.coordinator.capacity import Size, size
 from submarine_runtime.coordinator.pending import Need, explain
 
-#: Seconds for which an answer about the whole cluster is good enough.
-FRESH = 10.0
 _ACTIVE = "ACCEPTED,RUNNING"
 #: So many applications are asked for what they still request, by their tags.
 _MOST = 40
@@ -30,39 +27,16 @@ class Waits:
     ----------
     user
         Who acts there: limits of a user are this one's.
+
+    Attributes
+    ----------
+    answers
+        What was said of the cluster as a whole.
     """
 
     def __init__(self, rm: ResourceManager, user: str) -> None:
         self._rm, self._user = rm, user
-        self._lock = threading.Lock()
-        self._answers: dict[str, Any] = {}
-        self._asked = float("-inf")
-        self._scheduler: tuple[float, Any] = (float("-inf"), None)
-
-    def take_scheduler(self, answer: Any) -> None:
-        """Take what the ResourceManager has just said of the scheduler, to save the question."""
-        with self._lock:
-            self._scheduler = time.monotonic(), answer
-            if self._answers:
-                self._answers = {**self._answers, "scheduler": answer}
-
-    def scheduler(self) -> Any:
-        """What the ResourceManager says of the scheduler, at most ``FRESH`` seconds old.
-
-        Raises
-        ------
-        ClusterError
-            If it does not answer.
-        """
-        with self._lock:
-            return self._fresh_scheduler()
-
-    def _fresh_scheduler(self) -> Any:
-        said, answer = self._scheduler
-        if time.monotonic() - said >= FRESH:
-            answer = self._rm.get("/scheduler")
-            self._scheduler = time.monotonic(), answer
-        return answer
+        self.answers = Answers(rm)
 
     def sentences(self, waiting: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         """Application id -> why it waits; only those of which that is known.
@@ -97,18 +71,34 @@ class Waits:
         return self._explain(needs, queue, "", self.cluster())
 
     def cluster(self) -> dict[str, Any]:
-        """What ``explain`` needs of the cluster, at most ``FRESH`` seconds old."""
-        with self._lock:
-            if time.monotonic() - self._asked >= FRESH:
-                self._answers = {
-                    "scheduler": self._fresh_scheduler(),
-                    "nodes": self._rm.get("/nodes"),
-                    "apps": self._rm.get(
-                        "/apps", states=_ACTIVE, deSelects="resourceRequests,timeouts"
-                    ),
-                }
-                self._asked = time.monotonic()
-            return self._answers
+        """What ``explain`` needs of the cluster, at most some seconds old."""
+        return {what: self.answers.ask(what) for what in (SCHEDULER, NODES, APPS)}
+
+    def judged(
+        self,
+        waiting: Sequence[Mapping[str, Any]],
+        needs: Mapping[str, Sequence[Need]],
+        apps: Sequence[Mapping[str, Any]],
+    ) -> dict[str, str]:
+        """As ``sentences``, from what was said last: asks nothing.
+
+        Parameters
+        ----------
+        needs
+            Application id -> what it still asks for.
+        apps
+            The applications that go on, as far as they are known.
+        """
+        scheduler, nodes = self.answers.last(SCHEDULER), self.answers.last(NODES)
+        if scheduler is None or nodes is None:
+            return {}
+        answers = {SCHEDULER: scheduler, NODES: nodes, APPS: {"apps": {"app": apps}}}
+        found = {}
+        for app in waiting[:_MOST]:
+            identity, queue = str(app.get("id")), str(app.get("queue") or "")
+            if sentence := self._explain(needs.get(identity, ()), queue, identity, answers):
+                found[identity] = sentence
+        return found
 
     def _requests(self, waiting: Sequence[Mapping[str, Any]]) -> dict[str, list[Need]]:
         """Application id -> what it still asks for."""
