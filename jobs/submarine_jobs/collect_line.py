@@ -15,6 +15,8 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.program_files import PROGRAM, check_file_name
 
 MAGIC = "submarine"
+#: The tag of a cell that is collected and does not run in the notebook.
+ONLY_TAG = "submarine-only"
 _MARK = re.compile(rf"\A((?:[ \t\f]*\n)*)[ \t]*%%{MAGIC}(?![\w.])([^\n]*)(?:\n|\Z)")
 
 
@@ -47,7 +49,8 @@ def parse_cell(source: str, tags: Iterable[str] = ()) -> MarkedCell | None:
     Parameters
     ----------
     tags
-        The cell's tags: ``submarine`` collects it, ``submarine:model.py`` for that file. Its own
+        The cell's tags: ``submarine`` collects it, ``submarine:model.py`` for that file;
+        ``submarine-only`` and ``submarine-only:model.py`` without running it here. Its own
         ``%%submarine`` line, if it has one, has the last word.
     """
     source = source.replace("\r\n", "\n").replace("\r", "\n")
@@ -60,11 +63,16 @@ def parse_cell(source: str, tags: Iterable[str] = ()) -> MarkedCell | None:
 
 def line_of_tags(tags: Iterable[str]) -> str | None:
     """What the tags say, as the rest of a ``%%submarine`` line; None where none is ours."""
-    ours = [tag.strip() for tag in tags if tag.strip().partition(":")[0].rstrip() == MAGIC]
-    files = [name.strip() for _, colon, name in (tag.partition(":") for tag in ours) if colon]
+    parts = [tag.partition(":") for tag in tags]
+    ours = [(mark.strip(), colon, name.strip()) for mark, colon, name in parts]
+    ours = [part for part in ours if part[0] in (MAGIC, ONLY_TAG)]
+    if not ours:
+        return None
+    words = ["--only"] if any(mark == ONLY_TAG for mark, _, _ in ours) else []
+    files = [name for _, colon, name in ours if colon]
     if files:
-        return f"--file {shlex.quote(files[0])}"
-    return "" if ours else None
+        words += ["--file", shlex.quote(files[0])]
+    return " ".join(words)
 
 
 def tags_in(metadata: object) -> tuple[str, ...]:

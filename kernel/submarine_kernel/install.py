@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import click
 
 from submarine_jobs.commands import Outcome
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_kernel.own_spec import RESOURCE_DIR, own_spec
 
 NAME = "submarine"
 DISPLAY_NAME = "Python + Submarine"
@@ -21,13 +23,25 @@ _RESOURCES = Path(__file__).parent / "resources"
 _VALID_NAME = re.compile(r"[a-z0-9._-]{1,100}", re.IGNORECASE)
 
 
-def kernel_json(display_name: str = DISPLAY_NAME) -> dict[str, Any]:
-    """What ``kernel.json`` holds: ipykernel's own, with our module and this interpreter."""
+def kernel_json(
+    display_name: str = DISPLAY_NAME, submarine: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What ``kernel.json`` holds: ipykernel's own, with our module and this interpreter.
+
+    Parameters
+    ----------
+    submarine
+        ``metadata.submarine``, see ``own_spec``.
+    """
     from ipykernel.kernelspec import get_kernel_dict, make_ipkernel_cmd
 
+    spec = get_kernel_dict()
+    if submarine:
+        spec["metadata"] = {**spec.get("metadata", {}), "submarine": dict(submarine)}
+    own = [f"--SubmarineKernelApp.spec={RESOURCE_DIR}/kernel.json"]
     return {
-        **get_kernel_dict(),
-        "argv": make_ipkernel_cmd(mod="submarine_kernel"),
+        **spec,
+        "argv": make_ipkernel_cmd(mod="submarine_kernel", extra_arguments=own),
         "display_name": display_name,
     }
 
@@ -38,6 +52,7 @@ def install_kernel(
     display_name: str = DISPLAY_NAME,
     user: bool = False,
     prefix: str | None = None,
+    submarine: Mapping[str, Any] | None = None,
 ) -> Path:
     """Install the kernelspec, replacing one of the same name.
 
@@ -47,6 +62,8 @@ def install_kernel(
         Into this user's Jupyter directory; else below ``prefix``.
     prefix
         Below which ``share/jupyter/kernels`` lies; ``sys.prefix`` where neither is given.
+    submarine
+        Settings and defaults of the kernel, see ``own_spec``.
 
     Returns
     -------
@@ -71,7 +88,9 @@ def install_kernel(
     with tempfile.TemporaryDirectory() as scratch:
         spec = Path(scratch) / name
         shutil.copytree(_RESOURCES, spec)
-        (spec / "kernel.json").write_text(json.dumps(kernel_json(display_name), indent=1) + "\n")
+        (spec / "kernel.json").write_text(
+            json.dumps(kernel_json(display_name, submarine), indent=1) + "\n"
+        )
         spec.chmod(0o755)
         try:
             manager = KernelSpecManager()
@@ -100,17 +119,72 @@ def kernel() -> None:
     metavar="TEXT",
     help=f"What front ends show [{DISPLAY_NAME}].",
 )
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="SETTING=VALUE",
+    help="Setting of its notebooks, for example profile=prod or queue=ml.",
+)
+@click.option(
+    "--default",
+    "defaults",
+    multiple=True,
+    metavar="OPTION=VALUE",
+    help="Option that each %submarine run begins with, for example gpu=1 or memory=8G.",
+)
 def install(
-    user: bool, sys_prefix: bool, prefix: str | None, name: str, display_name: str
+    user: bool,
+    sys_prefix: bool,
+    prefix: str | None,
+    name: str,
+    display_name: str,
+    settings: tuple[str, ...],
+    defaults: tuple[str, ...],
 ) -> Outcome:
     """Install the kernelspec, so that front ends offer the kernel."""
     if user + sys_prefix + (prefix is not None) > 1:
         raise UsageError("--user, --sys-prefix and --prefix exclude each other.", "Give one.")
-    place = install_kernel(name=name, display_name=display_name, user=user, prefix=prefix)
+    place = install_kernel(
+        name=name,
+        display_name=display_name,
+        user=user,
+        prefix=prefix,
+        submarine=_told(settings, defaults),
+    )
     return Outcome(
         f"Installed the kernel {display_name} as {place}.",
         value={"name": name, "display_name": display_name, "path": str(place)},
     )
+
+
+def _told(settings: Sequence[str], defaults: Sequence[str]) -> dict[str, Any]:
+    """``metadata.submarine`` of the two options; refuses what the kernel would refuse."""
+    from submarine_jobs.commands.run import parse_run
+    from submarine_magics.run_defaults import default_words
+
+    told: dict[str, Any] = _pairs("--set", settings)
+    run: dict[str, Any] = {
+        key: {"true": True, "false": False}.get(value.lower(), value)
+        for key, value in _pairs("--default", defaults).items()
+    }
+    if run:
+        parse_run(default_words(run, [], "--default"))
+        told["run"] = run
+    problem = own_spec(told, "--set").problem
+    if problem:
+        raise UsageError(problem)
+    return told
+
+
+def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{option}: {word[:60]!r} is not NAME=VALUE.")
+        pairs[name.strip()] = value
+    return pairs
 
 
 @kernel.command()

@@ -12,14 +12,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.collect_line import line_of_tags
-from submarine_magics.executions import Execution, Executions
-from submarine_magics.first_line import run_body_here
+from submarine_magics.executions import Execution, Executions, requested
+from submarine_magics.first_line import only_by_tag, run_body_here
+from submarine_magics.inspection import answer_question
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _TYPED = re.compile(r"(?:[ \t]*|.*=[ \t]*)(%%?)submarine[ \t](.*)\Z", re.DOTALL)
 _MATCHER = "submarine_magics"
+#: Attribute of the transformer that is made for one shell.
+_OURS = "_submarine_magics"
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -30,7 +33,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     # A small function instead of IPython's `register_lazy`, which before 9.17 takes modules only.
     register: Any = shell.register_magic_function
     register(_magic(shell), "line_cell", "submarine")
-    shell.input_transformers_cleanup.append(run_body_here)
+    shell.input_transformers_cleanup.extend(_transformers(shell))
     _matchers(shell).append(_matcher(shell))
 
 
@@ -40,19 +43,38 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     if executions is None:
         return
     executions.detach()
-    shell.input_transformers_cleanup.remove(run_body_here)
+    cleanup = shell.input_transformers_cleanup
+    ours = (answer_question, run_body_here)
+    cleanup[:] = [f for f in cleanup if f not in ours and not hasattr(f, _OURS)]
     matchers = _matchers(shell)
     matchers[:] = [m for m in matchers if getattr(m, "matcher_identifier", "") != _MATCHER]
 
 
 def _magic(shell: InteractiveShell) -> Any:
     def submarine(line: str, cell: str | None = None) -> Any:
-        """Run a command of Submarine, or collect this cell; ``%submarine help`` lists them."""
+        """Run a command of Submarine, or collect this cell into the training program.
+
+        %submarine help                     all commands; %submarine help run: one of them
+        %submarine run digits --gpu 1       submit the collected cells as a job
+        %%submarine [--file NAME.py] [--only]
+                                            first line of a cell: it is collected as it runs
+        %submarine run --gpu?               help on a command or an option, as Shift+Tab
+        """
         from submarine_magics.magics import SubmarineMagics
 
         return SubmarineMagics.of(shell).submarine(line, cell)
 
     return submarine
+
+
+def _transformers(shell: InteractiveShell) -> list[Any]:
+    """What rewrites a cell before IPython compiles it; nothing but our own cells is touched."""
+
+    def leave_only_tagged(lines: list[str]) -> list[str]:
+        return only_by_tag(lines, requested(shell))
+
+    setattr(leave_only_tagged, _OURS, True)
+    return [leave_only_tagged, answer_question, run_body_here]
 
 
 def _collector_of_tagged(shell: InteractiveShell) -> Callable[[Execution], None]:

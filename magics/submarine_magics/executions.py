@@ -88,7 +88,11 @@ class Executions:
         shell = self._shell()
         if shell is None:
             return
-        meta = getattr(info, "cell_meta", None) or _request_metadata(shell)
+        meta = getattr(info, "cell_meta", None)
+        if not meta:
+            # ipykernel before 7.3 does not hand it on. What a cell runs in its turn has none.
+            request = requested(shell)
+            meta = request.metadata if request and request.code == info.raw_cell else None
         deleted = meta.get("deletedCells") if isinstance(meta, dict) else None
         cell_id = getattr(info, "cell_id", None)
         source = str(info.raw_cell)
@@ -109,8 +113,30 @@ class Executions:
             listener(execution)
 
 
-def _request_metadata(shell: InteractiveShell) -> object:
-    """Metadata of the request that runs now: ipykernel before 7.3 does not hand them on."""
+@dataclass(frozen=True)
+class Requested:
+    """The cell that the front end has asked to be executed: its text, and what it said of it."""
+
+    code: str
+    metadata: object
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The cell's tags."""
+        return tags_in(self.metadata)
+
+
+def requested(shell: InteractiveShell) -> Requested | None:
+    """What the request that is carried out now asks for; None if that is no execution."""
+    parent = _request(shell)
+    header, content = parent.get("header"), parent.get("content")
+    if not isinstance(header, dict) or header.get("msg_type") != "execute_request":
+        return None
+    code = content.get("code") if isinstance(content, dict) else None
+    return Requested(code, parent.get("metadata")) if isinstance(code, str) else None
+
+
+def _request(shell: InteractiveShell) -> dict[str, Any]:
     get_parent = getattr(shell, "get_parent", None)
     parent = get_parent() if callable(get_parent) else None
-    return parent.get("metadata") if isinstance(parent, dict) else None
+    return parent if isinstance(parent, dict) else {}

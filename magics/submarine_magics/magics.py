@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from IPython.core import page
 from IPython.core.interactiveshell import InteractiveShell
 
 from submarine_jobs.cells import Cell
@@ -24,12 +25,14 @@ from submarine_jobs.program_files import PROGRAM
 from submarine_magics.collected_modules import CollectedModules
 from submarine_magics.document_path import document_path, told_paths
 from submarine_magics.executions import Execution, Executions
-from submarine_magics.first_line import COLLECT
+from submarine_magics.first_line import COLLECT, COLLECT_ONLY, ONLY_CALL
+from submarine_magics.inspection import QUESTION, help_on
 from submarine_magics.mouth import NotebookMouth
 from submarine_magics.notebook_cells import NotebookCells
 from submarine_magics.outcomes import MAX_TEXT, OutputLimitReached, WaitInterrupted, show_outcome
 from submarine_magics.refusal import as_refusal
 from submarine_magics.renamed_document import RenamedDocument
+from submarine_magics.run_defaults import with_defaults
 
 
 class SubmarineMagics:
@@ -69,9 +72,11 @@ class SubmarineMagics:
         try:
             if cell is not None:
                 return self._cell(line)
-            if line == COLLECT:
-                self._collect(only=False)
+            if line in (COLLECT, COLLECT_ONLY):
+                self._collect(only=line == COLLECT_ONLY)
                 return None
+            if line.startswith(QUESTION):
+                return self._help(line.removeprefix(QUESTION))
             return self._command(line, None)
         except SubmarineError as error:
             raise as_refusal(error) from None
@@ -87,6 +92,8 @@ class SubmarineMagics:
         if parse_cell(execution.source) is not None or not compiles(execution.code):
             # Its own line has the last word; what does not compile is not collected either way.
             return
+        if execution.code.strip() == ONLY_CALL:
+            return  # that collects it
         names: Any = self.mouth.shell.compile
         code_name = names.get_code_name(execution.source, execution.code, execution.count)
         try:
@@ -148,8 +155,17 @@ class SubmarineMagics:
                 f"Cell {cell.label} is now part of {cell.filename}; it did not run here."
             )
 
+    def _help(self, asked: str) -> None:
+        """``%submarine run --gpu?``: in the pager, as IPython's own help."""
+        marks = "%%" if asked.startswith("%%") else "%"
+        words = asked.strip().removeprefix(marks + "submarine").split()
+        text = help_on(marks, words)
+        if text is None:
+            raise UsageError(f"There is no help on {asked.strip()[:80]}.", "Try %submarine?")
+        page.page(text)
+
     def _command(self, line: str, paragraph: Cell | None) -> Any:
-        words = _words(line)
+        words = with_defaults(_words(line), self.mouth.shell)
         if words[:1] == ["help"]:
             words = [*words[1:], "--help"]
         self.cells.follow_document()

@@ -52,6 +52,38 @@ def test_what_cannot_be_collected_runs_and_says_so(notebook: Notebook) -> None:
     assert [text for _, _, text in listed(notebook)] == ["a = 1"]
 
 
+def test_a_cell_tagged_only_is_collected_and_does_not_run(notebook: Notebook) -> None:
+    ran = notebook.good("seen = 1\n1 / 0", cell_id="one", tags=["submarine-only"])
+    assert ran.stdout == "Cell [1] is now part of main.py; it did not run here.\n"
+    notebook.good("y = 2", cell_id="two", tags=["submarine-only:model.py", "submarine"])
+    assert notebook.run("seen").ename == notebook.run("y").ename == "NameError"
+    assert [(file, text) for file, _, text in listed(notebook)] == [
+        ("main.py", "seen = 1\n1 / 0"),
+        ("model.py", "y = 2"),
+    ]
+    # Its own line, another tag, and no tag: each has the last word of its time.
+    both = notebook.good("%%submarine\nz = 3", cell_id="three", tags=["submarine-only"])
+    assert both.stdout == ""
+    assert notebook.good("z").result == {"text/plain": "3"}
+    assert notebook.good("y = 4\ny", cell_id="two").result == {"text/plain": "4"}
+    assert [text for _, _, text in listed(notebook)] == ["seen = 1\n1 / 0", "z = 3"]
+
+
+def test_only_that_cell_is_kept_from_running(notebook: Notebook) -> None:
+    # A cell that runs another one, blank lines, what cannot be collected, and nothing at all.
+    tag = ["submarine-only"]
+    notebook.good("def later():\n    return get_ipython().run_cell('w = 5')", cell_id="a")
+    notebook.good("later()\nw = w + 1", cell_id="b", tags=["submarine"])
+    assert notebook.good("w").result == {"text/plain": "6"}
+    notebook.good("\n\n  u = 0\n\n  v = 1\n", cell_id="c", tags=tag)
+    assert notebook.run("v").ename == "NameError"
+    assert "works in a notebook only" in notebook.run("v = 1; await g()", tags=tag).evalue
+    assert notebook.good("  \n", cell_id="e", tags=tag).stdout == ""
+    texts = [text for _, _, text in listed(notebook)]
+    assert texts[0] == "later()\nw = w + 1"
+    assert len(texts) == 2
+
+
 def test_odd_metadata_is_no_tag(notebook: Notebook) -> None:
     notebook.good("a = 1", cell_id="one", tags=[{"submarine": 1}, None, 7])  # type: ignore[list-item]
     notebook.good("b = 1", cell_id="two", tags="submarine")  # type: ignore[arg-type]

@@ -12,11 +12,16 @@ from jupyter_client.kernelspec import KernelSpecManager
 from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.install import install_kernel, kernel_json
+from submarine_kernel.own_spec import read_own_spec
+from submarine_magics.run_defaults import default_words
 
 
 def test_kernel_json_starts_our_kernel_with_this_interpreter() -> None:
     spec = kernel_json()
-    assert spec["argv"] == [sys.executable, "-m", "submarine_kernel", "-f", "{connection_file}"]
+    assert spec["argv"] == [
+        *(sys.executable, "-m", "submarine_kernel", "-f", "{connection_file}"),
+        "--SubmarineKernelApp.spec={resource_dir}/kernel.json",
+    ]
     assert spec["display_name"] == "Python + Submarine"
     assert spec["language"] == "python"
     assert spec["metadata"]["debugger"] is True
@@ -41,6 +46,78 @@ def test_install_uninstall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert json.loads((place / "kernel.json").read_text())["display_name"] == "Mine"
     assert "Removed" in execute(["kernel", "uninstall"], Mouth()).text
     assert not place.exists()
+
+
+def test_settings_and_defaults_go_into_the_kernelspec(tmp_path: Path) -> None:
+    words = ["--set", "profile=prod", "--set", "queue=ml", "--default", "gpu=1"]
+    words += ["--default", "tensorboard=true", "--default", "worker_resources=memory=8G"]
+    place = Path(
+        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Mouth()).value["path"]
+    )
+    spec = json.loads((place / "kernel.json").read_text())
+    assert spec["metadata"]["debugger"] is True
+    assert spec["metadata"]["submarine"] == {
+        "profile": "prod",
+        "queue": "ml",
+        "run": {"gpu": "1", "tensorboard": True, "worker_resources": "memory=8G"},
+    }
+    own = read_own_spec(str(place / "kernel.json"))
+    environ = {"SUBMARINE_QUEUE": "other"}
+    own.apply(environ)
+    assert (environ, own.problem) == (
+        {"SUBMARINE_QUEUE": "ml", "SUBMARINE_PROFILE": "prod"},
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "quue=ml"], "has no 'quue'"),
+        (["--set", "queue"], "is not NAME=VALUE"),
+        (["--default", "gpus=1"], "Did you mean"),
+        (["--default", "name=x"], "no option that a kernel can give"),
+        (["--default", "memory=lots"], "not a size of memory"),
+        (["--default", "tensorboard=yes"], "must be true or false"),
+    ],
+)
+def test_impossible_settings_are_refused(words: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Mouth())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[]", ""),
+        ("{}", ""),
+        ('{"metadata": {"submarine": []}}', "must be an object"),
+        ('{"metadata": {"submarine": {"run": 1}}}', "run must be an object"),
+        ('{"metadata": {"submarine": {"queue": 1}}}', "must be a text"),
+        ("{", "cannot be read"),
+    ],
+)
+def test_a_kernelspec_that_is_wrong_says_so(text: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "kernel.json").write_text(text)
+    found = read_own_spec(str(tmp_path / "kernel.json")).problem
+    assert problem in found
+    assert bool(found) == bool(problem)
+    assert read_own_spec("").problem == read_own_spec("{resource_dir}/kernel.json").problem == ""
+
+
+def test_what_is_typed_takes_the_place_of_a_default() -> None:
+    defaults = {"gpu": 1, "memory": "8G", "tensorboard": True, "env": {"A": "b c"}, "wait": False}
+
+    def words(*typed: str) -> list[str]:
+        return default_words(defaults, list(typed), "kernel.json")
+
+    assert words("digits") == ["--gpu=1", "--memory=8G", "--tensorboard", "--env=A=b c"]
+    assert words("--memory", "1G", "--env=B=1") == ["--gpu=1", "--tensorboard"]
+    assert words("--worker_resources", "gpu=2") == ["--tensorboard", "--env=A=b c"]
+    assert "--gpu=1" in words("digits", "--", "--gpu", "3")
+    with pytest.raises(UsageError, match=r"kernel.json: 'gpuu' is no option .* mean gpu\?"):
+        default_words({"gpuu": 1}, [], "kernel.json")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "ü", "x" * 200])

@@ -1,0 +1,77 @@
+"""``explain``: the help on the word at which somebody looks, for inspectors and ``?``.
+
+Runs nothing and never fails: words that the grammar does not know have no help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from submarine_jobs.commands.execute import grammar
+from submarine_jobs.commands.verb import normal
+
+
+def explain(words: Sequence[str], command: str = "submarine") -> str | None:
+    """Help on the last of ``words``: on its option, else on its verb, else on all verbs.
+
+    Parameters
+    ----------
+    words
+        What stands after ``submarine``, up to and with the word in question.
+    command
+        What a person types before a verb, for the sentences.
+    """
+    with click.Context(grammar(), info_name="submarine") as ctx:
+        rest = list(words)
+        while rest and isinstance(ctx.command, click.Group):
+            try:
+                found = ctx.command.get_command(ctx, rest[0])
+            except Exception:  # a plug-in that cannot be loaded says so when it is used
+                found = None
+            if found is None:
+                break
+            ctx = click.Context(found, parent=ctx, info_name=rest.pop(0))
+        if rest and isinstance(ctx.command, click.Group) and not rest[-1].startswith("-"):
+            return None
+        option = None if "--" in rest else _option(ctx, rest)
+        if option is not None:
+            return _help_on(option, ctx, command)
+        if rest and rest[-1].startswith("-") and "--" not in rest:
+            return None
+        return ctx.get_help()
+
+
+def _option(ctx: click.Context, words: Sequence[str]) -> click.Option | None:
+    """The option that the last word is, or whose value it is."""
+    if not words:
+        return None
+    found = _named(ctx, words[-1])
+    if found is None and len(words) > 1 and not words[-1].startswith("-"):
+        before = _named(ctx, words[-2])
+        takes_it = before is not None and not before.is_flag and "=" not in words[-2]
+        found = before if takes_it else None
+    return found
+
+
+def _named(ctx: click.Context, word: str) -> click.Option | None:
+    name = normal(word.partition("=")[0])
+    if not name.startswith("-"):
+        return None
+    for param in ctx.command.get_params(ctx):
+        spellings = (*param.opts, *param.secondary_opts)
+        if isinstance(param, click.Option) and name in map(normal, spellings):
+            return param
+    return None
+
+
+def _help_on(option: click.Option, ctx: click.Context, command: str) -> str:
+    names, text = option.get_help_record(ctx) or (", ".join(option.opts), option.help or "")
+    path = ctx.command_path.replace("submarine", command, 1)
+    lines = [names, f"    {text}"]
+    if isinstance(option.type, click.Choice) and str(option.type.choices[0]) not in text:
+        lines.append(f"    One of {', '.join(str(choice) for choice in option.type.choices)}.")
+    if option.multiple:
+        lines.append("    May be given several times.")
+    return "\n".join([*lines, "", f"An option of {path}; `{path} --help` shows all."])

@@ -1,0 +1,26 @@
+"""A real kernel of a kernelspec that is the test's own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submarine_kernel.install import install_kernel
+from tests.notebook.conftest import Notebook
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[[Mapping[str, Any]], Notebook]]:
+    """Opens a notebook with the kernel whose ``metadata.submarine`` is given."""
+    with contextlib.ExitStack() as stack:
+
+        def open_notebook(submarine: Mapping[str, Any]) -> Notebook:
+            install_kernel(prefix=str(tmp_path / "prefix"), submarine=submarine)
+            kernels = tmp_path / "prefix" / "share" / "jupyter" / "kernels"
+            return stack.enter_context(contextlib.closing(Notebook(tmp_path, kernels)))
+
+        yield open_notebook
