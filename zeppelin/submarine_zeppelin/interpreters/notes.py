@@ -1,0 +1,206 @@
+"""A note's paragraphs as the cells of a program, by Zeppelin's own rule and ours.
+
+Only paragraphs of this group count, run or not, in the order of the note. One that is titled with
+the name of a Python or shell file belongs to that file, every other Python paragraph to the main
+program. Does not merge or judge (``submarine_jobs.bundle``, ``checks``) and talks to no server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from submarine_jobs.bundle import Bundle, build_bundle
+from submarine_jobs.cells import Cell, CellCollection
+from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.errors import UsageError
+from submarine_jobs.notebook import DocumentCell
+from submarine_jobs.program_files import PROGRAM, check_file_name
+from submarine_zeppelin.paragraph import NoteParagraph
+
+#: Before a paragraph's number where a cell's label is wanted; ``wording`` makes a word of it.
+MARK = "¶"
+GROUP = "submarine"
+_HEAD = re.compile(r"[ \t\r\n]*%([A-Za-z_][\w-]*(?:\.[\w-]+)*)(\([^)\n]*\))?")
+_SHELL_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.sh")
+_PYTHONS = ("python", "ipython", "pyspark", "ipyspark", "jupyter")
+_MAX_NOTES = 500
+
+
+@dataclass(frozen=True)
+class Head:
+    """What stands before a paragraph's body; ``name`` is empty where nothing does."""
+
+    name: str = ""
+    body: str = ""
+    first_line: int = 1
+
+
+def head_of(text: str) -> Head:
+    """Split a paragraph into the name of its interpreter and its body."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    match = _HEAD.match(text)
+    if match is None:
+        return Head(body=text)
+    line = text[: match.end()].count("\n") + 1
+    rest = text[match.end() :]
+    same, newline, below = rest.partition("\n")
+    if newline and not same.strip():
+        return Head(match[1], below, line + 1)
+    return Head(match[1], rest.lstrip(" \t"), line)
+
+
+@dataclass
+class Spellings:
+    """By which names a note calls this group: it may have been set up under another one."""
+
+    groups: set[str] = field(default_factory=lambda: {GROUP})
+    #: Whether the group is the note's default, so that ``%python`` is ours as well.
+    bare: bool = False
+
+    def learn(self, entry: str, text: str) -> None:
+        """Take note of how a paragraph that came to us for ``entry`` is spelled."""
+        name = head_of(text).name
+        group, dot, last = name.rpartition(".")
+        if dot and last == entry:
+            self.groups.add(group)
+        elif name and not dot and entry == GROUP:
+            self.groups.add(name)
+        elif name in ("", entry) and text.strip():
+            self.bare = True
+
+    def entry_of(self, name: str) -> str | None:
+        """The entry that a name means: ``submarine``, ``python``, ``sh``; None: not ours."""
+        group, dot, last = name.rpartition(".")
+        if dot:
+            return last if group in self.groups and last in (GROUP, "python", "sh") else None
+        if name in self.groups:
+            return GROUP
+        if self.bare and name in ("", "python", "sh"):
+            return name or GROUP
+        return None
+
+
+_SPELLINGS: OrderedDict[str, Spellings] = OrderedDict()
+
+
+def spellings_of(note_id: str) -> Spellings:
+    """What is known of one note, in this process."""
+    found = _SPELLINGS.setdefault(note_id, Spellings())
+    _SPELLINGS.move_to_end(note_id)
+    while len(_SPELLINGS) > _MAX_NOTES:
+        _SPELLINGS.popitem(last=False)
+    return found
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """One paragraph of a note; ``entry`` None where it belongs to another interpreter."""
+
+    number: int
+    paragraph_id: str
+    title: str
+    name: str
+    entry: str | None
+    body: str
+    first_line: int
+
+    @property
+    def label(self) -> str:
+        """What names it where a cell would be named."""
+        return f"{MARK}{self.number}"
+
+    @property
+    def file(self) -> str:
+        """The file of the program that it belongs to; empty: to none.
+
+        Raises
+        ------
+        UsageError
+            If its title is the name of a file that no program may have.
+        """
+        title = self.title.strip()
+        if self.entry == "python":
+            if not title.endswith(".py"):
+                return PROGRAM
+            try:
+                return check_file_name(title)
+            except UsageError as error:
+                wrong = error.message.replace(f'--file "{title[:80]}"', "its title", 1)
+                raise self._wrong(wrong, error.fix) from None
+        if self.entry == "sh" and title.endswith(".sh"):
+            if not _SHELL_FILE.fullmatch(title) or len(title) > 200:
+                raise self._wrong(
+                    "its title cannot be a file of a program.",
+                    "Use letters, digits, _ and -, such as prepare.sh.",
+                )
+            return title
+        return ""
+
+    def _wrong(self, what: str, fix: str) -> UsageError:
+        return UsageError(f"Paragraph {self.number}, {one_line(self.title, 80)!r}: {what}", fix)
+
+
+def read_note(paragraphs: Iterable[NoteParagraph], spellings: Spellings) -> list[Paragraph]:
+    """The paragraphs of a note as they are now."""
+    found = []
+    for number, item in enumerate(paragraphs, start=1):
+        head = head_of(item.text or "")
+        entry = spellings.entry_of(head.name)
+        found.append(
+            Paragraph(
+                number,
+                item.paragraph_id,
+                item.title or "",
+                head.name,
+                entry,
+                head.body,
+                head.first_line,
+            )
+        )
+    return found
+
+
+def collect(note: Sequence[Paragraph]) -> CellCollection:
+    """The Python paragraphs as collected cells.
+
+    Raises
+    ------
+    UsageError
+        If a title is no file name, or a paragraph holds what a program cannot.
+    """
+    collection = CellCollection()
+    for item in note:
+        if item.entry == "python" and item.body.strip():
+            collection.add(
+                Cell(
+                    item.paragraph_id, item.body, item.file, item.label, first_line=item.first_line
+                )
+            )
+    return collection
+
+
+def elsewhere(note: Sequence[Paragraph]) -> list[DocumentCell]:
+    """Paragraphs of other Python interpreters: where a name that is missing may be defined."""
+    return [
+        DocumentCell(item.paragraph_id, item.body, item.label)
+        for item in note
+        if item.entry is None and item.name.rpartition(".")[2].lower() in _PYTHONS
+    ]
+
+
+def shell_files(note: Sequence[Paragraph]) -> dict[str, bytes]:
+    """The files that shell paragraphs make: those of the same title joined in their order."""
+    parts: dict[str, list[str]] = {}
+    for item in note:
+        if item.entry == "sh" and item.body.strip() and (name := item.file):
+            parts.setdefault(name, []).append(item.body.rstrip() + "\n")
+    return {name: "\n".join(texts).encode("utf-8", "replace") for name, texts in parts.items()}
+
+
+def bundle_of(note: Sequence[Paragraph], collection: CellCollection, program: str) -> Bundle:
+    """The program of a note, its shell files beside the Python ones."""
+    bundle = build_bundle(collection.cells(), program=program)
+    return replace(bundle, files={**shell_files(note), **bundle.files})

@@ -1,0 +1,326 @@
+"""``%submarine.python``: a paragraph runs here, in the one Python session of its note.
+
+So that code can be tried before it is a job. The same paragraphs are the program of
+``%submarine run``, whether they ran or not; ``(only)`` does not run them here. What a paragraph
+prints and shows is the user's own, and is shown as Jupyter shows it. Keeps no cells (``notes``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.merge import merge_cells
+from submarine_jobs.program_files import PROGRAM, package_files
+from submarine_zeppelin import properties as settings
+from submarine_zeppelin.interpreters.kernel import Kernel, KernelDiedError
+from submarine_zeppelin.interpreters.notes import Paragraph, collect, read_note, spellings_of
+from submarine_zeppelin.interpreters.screen import Screen, terminal_html
+from submarine_zeppelin.interpreters.wording import sentence
+from submarine_zeppelin.paragraph import (
+    Code,
+    Completion,
+    Context,
+    Interpreter,
+    Kind,
+    Message,
+    Output,
+    ParagraphGoneError,
+    Result,
+    Server,
+)
+
+TABLE = "application/vnd.submarine.table+json"
+_COLOUR = r"(?:\x1b\[[0-9;]*m)*"
+#: IPython's name of an execution in a traceback, in colours or without.
+_PLACE = re.compile(rf"Cell{_COLOUR} {_COLOUR}In{_COLOUR}\s?{_COLOUR}\[{_COLOUR}(\d+){_COLOUR}\]")
+_MAX_PLACES = 2000
+_MAX_COMPLETIONS = 100
+
+
+class Session:
+    """The Python session of one note."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        #: One paragraph at a time.
+        self.turn = threading.Lock()
+        #: Number of an execution -> what the paragraph is called.
+        self.places: OrderedDict[int, str] = OrderedDict()
+        self.modules: dict[str, str] = {}
+
+    def remember(self, count: object, name: str) -> None:
+        """Which paragraph an execution was."""
+        if isinstance(count, int):
+            self.places[count] = name
+            while len(self.places) > _MAX_PLACES:
+                self.places.popitem(last=False)
+
+    def named(self, text: str) -> str:
+        """A traceback with paragraphs in the place of numbers of executions."""
+        return _PLACE.sub(lambda m: self.places.get(int(m[1]), m[0]), text)
+
+
+class PythonInterpreter(Interpreter):
+    """The entry ``python`` of one of Zeppelin's sessions: a process for each of its notes."""
+
+    def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
+        super().__init__(properties, server, session)
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+        self._stops: dict[str, threading.Event] = {}
+
+    def interpret(self, text: str, context: Context, output: Output) -> Result:
+        """Run a paragraph's text; ``(only)`` and a recovered one are not run."""
+        spellings_of(context.note_id).learn("python", context.text)
+        stop = threading.Event()
+        with self._lock:
+            self._stops[context.paragraph_id] = stop
+        try:
+            if context.recovering:
+                return _said("The interpreter was started again; run this paragraph once more.")
+            note = self._note(context)
+            if "only" in context.options:
+                return _said(self._collected(note, context))
+            return self._run(text, context, output, note, stop)
+        except ParagraphGoneError:
+            return Result(Code.ERROR)
+        except SubmarineError as error:
+            return Result(Code.ERROR, (Message(Kind.TEXT, sentence(error)),))
+        finally:
+            with self._lock:
+                if self._stops.get(context.paragraph_id) is stop:
+                    del self._stops[context.paragraph_id]
+
+    def cancel(self, context: Context) -> None:
+        """Interrupt the paragraph, or keep it from starting."""
+        with self._lock:
+            stop = self._stops.get(context.paragraph_id)
+        if stop is not None:
+            stop.set()
+
+    def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
+        """What the note's session proposes; nothing before it has started."""
+        with self._lock:
+            session = self._sessions.get(context.note_id)
+        if session is None:
+            return []
+        found = session.kernel.complete(text, cursor)
+        start = found.get("cursor_start", cursor)
+        typed = text[start:cursor]
+        # Zeppelin puts in what follows the last dot.
+        skip = typed.rfind(".") + 1
+        words = [str(word) for word in found.get("matches") or ()]
+        kinds = _kinds(found)
+        return [
+            Completion(word[skip:], word[skip:], kinds.get(word, ""))
+            for word in words[:_MAX_COMPLETIONS]
+            if word.startswith(typed[:skip])
+        ]
+
+    def close(self) -> None:
+        """End the processes of all notes."""
+        with self._lock:
+            sessions, self._sessions = list(self._sessions.values()), {}
+            for stop in self._stops.values():
+                stop.set()
+        threads = [threading.Thread(target=session.kernel.close) for session in sessions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _note(self, context: Context) -> list[Paragraph]:
+        found = self.server.paragraphs(context.note_id, context.user)
+        return read_note(found, spellings_of(context.note_id))
+
+    def _session(self, note_id: str) -> Session:
+        with self._lock:
+            found = self._sessions.get(note_id)
+            if found is None:
+                kernel = Kernel(
+                    settings.text(self.properties, "zeppelin.python"),
+                    settings.number(self.properties, "zeppelin.python.maxResult"),
+                )
+                found = self._sessions[note_id] = Session(kernel)
+            return found
+
+    def _collected(self, note: list[Paragraph], context: Context) -> str:
+        mine = next((item for item in note if item.paragraph_id == context.paragraph_id), None)
+        file = mine.file if mine is not None else PROGRAM
+        return f"This paragraph is part of {file or PROGRAM}; it did not run here."
+
+    def _run(
+        self,
+        text: str,
+        context: Context,
+        output: Output,
+        note: list[Paragraph],
+        stop: threading.Event,
+    ) -> Result:
+        session = self._session(context.note_id)
+        while not session.turn.acquire(timeout=0.1):
+            if stop.is_set():
+                return Result(Code.ERROR, (Message(Kind.TEXT, "Stopped before it had started."),))
+        try:
+            if session.kernel.start():
+                session.places.clear()
+                session.modules.clear()
+            self._bring_modules(session, note)
+            shown = Shown(Screen(output, settings.output_limit(self.properties)), session)
+            shown.name = _name(note, context)
+            try:
+                reply = session.kernel.run(as_typed(text), shown.hear, stop.is_set)
+                good = reply.get("status") == "ok"
+            except KernelDiedError as died:
+                shown.screen.text(f"{died}\n")
+                good = False
+            return Result(Code.SUCCESS if good else Code.ERROR, shown.screen.messages())
+        finally:
+            session.turn.release()
+
+    def _bring_modules(self, session: Session, note: list[Paragraph]) -> None:
+        """Let the session import the note's files, as the job will."""
+        try:
+            cells = collect([item for item in note if item.entry == "python" and item.file])
+            files: dict[str, list[Any]] = {}
+            for cell in cells.cells():
+                files.setdefault(cell.filename, []).append(cell)
+            texts = {
+                name: merge_cells(group).text for name, group in files.items() if name != PROGRAM
+            }
+        except SubmarineError:
+            return  # `run` says what is wrong; here the paragraph itself may still be right
+        texts |= dict.fromkeys(package_files(set(texts)), "")
+        directory = session.kernel.modules
+        if texts == session.modules or directory is None:
+            return
+        changed = [name for name in texts if texts[name] != session.modules.get(name)]
+        for name in session.modules.keys() - texts.keys():
+            (directory / name).unlink(missing_ok=True)
+        for name in changed:
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+            (directory / name).write_text(texts[name], "utf-8", "replace")
+        session.modules = texts
+        modules = [name[:-3].replace("/", ".").removesuffix(".__init__") for name in changed]
+        session.kernel.run(_forget(modules), lambda kind, content: None, _never, silent=True)
+
+
+class Shown:
+    """What the messages of one execution become."""
+
+    def __init__(self, screen: Screen, session: Session) -> None:
+        self.screen = screen
+        self.name = ""
+        self._session = session
+
+    def hear(self, kind: str, content: Mapping[str, Any]) -> None:
+        """One message of the kernel."""
+        if kind == "stream":
+            self.screen.text(str(content.get("text", "")))
+        elif kind == "execute_input":
+            self._session.remember(content.get("execution_count"), self.name)
+        elif kind in ("display_data", "execute_result", "update_display_data"):
+            self._display(kind, content)
+        elif kind == "clear_output":
+            self.screen.clear(wait=bool(content.get("wait")))
+        elif kind == "error":
+            self._error(content)
+        else:
+            self.screen.tick()
+
+    def _display(self, kind: str, content: Mapping[str, Any]) -> None:
+        data = content.get("data")
+        if not isinstance(data, dict):
+            return
+        display = str((content.get("transient") or {}).get("display_id") or "")
+        for made, words in of_bundle(data):
+            if kind == "update_display_data":
+                self.screen.renew(display, made, words)
+            elif made is Kind.TEXT:
+                self.screen.text(words if words.endswith("\n") else words + "\n")
+            else:
+                self.screen.put(made, words, display)
+
+    def _error(self, content: Mapping[str, Any]) -> None:
+        lines = content.get("traceback")
+        text = "\n".join(str(line) for line in lines) if isinstance(lines, list) else ""
+        text = text or f"{content.get('ename')}: {content.get('evalue')}"
+        page = terminal_html(self._session.named(text), settings.OUTPUT_LIMIT)
+        self.screen.put(Kind.HTML, page)
+
+
+def of_bundle(data: Mapping[str, Any]) -> list[tuple[Kind, str]]:
+    """The form of a MIME bundle that Zeppelin shows best."""
+    table = data.get(TABLE)
+    if isinstance(table, dict) and isinstance(table.get("table"), str):
+        found = [(Kind.TABLE, table["table"])]
+        if table.get("rows") != table.get("shown"):
+            found.append(
+                (Kind.TEXT, f"The first {table.get('shown'):,} of {table.get('rows'):,} rows.")
+            )
+        return found
+    if isinstance(data.get("image/png"), str):
+        return [(Kind.IMG, data["image/png"].replace("\n", ""))]
+    if isinstance(data.get("image/jpeg"), str):
+        picture = data["image/jpeg"].replace("\n", "")
+        return [(Kind.HTML, f'<img src="data:image/jpeg;base64,{picture}">')]
+    for kind in ("text/html", "image/svg+xml"):
+        if isinstance(data.get(kind), str):
+            return [(Kind.HTML, data[kind])]
+    plain = data.get("text/plain")
+    return [(Kind.TEXT, plain)] if isinstance(plain, str) else []
+
+
+def as_typed(text: str) -> str:
+    """A paragraph's text so that line numbers are those of the paragraph.
+
+    IPython drops blank lines at the top. The line that names the interpreter is such a line; as a
+    comment it stays. A cell magic must be first, so there the numbers begin with it.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text.startswith("\n"):
+        return text.lstrip(" \t")
+    return text if text.lstrip().startswith("%%") else "#" + text
+
+
+def _name(note: list[Paragraph], context: Context) -> str:
+    for item in note:
+        if item.paragraph_id == context.paragraph_id:
+            title = f' "{item.title}"' if item.title else ""
+            return f"Paragraph {item.number}{title}"
+    return f'Paragraph "{context.title}"' if context.title else "This paragraph"
+
+
+def _forget(modules: list[str]) -> str:
+    return (
+        "import importlib, sys\n"
+        f"for _name in {modules!r}: sys.modules.pop(_name, None)\n"
+        "importlib.invalidate_caches()\n"
+        "del importlib, sys, _name"
+    )
+
+
+def _never() -> bool:
+    return False
+
+
+def _said(text: str) -> Result:
+    return Result(Code.SUCCESS, (Message(Kind.TEXT, text),))
+
+
+def _kinds(found: Mapping[str, Any]) -> dict[str, str]:
+    """Word -> what it is, where the kernel tells (``function``, ``module``)."""
+    kinds: dict[str, str] = {}
+    with contextlib.suppress(AttributeError, TypeError, KeyError):
+        for item in found["metadata"]["_jupyter_types_experimental"]:
+            kinds[str(item["text"])] = str(item.get("type") or "").replace("<unknown>", "")
+    return kinds
+
+
+INTERPRETER = PythonInterpreter

@@ -1,0 +1,41 @@
+"""What the core says of cells, in the words of a note: paragraphs, and how one is collected.
+
+Works on sentences alone; what it does not know stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from submarine_jobs.errors import SubmarineError
+from submarine_zeppelin.interpreters.notes import MARK
+
+_PLACE = re.compile(rf"\b([Cc])ell(s?) (?={MARK}\d)")
+_NUMBER = re.compile(rf"{MARK}(\d+)")
+_OTHERS = (
+    (
+        re.compile(r"Add %%submarine to (paragraph \d+) and run it"),
+        r"Make \1 a %submarine.python paragraph",
+    ),
+    (
+        re.compile(r"Change the order of the cells in the notebook, and save it\."),
+        "Change the order of the paragraphs.",
+    ),
+    (re.compile(r"\b(no|a) collected cell\b"), r"\1 %submarine.python paragraph"),
+    (re.compile(r"\bcollected cells\b"), "%submarine.python paragraphs"),
+    (re.compile(r"%%submarine\b"), "%submarine.python"),
+)
+
+
+def in_note(text: str) -> str:
+    """A sentence, or a page, with paragraphs where the core names cells."""
+    text = _PLACE.sub(lambda match: f"{'P' if match[1] == 'C' else 'p'}aragraph{match[2]} ", text)
+    text = _NUMBER.sub(r"\1", text)
+    for pattern, words in _OTHERS:
+        text = pattern.sub(words, text)
+    return text
+
+
+def sentence(error: SubmarineError) -> str:
+    """An error as a paragraph shows it."""
+    return in_note(str(error))
