@@ -4,7 +4,62 @@ from __future__ import annotations
 
 import click
 
+from submarine_jobs.commands import Outcome
+from submarine_jobs.errors import UsageError
+
 
 @click.group()
 def zeppelin() -> None:
     """Put the interpreter group into a Zeppelin installation, and look whether it is well."""
+
+
+@zeppelin.command()
+@click.argument("directory")
+@click.option(
+    "--python", metavar="PROGRAM", help="Python that Zeppelin starts [the one that runs this]."
+)
+@click.option(
+    "--set",
+    "values",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of a setting, in place of its default. May be repeated.",
+)
+@click.option("--replace", is_flag=True, help="In place of Zeppelin's own former interpreter.")
+def install(directory: str, python: str | None, values: tuple[str, ...], replace: bool) -> Outcome:
+    """Install the interpreter group `submarine` into the Zeppelin of DIRECTORY."""
+    from submarine_zeppelin import installing
+
+    where = installing.installation(directory)
+    changed, said = installing.install(where, python, _pairs(values), replace=replace)
+    done = f"Installed the interpreter group submarine as {where.setting}."
+    if not changed:
+        done = f"The interpreter group submarine is installed already as {where.setting}."
+    return Outcome(
+        "\n".join([done, *said]),
+        value={"path": str(where.setting), "changed": changed, "notes": said},
+    )
+
+
+@zeppelin.command()
+@click.argument("directory")
+def uninstall(directory: str) -> Outcome:
+    """Remove the interpreter group from the Zeppelin of DIRECTORY."""
+    from submarine_zeppelin import installing
+
+    removed = installing.uninstall(installing.installation(directory))
+    return Outcome(
+        "\n".join(f"Removed {path}." for path in removed)
+        + "\nRestart Zeppelin, and remove the group's settings on its page Interpreters.",
+        value={"removed": [str(path) for path in removed]},
+    )
+
+
+def _pairs(words: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--set {word[:80]!r} has no name.", "Write --set NAME=VALUE.")
+        pairs[name.strip()] = value
+    return pairs
