@@ -14,7 +14,7 @@ from typing import Any, Mapping
 import submarine_runtime
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.frameworks import Setup
-from submarine_runtime.protocol import layout
+from submarine_runtime.protocol import layout, tunnels
 from submarine_runtime.protocol.launch import AgentConfig
 
 _LAUNCHER = ("launch.py",)
@@ -78,6 +78,7 @@ def program_environment(
         SUBMARINE_EPOCH=str(config.epoch),
         SUBMARINE_ATTEMPT=str(config.attempt),
         SUBMARINE_PORT=str(found.ports[0]) if found.ports else "",
+        SUBMARINE_TUNNELS=scratch.path(tunnels.FILE),
         SUBMARINE_CHECKPOINT_DIR=scratch.outputs[layout.CHECKPOINTS],
         SUBMARINE_MODEL_DIR=scratch.outputs[layout.MODEL],
         SUBMARINE_TENSORBOARD_DIR=scratch.outputs[layout.TENSORBOARD],

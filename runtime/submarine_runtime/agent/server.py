@@ -17,6 +17,7 @@ from submarine_runtime.agent.answers import SOCKET_SECONDS, Handler
 from submarine_runtime.agent.certificate import server_context
 from submarine_runtime.agent.logfiles import LogFiles
 from submarine_runtime.agent.status import Status
+from submarine_runtime.agent.tunnel import Tunnels
 
 MAX_CONNECTIONS = 32
 MAX_STREAMS = 16
@@ -37,6 +38,8 @@ class LiveServer(ThreadingMixIn, TCPServer):
         Called with ``by`` and ``why``; None: there is nothing to cancel here.
     on_save
         Saves the model directory under a name as a version and returns that; None: not here.
+    tunnels
+        To what the program has declared; None: there are none here.
     """
 
     daemon_threads = True
@@ -53,6 +56,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         logs: LogFiles,
         on_cancel: Callable[[dict[str, str]], None] | None = None,
         on_save: Callable[[str], dict[str, Any]] | None = None,
+        tunnels: Tunnels | None = None,
     ) -> None:
         if isinstance(listen, str):
             super().__init__((listen, 0), Handler)
@@ -65,6 +69,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         self.logs = logs
         self.on_cancel = on_cancel
         self.on_save = on_save
+        self.tunnels = tunnels
         self.ended = threading.Event()
         self.streams = threading.BoundedSemaphore(MAX_STREAMS)
         self._token = secret["token"].encode()
@@ -114,8 +119,8 @@ class LiveServer(ThreadingMixIn, TCPServer):
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Shake hands and answer one request."""
-        secure = None
+        """Shake hands, answer one request, and be the tunnel that it may have asked for."""
+        secure = handler = None
         try:
             request.settimeout(SOCKET_SECONDS)
             secure = self._context.wrap_socket(
@@ -124,15 +129,18 @@ class LiveServer(ThreadingMixIn, TCPServer):
             with self._lock:
                 self._strangers[secure] = time.monotonic()
             secure.do_handshake()
-            Handler(secure, client_address, self)
-            secure.shutdown(socket.SHUT_WR)
+            handler = Handler(secure, client_address, self)
+            if handler.tunnel is None:
+                secure.shutdown(socket.SHUT_WR)
         except (OSError, ValueError):
             pass  # the other side's trouble
         finally:
             if secure is not None:
                 self.authorised(secure)
+            self._slots.release()  # tunnels have a limit of their own
+            if secure and handler and handler.tunnel and self.tunnels:
+                self.tunnels.carry(secure, handler.tunnel)
             self.shutdown_request(secure or request)
-            self._slots.release()
 
     def service_actions(self) -> None:
         """Close what has been connected for long without showing the token."""

@@ -25,12 +25,18 @@ class Views:
     """The views of one task; ``open`` is called once its program runs."""
 
     def __init__(
-        self, config: AgentConfig, secret: Mapping[str, str], status: Status, task: str
+        self,
+        config: AgentConfig,
+        secret: Mapping[str, str],
+        status: Status,
+        task: str,
+        scratch: str,
     ) -> None:
         self._config = config
         self._secret = secret
         self._status = status
         self._task = task
+        self._scratch = scratch
         self._server: LiveServer | None = None
         self._page: YarnPage | None = None
 
@@ -63,11 +69,19 @@ class Views:
         announce: Callable[[str, int], None],
     ) -> None:
         from submarine_runtime.agent.server import LiveServer
+        from submarine_runtime.agent.tunnel import Tunnels
 
         listen = self._config.listen
         try:
             self._server = LiveServer(
-                listen, self._secret, self._status, self._task, logs, on_cancel, on_save
+                listen,
+                self._secret,
+                self._status,
+                self._task,
+                logs,
+                on_cancel,
+                on_save,
+                Tunnels(self._scratch),
             )
         except (OSError, ValueError) as exc:
             self._status.event("warning", f"There is no live view: {exc}")

@@ -26,8 +26,8 @@ HTTPS with the certificate of the job, which the client pins; every request carr
                                           as it is now as a named version; 200 with its JSON
 ``POST /v1/look``                         somebody looks at the TensorBoard files: for a minute they
                                           are shipped every other second; no body; 202
-``GET /v1/tunnel?name=`` (Upgrade)        raw bytes to what the program has declared by that name, see
-                                          ``protocol.tunnels``; 101, or 404, or 503 while nobody
+``GET /v1/tunnel?name=`` (Upgrade)        raw bytes to what the program has declared by that name
+                                          (``protocol.tunnels``): 101, or 404, or 503 while nobody
                                           accepts there; only where a job has one task
 ``POST /v1/stand_down``                   a later attempt of the application to an earlier one's
                                           coordinator, which is still there: 202, and it goes

@@ -1,0 +1,154 @@
+"""Loopback ports of this machine that lead through tunnels into a job; and the thread that serves.
+
+Each connection to such a port is one tunnel. While the job cannot be reached a connection waits and
+its tunnel is tried again, so a client that connects early, or across a broken network, needs no
+patience of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import threading
+from collections.abc import Iterable, Mapping
+
+from submarine_jobs.live import AgentAddress
+from submarine_jobs.tunnel import Tunnel, TunnelError, open_tunnel
+
+HOST = "127.0.0.1"
+#: Seconds between two tries to open a tunnel: from, to.
+FIRST_PAUSE, LAST_PAUSE = 0.03, 1.0
+
+
+@functools.cache
+def tunnel_loop() -> asyncio.AbstractEventLoop:
+    """The event loop of this process in which tunnels live, in a daemon thread of its own.
+
+    A server that is busy for a moment must not hold them up, nor they the server.
+    """
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name="submarine-tunnels").start()
+    return loop
+
+
+class TunnelPorts:
+    """Listening ports, one for each name of a tunnel; all methods belong to ``tunnel_loop``.
+
+    Attributes
+    ----------
+    address
+        Where the job listens now; None while that is not known.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+        self._servers: list[asyncio.Server] = []
+        self._open: set[_Local] = set()
+        self.address: AgentAddress | None = None
+        self.ports: dict[str, int] = {}
+
+    async def start(self, wanted: Mapping[str, int] | None = None) -> dict[str, int]:
+        """Listen; name -> port.
+
+        Parameters
+        ----------
+        wanted
+            Ports to take; by default any that are free.
+
+        Raises
+        ------
+        OSError
+            If a wanted port is taken.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            for name in self._names:
+                port = (wanted or {}).get(name, 0)
+                server = await loop.create_server(functools.partial(_Local, self, name), HOST, port)
+                self._servers.append(server)
+                self.ports[name] = server.sockets[0].getsockname()[1]
+        except OSError:
+            self.close()
+            raise
+        return self.ports
+
+    def close(self) -> None:
+        """End all connections, and listen no more."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        self.cut()
+
+    def cut(self) -> None:
+        """End all connections; whoever wants may connect again."""
+        for local in list(self._open):
+            local.end()
+
+    def joined(self, local: _Local) -> None:
+        """Note a connection."""
+        self._open.add(local)
+
+    def left(self, local: _Local) -> None:
+        """Forget a connection."""
+        self._open.discard(local)
+
+
+class _Local(asyncio.Protocol):
+    """A connection of a client on this machine, and its tunnel."""
+
+    def __init__(self, ports: TunnelPorts, name: str) -> None:
+        self._ports = ports
+        self._name = name
+        self._transport: asyncio.Transport | None = None
+        self._tunnel: Tunnel | None = None
+        self._opening: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.pause_reading()
+        self._ports.joined(self)
+        self._opening = asyncio.get_running_loop().create_task(self._open(transport))
+
+    async def _open(self, transport: asyncio.Transport) -> None:
+        pause = FIRST_PAUSE
+        while not transport.is_closing():
+            if self._ports.address is not None:
+                with contextlib.suppress(TunnelError):
+                    tunnel = await open_tunnel(
+                        self._ports.address, self._name, transport.write, transport.close
+                    )
+                    self._tunnel = tunnel
+                    tunnel.other = transport
+                    if transport.is_closing() and tunnel.transport is not None:
+                        tunnel.transport.abort()
+                    else:
+                        transport.resume_reading()
+                    return
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, LAST_PAUSE)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._tunnel is not None
+        assert self._tunnel.transport is not None
+        self._tunnel.transport.write(data)
+
+    def pause_writing(self) -> None:
+        if self._tunnel is not None and self._tunnel.transport is not None:
+            self._tunnel.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._tunnel is not None and self._tunnel.transport is not None:
+            self._tunnel.transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ports.left(self)
+        if self._tunnel is not None and self._tunnel.transport is not None:
+            self._tunnel.transport.close()
+        elif self._opening is not None:
+            self._opening.cancel()
+
+    def end(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

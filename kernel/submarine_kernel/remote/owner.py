@@ -1,0 +1,267 @@
+"""The owner's end of a kernel in a container: local ports, the word with its keeper, its loss.
+
+Everything here belongs to ``tunnel_loop``; only the attributes of ``RemoteKernel`` are read by
+other threads. Does not submit (``placing``) and knows no Jupyter class (``provisioner``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.daemon_thread import in_thread
+from submarine_jobs.display.summary import sentence
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.tunnel import Tunnel, TunnelError, open_tunnel
+from submarine_jobs.tunnel_ports import HOST, TunnelPorts
+from submarine_kernel.remote.keeper import CHANNELS
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+    from submarine_jobs.live import AgentAddress
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two signs of life; and without an answer until the connection counts as dead.
+PING, DEAD = 3.0, 12.0
+#: Seconds that the keeper may take to answer.
+ANSWER = 15.0
+FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
+_MAX_LINE = 1 << 16
+
+
+class KernelGoneError(SubmarineError):
+    """The container of a kernel is not there any more, or never came to be."""
+
+
+class RemoteKernel:
+    """One kernel in the container of a job.
+
+    Parameters
+    ----------
+    take
+        ``own``, ``orphan`` or ``look``, see ``keeper``.
+
+    Attributes
+    ----------
+    code
+        Exit code of the kernel that ran last; None: it runs.
+    gone
+        Why there is no container any more; empty: there is one, as far as is known.
+    connected
+        Whether its keeper can be spoken to now.
+    """
+
+    def __init__(self, job: Job, take: str = "own") -> None:
+        self.job = job
+        self.code: int | None = None
+        self.gone = ""
+        self.connected = False
+        self.key = b""
+        self.scheme = ""
+        self._take = take
+        self._run = 0
+        self._ports = TunnelPorts(f"kernel-{name}" for name in CHANNELS)
+        self._tunnel: Tunnel | None = None
+        self._lines = bytearray()
+        self._answers: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
+        self._broken = asyncio.Event()
+        self._tending: asyncio.Task[None] | None = None
+        self._heard = 0.0
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """What a client of this machine needs: the content of a connection file."""
+        ports = {f"{name}_port": self._ports.ports.get(f"kernel-{name}", 0) for name in CHANNELS}
+        return {
+            "transport": "tcp",
+            "ip": HOST,
+            "key": self.key,
+            "signature_scheme": self.scheme,
+            **ports,
+        }
+
+    async def open(self, address: AgentAddress, ports: Mapping[str, int] | None = None) -> None:
+        """Take the kernel, and listen for its clients.
+
+        Parameters
+        ----------
+        ports
+            ``shell_port`` and so on, where they are not to be any that are free.
+
+        Raises
+        ------
+        KernelGoneError
+            If the keeper does not answer, or has an owner.
+        """
+        try:
+            await self._meet(address)
+            wanted = {
+                f"kernel-{name}": int((ports or {}).get(f"{name}_port", 0)) for name in CHANNELS
+            }
+            await self._ports.start(wanted)
+        except (TunnelError, TimeoutError) as error:
+            raise KernelGoneError(
+                f"The kernel of job {self.job.id} cannot be reached: {error}."
+            ) from error
+        except OSError as error:
+            raise KernelGoneError(
+                f"A port of this machine that belongs to the kernel of {self.job.id} cannot be "
+                f"opened: {error.strerror}."
+            ) from error
+        self._tending = asyncio.get_running_loop().create_task(self._tend(address))
+
+    async def start(self) -> None:
+        """Start a kernel in the same container, once the last one has ended."""
+        answer = await self._ask({"type": "start"}, "started")
+        self._run, self.code = int(answer["run"]), None
+
+    async def signal(self, number: int) -> None:
+        """Send the kernel a signal; nothing where nobody hears."""
+        self._send({"type": "signal", "number": number})
+
+    async def leave(self) -> bool:
+        """End the kernel and its job; whether the keeper has heard it."""
+        heard = False
+        with contextlib.suppress(KernelGoneError):
+            await self._ask({"type": "leave"}, "bye", 3.0)
+            heard = True
+        await self.close()
+        return heard
+
+    async def close(self) -> None:
+        """Let go: no port, no connection. The kernel stays where it is."""
+        if self._tending is not None:
+            self._tending.cancel()
+        self._ports.close()
+        if self._tunnel is not None and self._tunnel.transport is not None:
+            self._tunnel.transport.close()
+
+    async def _meet(self, address: AgentAddress) -> None:
+        """Connect to the keeper and say who we are; it may not be listening yet."""
+        self._lines.clear()
+        self._broken.clear()
+        pause, loop = 0.03, asyncio.get_running_loop()
+        deadline = loop.time() + ANSWER
+        while True:
+            try:
+                self._tunnel = await open_tunnel(
+                    address, "keeper", self._take_bytes, self._broken.set
+                )
+                break
+            except TunnelError as error:
+                if error.status not in (404, 503) or loop.time() > deadline:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, LAST_PAUSE)
+        hello = await self._ask({"type": "hello", "take": self._take}, "hello")
+        if self._take != "look" and not hello["owned"]:
+            raise KernelGoneError(f"The kernel of job {self.job.id} has an owner.")
+        key, scheme = str(hello["connection"]["key"]), str(hello["connection"]["signature_scheme"])
+        self.key, self.scheme = key.encode(), scheme
+        self._run = int(hello["run"])
+        self.code = hello["code"]
+        self._ports.address = address
+        self._take = "own" if self._take == "orphan" else self._take
+        self.connected = True
+
+    async def _tend(self, address: AgentAddress | None) -> None:
+        """Stay in touch as long as there is a container."""
+        pause = FIRST_PAUSE
+        while True:
+            await self._stay()
+            self.connected = False
+            if self.gone:
+                break
+            if words := await in_thread(self._lost):
+                # The ports must be free before anybody hears of it.
+                self._ports.close()
+                self.gone = words
+                break
+            with contextlib.suppress(SubmarineError, OSError, ValueError, KeyError):
+                address = await in_thread(self.job.directory.address) or address
+            if address is not None:
+                try:
+                    await self._meet(address)
+                    pause = FIRST_PAUSE
+                    continue
+                except (TunnelError, TimeoutError, KernelGoneError) as error:
+                    log.debug("the kernel of %s cannot be reached: %s", self.job.id, error)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, LAST_PAUSE)
+        self._ports.close()
+
+    async def _stay(self) -> None:
+        """Until the connection to the keeper has ended, or is silent."""
+        loop = asyncio.get_running_loop()
+        self._heard = loop.time()
+        while not self._broken.is_set():
+            self._send({"type": "ping"})
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._broken.wait(), PING)
+            if loop.time() - self._heard > DEAD:
+                break
+        if self._tunnel is not None and self._tunnel.transport is not None:
+            self._tunnel.transport.abort()
+
+    def _lost(self) -> str:
+        """Why there is no container any more; empty: there may be one."""
+        try:
+            view = self.job.view()
+        except SubmarineError as error:
+            log.debug("job %s cannot be looked at: %s", self.job.id, error)
+            return ""
+        if view.record.state.ended:
+            return f"The container of the kernel is gone. {sentence(view)}"
+        return ""
+
+    async def _ask(
+        self, words: Mapping[str, Any], answer: str, seconds: float = ANSWER
+    ) -> Mapping[str, Any]:
+        future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self._answers[answer] = future
+        if not self._send(words):
+            raise KernelGoneError(f"The kernel of job {self.job.id} cannot be reached now.")
+        try:
+            return await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            raise KernelGoneError(
+                f"The keeper of the kernel of job {self.job.id} has not answered for {seconds:g} s."
+            ) from None
+        finally:
+            self._answers.pop(answer, None)
+
+    def _send(self, words: Mapping[str, Any]) -> bool:
+        transport = self._tunnel.transport if self._tunnel is not None else None
+        if transport is None or transport.is_closing():
+            return False
+        transport.write(json.dumps(words).encode() + b"\n")
+        return True
+
+    def _take_bytes(self, data: bytes) -> None:
+        self._lines += data
+        *lines, rest = self._lines.split(b"\n")
+        self._lines = rest
+        if len(rest) > _MAX_LINE:
+            self._broken.set()
+            return
+        for line in lines:
+            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+                self._hear(json.loads(line))
+
+    def _hear(self, said: Mapping[str, Any]) -> None:
+        self._heard = asyncio.get_running_loop().time()
+        kind = str(said["type"])
+        if kind == "exited" and int(said["run"]) == self._run:
+            self.code = int(said["code"])
+        elif kind == "refused":
+            log.warning("the kernel of job %s has another owner now", self.job.id)
+            self.gone = "Another server has taken the kernel over."
+            self._broken.set()
+        waiting = self._answers.get(kind)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(said)

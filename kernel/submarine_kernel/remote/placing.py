@@ -1,0 +1,199 @@
+"""From what a kernelspec asks for to a job whose container can be talked to: submit, wait, find.
+
+Blocks and belongs into a thread, but for ``place``. Does not talk to the kernel (``owner``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.daemon_thread import in_thread
+from submarine_jobs.display.summary import next_step, sentence
+from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_kernel.remote.owner import KernelGoneError
+from submarine_runtime.protocol.states import State
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+    from submarine_jobs.live import AgentAddress
+    from submarine_jobs.options.run_options import RunOptions
+    from submarine_jobs.session import Session
+
+#: Options of ``run`` that a kernel may be given.
+TAKEN = (
+    *("memory", "vcores", "gpu", "queue", "python_env", "backend", "profile", "priority"),
+    *("env", "conf", "input", "localization", "file", "archive"),
+)
+PROGRAM = "submarine_keeper.py"
+#: Seconds between two looks whether the container is there: first, and at most; and at the job.
+LOOK, LAST_LOOK, VIEW = 0.15, 2.0, 2.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A kernel that somebody wants.
+
+    Parameters
+    ----------
+    name
+        Of the kernelspec.
+    run
+        Options of ``run``: memory, gpu, queue and so on, see ``TAKEN``.
+    idle
+        Seconds that it stays without an owner.
+    patience
+        Seconds to wait for its container.
+    env
+        Further variables for the kernel.
+    notebook
+        The document that it is for; empty: none.
+    """
+
+    name: str
+    run: Mapping[str, Any]
+    idle: float = 3600.0
+    patience: float = 1800.0
+    env: Mapping[str, str] = field(default_factory=dict)
+    notebook: str = ""
+
+
+def run_options(asked: Asked) -> RunOptions:
+    """The options that a kernelspec's words mean.
+
+    Raises
+    ------
+    UsageError
+        If ``run`` does not know one, or a kernel cannot have it.
+    """
+    from submarine_jobs.commands.python import words_of
+    from submarine_jobs.commands.run import parse_run
+
+    for key in asked.run:
+        if key not in TAKEN:
+            raise UsageError(
+                f"A kernel in a container takes no option {str(key)[:40]!r}.",
+                f"It takes {', '.join(TAKEN)}.",
+            )
+    options = parse_run(["--name", f"kernel-{asked.name}"[:100], *words_of(asked.run, {})])
+    return replace(options, framework="any", env={**options.env, **asked.env})
+
+
+def session_of(asked: Asked) -> Session:
+    """The session of the profile that the kernelspec names."""
+    from submarine_jobs.config import load_config
+    from submarine_jobs.options.spec_of import no_cluster
+    from submarine_jobs.session import Session
+
+    config = load_config(run_options(asked).config_options)
+    if config.profile.backend is None:
+        raise no_cluster()
+    return Session(config.profile)
+
+
+def submit_kernel(session: Session, asked: Asked) -> Job:
+    """Submit the job of a kernel.
+
+    Raises
+    ------
+    SubmarineError
+        If the request is wrong, or the cluster refuses or does not answer.
+    """
+    from submarine_jobs.bundle import Bundle
+    from submarine_jobs.options.spec_of import spec_from_options
+    from submarine_runtime.sourcemap import SourceMap
+
+    source = files("submarine_kernel.remote").joinpath("keeper.py").read_bytes()
+    bundle = Bundle(PROGRAM, {PROGRAM: source}, SourceMap({}))
+    options = replace(run_options(asked), args=("--idle", f"{asked.idle:g}"))
+    spec = spec_from_options(options, session.profile, bundle, notebook=asked.notebook or None)
+    if spec.distributed:
+        raise UsageError(
+            "A kernel needs a job of one task in a plain container.",
+            "Leave docker:IMAGE out; python_env archive:URI or auto brings an environment along.",
+        )
+    session.backend().prepare()
+    return session.submit(spec, bundle)
+
+
+def orphans(session: Session, asked: Asked) -> list[Job]:
+    """Running kernels of the same kernelspec and notebook, newest first; they may have owners."""
+    if not asked.notebook:
+        return []
+    name = run_options(asked).name
+    rows = [row for row in session.store.going_on() if row.name == name][:20]
+    rows = [row for row in rows if row.state in (State.RUNNING, State.PENDING, State.STARTING)]
+    origins = session.store.origins([row.job_id for row in rows])
+    found = []
+    for row in rows:
+        origin = origins.get(row.job_id)
+        if origin is not None and origin.notebook == asked.notebook:
+            with contextlib.suppress(SubmarineError):
+                found.append(session.job(row.job_id))
+    return found
+
+
+async def place(job: Job, patience: float, say: Callable[[str], None]) -> AgentAddress:
+    """Wait until the job's container answers on its port.
+
+    Parameters
+    ----------
+    say
+        Called with each new sentence about what it waits for.
+
+    Raises
+    ------
+    KernelGoneError
+        If the job ends first, or has not begun after ``patience`` seconds; it is cancelled then.
+    """
+    loop = asyncio.get_running_loop()
+    began, pause, next_view, told = loop.time(), LOOK, loop.time() + VIEW, ""
+    while True:
+        with contextlib.suppress(SubmarineError, OSError, ValueError, KeyError):
+            address = await in_thread(job.directory.address)
+            if address is not None:
+                return address
+        now = loop.time()
+        if now >= next_view:
+            words = await in_thread(lambda: _situation(job))
+            next_view = loop.time() + max(VIEW, pause * 4)
+            if words and words != told:
+                told = words
+                say(words)
+        if now - began > patience:
+            await in_thread(lambda: give_up(job, "its container did not come in time"))
+            raise KernelGoneError(
+                f"The kernel has got no container in {patience:g} s. {told} Its job {job.id} is "
+                "cancelled.",
+                "Ask for less, name another queue, or wait longer: `submarine kernel install "
+                "--start-timeout`.",
+            )
+        await asyncio.sleep(pause)
+        if now - began > 20:
+            pause = min(pause * 1.3, LAST_LOOK)
+
+
+def _situation(job: Job) -> str:
+    """What the job waits for; raises when it has ended."""
+    try:
+        view = job.view()
+    except SubmarineError as error:
+        return f"The cluster does not answer: {error.message}"
+    if view.record.state.ended:
+        last = view.tail.strip().splitlines()[-3:]
+        raise KernelGoneError(
+            f"The job {job.id} of the kernel has ended before it could be used. {sentence(view)} "
+            f"{' '.join(line.strip() for line in last)[:600]}".strip(),
+            next_step(view),
+        )
+    return sentence(view) if view.record.state is not State.RUNNING else ""
+
+
+def give_up(job: Job, why: str) -> None:
+    """End the job; no matter whether anybody hears it now: the wish is in its directory."""
+    with contextlib.suppress(SubmarineError, OSError):
+        job.cancel(why)

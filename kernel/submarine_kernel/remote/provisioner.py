@@ -1,0 +1,265 @@
+"""``submarine-yarn``: the provisioner by which Jupyter starts a kernel in a container of a cluster.
+
+What Jupyter asks of a process is done here on the kernel of a job; the work is ``placing`` (to a
+container) and ``owner`` (with the kernel in it). A kernel that dies is started again in the same
+container; a container that is lost is a dead kernel, and the user's next restart gets a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+from collections.abc import Coroutine
+from typing import Any, TypeVar, cast
+
+from jupyter_client.connect import KernelConnectionInfo
+from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
+from traitlets import Dict, Unicode
+
+from submarine_jobs.daemon_thread import in_thread
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.options.quantities import parse_duration
+from submarine_jobs.session import Session
+from submarine_jobs.tunnel_ports import tunnel_loop
+from submarine_kernel.remote.last_words import LastWords
+from submarine_kernel.remote.owner import KernelGoneError, RemoteKernel
+from submarine_kernel.remote.placing import (
+    Asked,
+    give_up,
+    orphans,
+    place,
+    session_of,
+    submit_kernel,
+)
+
+T = TypeVar("T")
+
+#: Seconds that a shutdown may take longer than that of a process of this machine.
+FARTHER = 5.0
+#: The exit code of a kernel whose container is gone.
+GONE = 1
+
+
+class SubmarineYarnProvisioner(KernelProvisionerBase):
+    """One kernel in a container; its configuration is in ``kernel.json``."""
+
+    run = Dict(
+        help="Options of `submarine run` for the container: memory, vcores, gpu, queue, python_env."
+    ).tag(config=True)
+    idle_timeout = Unicode(
+        "1h", help="How long the container stays when its notebook server has vanished."
+    ).tag(config=True)
+    start_timeout = Unicode("30m", help="How long to wait for the container.").tag(config=True)
+
+    _remote: RemoteKernel | None = None
+    _session: Session | None = None
+    _asked: Asked | None = None
+    _has_process = False
+    _told = False
+    _restart_limit: int | None = None
+
+    @property
+    def has_process(self) -> bool:
+        """Whether a kernel was started and not waited for."""
+        return self._has_process
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        """Find out what is wanted; the command of the kernelspec is not used."""
+        kwargs.pop("extra_arguments", None)
+        kwargs = await super().pre_launch(cmd=list(self.kernel_spec.argv), **kwargs)
+        variables = kwargs["env"]
+        own = {key: variables.get(key, "") for key in self.kernel_spec.env}
+        notebook = str(variables.get("JPY_SESSION_NAME") or "")
+        if notebook:
+            own["JPY_SESSION_NAME"] = notebook
+        name = getattr(self.parent, "kernel_name", "") or self.kernel_spec.display_name
+        self._asked = Asked(
+            name,
+            dict(self.run),
+            parse_duration(self.idle_timeout),
+            parse_duration(self.start_timeout),
+            own,
+            notebook,
+        )
+        return kwargs
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+        """Start a kernel: in the container that there is, else in a new one."""
+        remote = self._remote
+        if remote is not None and not remote.gone:
+            try:
+                await _in_tunnels(remote.start())
+                self._has_process = True
+                return self.connection_info
+            except KernelGoneError as error:
+                self.log.warning("%s A new container is asked for.", error)
+        await self._let_go()
+        self._remote = await self._place()
+        self._has_process, self._told = True, False
+        self._mind_restarts(on=True)
+        self.connection_info = _typed(self._remote.connection)
+        return self.connection_info
+
+    async def _place(self) -> RemoteKernel:
+        """A kernel that nobody owns any more, of the same notebook, or a new job's."""
+        if self._asked is None:
+            raise RuntimeError("pre_launch was not called")
+        asked = self._asked
+        if self._session is None:
+            self._session = await in_thread(lambda: session_of(asked))
+        session = self._session
+        for job in await in_thread(lambda: orphans(session, asked)):
+            found = await self._adopt(job)
+            if found is not None:
+                return found
+        job = await in_thread(lambda: submit_kernel(session, asked))
+        self.log.info("The kernel %s is job %s.", asked.name, job.id)
+        try:
+            address = await _in_tunnels(place(job, asked.patience, self._waits))
+            remote = RemoteKernel(job)
+            await _in_tunnels(remote.open(address))
+        except BaseException:
+            # In a thread that nobody waits for: who has given up wants no answer.
+            tunnel_loop().call_soon_threadsafe(
+                functools.partial(_forget, job, "its start was given up")
+            )
+            raise
+        return remote
+
+    async def _adopt(self, job: Any) -> RemoteKernel | None:
+        remote = RemoteKernel(job, "orphan")
+        try:
+            address = await in_thread(job.directory.address)
+            if address is None:
+                return None
+            await _in_tunnels(remote.open(address))
+        except (SubmarineError, OSError, ValueError, KeyError) as error:
+            self.log.debug("kernel of job %s is not taken over: %s", job.id, error)
+            await _in_tunnels(remote.close())
+            return None
+        if remote.code is not None:
+            await _in_tunnels(remote.start())
+        self.log.info("The kernel of job %s had lost its server and is taken over.", job.id)
+        return remote
+
+    def _waits(self, words: str) -> None:
+        self.log.info("The kernel %s waits: %s", self._asked.name if self._asked else "", words)
+
+    async def poll(self) -> int | None:
+        """None while the kernel runs, as far as is known."""
+        if self._remote is None:
+            return 0
+        if self._remote.gone:
+            self._tell_loss(self._remote)
+            return GONE
+        return self._remote.code
+
+    def _tell_loss(self, remote: RemoteKernel) -> None:
+        """Say why the kernel is dead, once, and let nobody get a new container unasked."""
+        if not self._told:
+            self._told = True
+            self.log.error("%s (job %s)", remote.gone, remote.job.id)
+            self._mind_restarts(on=False)
+            LastWords(remote.gone, self.connection_info).say()
+
+    def _mind_restarts(self, *, on: bool) -> None:
+        """Have a dead kernel restarted by Jupyter, or not."""
+        restarter = getattr(self.parent, "_restarter", None)
+        if restarter is None:
+            return
+        if on and self._restart_limit is not None:
+            restarter.restart_limit, self._restart_limit = self._restart_limit, None
+        elif not on and self._restart_limit is None:
+            self._restart_limit, restarter.restart_limit = restarter.restart_limit, 0
+
+    async def wait(self) -> int | None:
+        """Until the kernel has ended."""
+        while (code := await self.poll()) is None:
+            await asyncio.sleep(0.02)
+        self._has_process = False
+        return code
+
+    async def send_signal(self, signum: int) -> None:
+        """To the kernel's process group."""
+        if self._remote is not None and self._remote.code is None and not self._remote.gone:
+            await _in_tunnels(self._remote.signal(signum))
+
+    async def kill(self, restart: bool = False) -> None:
+        """SIGKILL."""
+        await self.send_signal(9)
+
+    async def terminate(self, restart: bool = False) -> None:
+        """SIGTERM."""
+        await self.send_signal(15)
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """End the job, unless a kernel is to be started in it again."""
+        if not restart:
+            remote, self._remote, self._has_process = self._remote, None, False
+            if remote is not None and not remote.gone:
+                if not await _in_tunnels(remote.leave()):
+                    await in_thread(lambda: give_up(remote.job, "its notebook was shut down"))
+            elif remote is not None:
+                await _in_tunnels(remote.close())
+
+    async def _let_go(self) -> None:
+        """Of what is left of a kernel whose container is gone, or cannot be reached any more."""
+        remote, self._remote = self._remote, None
+        if remote is None:
+            return
+        await _in_tunnels(remote.close())
+        if not remote.gone:
+            tunnel_loop().call_soon_threadsafe(
+                functools.partial(_forget, remote.job, "its kernel did not answer")
+            )
+
+    async def get_provisioner_info(self) -> dict[str, Any]:
+        """What another process needs to own this kernel; holds the key, as Jupyter's own part."""
+        info: dict[str, Any] = await super().get_provisioner_info()
+        connection = dict(info["connection_info"])
+        if isinstance(connection.get("key"), bytes):
+            connection["key"] = connection["key"].decode()  # JSON knows no bytes
+        info["connection_info"] = connection
+        if self._remote is not None and self._asked is not None:
+            info["job_id"] = self._remote.job.id
+            info["asked"] = json.loads(json.dumps(self._asked.__dict__))
+        return info
+
+    async def load_provisioner_info(self, provisioner_info: dict[str, Any]) -> None:
+        """Take the kernel over, on the same ports of this machine where they are free."""
+        await super().load_provisioner_info(provisioner_info)
+        asked = Asked(**provisioner_info["asked"])
+        session = await in_thread(lambda: session_of(asked))
+        job = await in_thread(lambda: session.job(provisioner_info["job_id"]))
+        self._asked, self._session = asked, session
+        self._remote = RemoteKernel(job)
+        address = await in_thread(job.directory.address)
+        if address is None:
+            raise KernelGoneError(f"The job {job.id} has no port; `submarine show {job.id}`.")
+        ports = {k: int(str(v)) for k, v in self.connection_info.items() if k.endswith("_port")}
+        await _in_tunnels(self._remote.open(address, ports))
+        self._has_process, self._told = True, False
+        self.connection_info = _typed(self._remote.connection)
+
+    def get_shutdown_wait_time(self, recommended: float = 5.0) -> float:
+        """A little longer than for a process of this machine."""
+        return recommended + FARTHER
+
+
+def _typed(connection: dict[str, Any]) -> KernelConnectionInfo:
+    return cast(KernelConnectionInfo, connection)
+
+
+async def _in_tunnels(work: Coroutine[Any, Any, T]) -> T:
+    """Run in the loop of the tunnels, and wait for it in this one."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, tunnel_loop()))
+
+
+_tasks: set[asyncio.Task[None]] = set()
+
+
+def _forget(job: Any, why: str) -> None:
+    task = asyncio.get_running_loop().create_task(in_thread(lambda: give_up(job, why)))
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
