@@ -26,11 +26,11 @@ check:  ## Linters, types and unit tests: under a minute
 	@$(PYTHON) scripts/run_parts.py check
 
 test:  ## Everything that CI runs
-	@began=$$(date +%s) && scripts/setup.sh python node java chromium xgboost && \
+	@began=$$(date +%s) && scripts/setup.sh python node java zeppelin chromium xgboost && \
 	  $(PYTHON) scripts/run_parts.py test --setup-began $$began
 
 test-full:  ## The same with matrices and long fault runs
-	@began=$$(date +%s) && scripts/setup.sh python node java chromium frameworks && \
+	@began=$$(date +%s) && scripts/setup.sh python node java zeppelin chromium frameworks && \
 	  $(PYTHON) scripts/run_parts.py test-full --setup-began $$began
 
 fmt:  ## Format and fix what can be fixed

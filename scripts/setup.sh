@@ -1,9 +1,10 @@
 #!/bin/sh
-# Makes this machine ready: `setup.sh [python] [node] [java] [chromium] [xgboost] [frameworks]`. What
-# is there already is left alone, and a second run is quick. Debian's packages are asked for only
-# where something is missing, and it says so. `node` builds the front end and `chromium` is for its
-# tests; `xgboost` and `frameworks` (all others) are for the tests and examples of distributed jobs.
-# All but `java` and `chromium` need `python`.
+# Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
+# [frameworks]`. What is there already is left alone, and a second run is quick. Debian's packages
+# are asked for only where something is missing, and it says so. `node` builds the front end and
+# `chromium` is for its tests; `zeppelin`, after `java`, is for those of the Zeppelin interpreter,
+# `xgboost` and `frameworks` (all others) for the tests and examples of distributed jobs. All but
+# `java` and `chromium` need `python`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -160,6 +161,12 @@ setup_java() {
   command -v mvn >/dev/null 2>&1 || install "Maven (mvn) was not found" maven
 }
 
+# The server that the Zeppelin interpreter is tested with: a minute of downloads, beside the rest.
+setup_zeppelin() {
+  .venv/bin/python -m tests.zeppelin.server_jars &
+  zeppelin=$!
+}
+
 # environment FOLDER GROUP...: a virtual environment with dependency groups of pyproject.toml.
 environment() {
   folder=$1
@@ -223,8 +230,9 @@ setup_frameworks() {
 
 for part in "$@"; do
   case "$part" in
-  python | node | java | chromium | xgboost | torch | horovod | frameworks) "setup_$part" ;;
-  *) fail "there is no part '$part': the parts are python, node, java, chromium, xgboost, torch," \
-    "horovod and frameworks" ;;
+  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks) "setup_$part" ;;
+  *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
+    "torch, horovod and frameworks" ;;
   esac
 done
+[ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"
