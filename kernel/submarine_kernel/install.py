@@ -16,6 +16,12 @@ import click
 from submarine_jobs.commands import Outcome
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.own_spec import RESOURCE_DIR, own_spec
+from submarine_kernel.remote.kernelspec import (
+    container_json,
+    container_name,
+    container_options,
+    provisioning,
+)
 
 NAME = "submarine"
 DISPLAY_NAME = "Python + Submarine"
@@ -53,6 +59,7 @@ def install_kernel(
     user: bool = False,
     prefix: str | None = None,
     submarine: Mapping[str, Any] | None = None,
+    container: Mapping[str, Any] | None = None,
 ) -> Path:
     """Install the kernelspec, replacing one of the same name.
 
@@ -64,6 +71,8 @@ def install_kernel(
         Below which ``share/jupyter/kernels`` lies; ``sys.prefix`` where neither is given.
     submarine
         Settings and defaults of the kernel, see ``own_spec``.
+    container
+        What ``remote.kernelspec.provisioning`` gave for a kernel in a container.
 
     Returns
     -------
@@ -88,9 +97,10 @@ def install_kernel(
     with tempfile.TemporaryDirectory() as scratch:
         spec = Path(scratch) / name
         shutil.copytree(_RESOURCES, spec)
-        (spec / "kernel.json").write_text(
-            json.dumps(kernel_json(display_name, submarine), indent=1) + "\n"
-        )
+        content = kernel_json(display_name, submarine)
+        if container is not None:
+            content = container_json(content, container)
+        (spec / "kernel.json").write_text(json.dumps(content, indent=1) + "\n")
         spec.chmod(0o755)
         try:
             manager = KernelSpecManager()
@@ -115,7 +125,6 @@ def kernel() -> None:
 @click.option("--name", default=NAME, metavar="NAME", help=f"Name of the kernelspec [{NAME}].")
 @click.option(
     "--display-name",
-    default=DISPLAY_NAME,
     metavar="TEXT",
     help=f"What front ends show [{DISPLAY_NAME}].",
 )
@@ -133,24 +142,39 @@ def kernel() -> None:
     metavar="OPTION=VALUE",
     help="Option that each %submarine run begins with, for example gpu=1 or memory=8G.",
 )
+@container_options
 def install(
     user: bool,
     sys_prefix: bool,
     prefix: str | None,
     name: str,
-    display_name: str,
+    display_name: str | None,
     settings: tuple[str, ...],
     defaults: tuple[str, ...],
+    **typed: str | None,
 ) -> Outcome:
-    """Install the kernelspec, so that front ends offer the kernel."""
+    """Install the kernelspec, so that front ends offer the kernel.
+
+    With an option that says how large its container is, or where, the kernel runs in a container of
+    the cluster.
+    """
     if user + sys_prefix + (prefix is not None) > 1:
         raise UsageError("--user, --sys-prefix and --prefix exclude each other.", "Give one.")
+    container = provisioning(name, typed)
+    if container is not None and name == NAME:
+        raise UsageError(
+            f'"{NAME}" is the name of the kernel on this machine.',
+            "Give the one in a container another, for example --name gpu4.",
+        )
+    usual = DISPLAY_NAME if container is None else container_name(container)
+    display_name = display_name or usual
     place = install_kernel(
         name=name,
         display_name=display_name,
         user=user,
         prefix=prefix,
         submarine=_told(settings, defaults),
+        container=container,
     )
     return Outcome(
         f"Installed the kernel {display_name} as {place}.",
@@ -200,7 +224,7 @@ def uninstall(name: str) -> Outcome:
         raise UsageError(
             f'There is no kernel "{name[:60]}".', "`jupyter kernelspec list` shows them."
         ) from None
-    if "submarine_kernel" not in argv:
+    if not any(word.split(".")[0] == "submarine_kernel" for word in argv):
         raise UsageError(
             f'The kernel "{name[:60]}" is not one of Submarine\'s.',
             f"`jupyter kernelspec remove {name[:60]}` removes any kernel.",

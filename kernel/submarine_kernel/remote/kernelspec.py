@@ -1,0 +1,102 @@
+"""The kernelspec of a kernel in a container, and the options of ``kernel install`` for it.
+
+Judges what it is told with the grammar of ``run``; writes nothing (``install``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from submarine_jobs.options.quantities import parse_duration
+from submarine_kernel.remote.placing import Asked, run_options
+
+PROVISIONER = "submarine-yarn"
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Option of ``kernel install`` -> what it says; those of ``run`` mean what they mean there.
+_RUN = {
+    "memory": ("SIZE", "In a container: the kernel's memory, 8G or 512M."),
+    "vcores": ("N", "In a container: virtual cores."),
+    "gpu": ("N", "In a container: GPUs."),
+    "queue": ("NAME", "In a container: queue of the cluster."),
+    "python_env": ("ENV", "In a container: its Python, auto, host, path:DIR or archive:URI."),
+    "backend": ("NAME", "In a container: yarn, or local for a process of this machine."),
+    "profile": ("NAME", "In a container: the cluster, by the name of its profile."),
+    "priority": ("N", "In a container: priority within the queue."),
+}
+_TIMES = {
+    "idle_timeout": "In a container: how long it stays when its server has vanished [1h].",
+    "start_timeout": "In a container: how long to wait for it [30m].",
+}
+
+
+def container_options(command: F) -> F:
+    """Add the options to a click command; it gets them as ``memory`` and so on."""
+    for name, words in reversed(_TIMES.items()):
+        option = f"--{name.replace('_', '-')}"
+        command = click.option(option, name, metavar="TIME", help=words)(command)
+    for name, (metavar, words) in reversed(_RUN.items()):
+        option = f"--{name.replace('_', '-')}"
+        command = click.option(option, name, metavar=metavar, help=words)(command)
+    return command
+
+
+def provisioning(name: str, typed: Mapping[str, Any]) -> dict[str, Any] | None:
+    """``metadata.kernel_provisioner`` for what was typed; None: a kernel of this machine is meant.
+
+    Raises
+    ------
+    UsageError
+        If ``run`` would refuse an option, or a time is none.
+    """
+    given = {key: value for key, value in typed.items() if value is not None}
+    if not given:
+        return None
+    run = {key: value for key, value in given.items() if key in _RUN}
+    for key in ("vcores", "gpu", "priority"):
+        if str(run.get(key, "")).isdigit():
+            run[key] = int(run[key])
+    run_options(Asked(name, run))
+    times = {key: value for key, value in given.items() if key in _TIMES}
+    for value in times.values():
+        parse_duration(value)
+    return {"provisioner_name": PROVISIONER, "config": {"run": run, **times}}
+
+
+def container_json(spec: Mapping[str, Any], stanza: Mapping[str, Any]) -> dict[str, Any]:
+    """``kernel.json`` of a kernel in a container.
+
+    Parameters
+    ----------
+    spec
+        That of the same kernel on this machine.
+    stanza
+        What ``provisioning`` gave.
+    """
+    metadata = {**spec.get("metadata", {}), "kernel_provisioner": dict(stanza)}
+    # Its traffic is in TLS; CurveZMQ would be between two ends on this machine.
+    metadata.pop("supported_encryption", None)
+    return {
+        **spec,
+        # Only for a front end that knows no provisioners: it says so.
+        "argv": [sys.executable, "-m", "submarine_kernel.remote", "-f", "{connection_file}"],
+        "interrupt_mode": "signal",
+        "metadata": metadata,
+    }
+
+
+def container_name(stanza: Mapping[str, Any]) -> str:
+    """What front ends show: ``Python (8G, 4 GPUs, queue ml)``."""
+    run = stanza["config"]["run"]
+    gpus = run.get("gpu")
+    words = [
+        str(run.get("memory", "")),
+        f"{gpus} GPU{'s' if gpus != 1 else ''}" if gpus else "",
+        f"queue {run['queue']}" if "queue" in run else "",
+    ]
+    shown = ", ".join(word for word in words if word)
+    return f"Python ({shown})" if shown else "Python (container)"
