@@ -57,6 +57,9 @@ VERBS: dict[str, Entry] = {
 PLUGIN_SUMMARIES = {
     "minicluster": "Start and stop a real Hadoop (HDFS, YARN) on this machine.",
     "kernel": "Install the notebook kernel Python + Submarine.",
+    "notebook": "A whole JupyterLab or Zeppelin in a container of the cluster.",
+    "workflow": "Notebooks that run after each other: check and draw them.",
+    "zeppelin": "Put the interpreter into a Zeppelin installation.",
 }
 
 
