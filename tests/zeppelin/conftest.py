@@ -40,9 +40,9 @@ def own_zeppelin(tmp_path: Path) -> Iterator[Callable[..., Zeppelin]]:
     """Makes a server with the group ``echo`` that a test may kill."""
     made: list[Zeppelin] = []
 
-    def make(environment: dict[str, str] | None = None, **properties: Any) -> Zeppelin:
-        server = Zeppelin(tmp_path / f"zeppelin-{len(made)}", environment, **properties)
-        server.install_echo()
+    def make(echo: dict[str, str] | None = None, **properties: Any) -> Zeppelin:
+        server = Zeppelin(tmp_path / f"zeppelin-{len(made)}", **properties)
+        server.install_echo(**(echo or {}))
         made.append(server)
         server.start()
         return server

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ from submarine_zeppelin.paragraph import (
     Kind,
     Message,
     Output,
+    ParagraphGoneError,
     Result,
     Server,
 )
@@ -79,7 +81,7 @@ class Echo(Interpreter):
 
     def _do_lines(self, rest: str, context: Context, output: Output) -> None:
         for number in range(int(rest)):
-            output.append(f"line {number}\n")
+            output.append(f"line {number} of an output\n")
 
     def _do_percent(self, rest: str, context: Context, output: Output) -> None:
         self._percent[context.paragraph_id] = int(rest)
@@ -113,16 +115,22 @@ class Echo(Interpreter):
         self._active[context.paragraph_id] = Path(rest)
 
     def _do_later(self, rest: str, context: Context, output: Output) -> None:
-        """Go on showing after the end: a number, until the file is there."""
-        import threading
+        """Go on showing after the end: a number, until a file is there.
+
+        A second file is made where the paragraph has gone.
+        """
+        over, _, gone = rest.partition(" ")
 
         def show() -> None:
             number = 0
-            while not Path(rest).exists():
-                number += 1
-                output.show([Message(Kind.HTML, f"<b>number {number}</b>")])
-                time.sleep(0.2)
-            output.show([Message(Kind.HTML, "<b>over</b>")])
+            try:
+                while not Path(over).exists():
+                    number += 1
+                    output.show([Message(Kind.HTML, f"<b>number {number}</b>")])
+                    time.sleep(0.2)
+                output.show([Message(Kind.HTML, "<b>over</b>")])
+            except ParagraphGoneError:
+                Path(gone).touch()
 
         threading.Thread(target=show, daemon=True).start()
 

@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,13 @@ class Zeppelin:
             if "-i" in words and words[words.index("-i") + 1].startswith(group):
                 found.append(one)
         return found
+
+    def await_(self, condition: Callable[[], Any], timeout: float = 90) -> None:
+        """Wait until something has become true."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.05)
 
     def log(self) -> str:
         """The ends of all its logs."""

@@ -55,7 +55,7 @@ class Process:
     def __init__(self, arguments: Arguments, mask: SecretsMask) -> None:
         self.events = EventClient(arguments.host, arguments.port, arguments.group)
         self.outputs = Outputs(self.events)
-        self.sessions = Sessions(ZeppelinServer(self.events, self.outputs))
+        self.sessions = Sessions(ZeppelinServer(self.events, self.outputs), mask.learn)
         self.executions = Executions(self.outputs.begin, Delivery(self.outputs))
         self.ending = Ending(self._close)
         self.handler = Handler(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from submarine_zeppelin import interpreters
 from submarine_zeppelin.paragraph import Interpreter, Server
@@ -17,10 +17,17 @@ class NotCreatedError(Exception):
 
 
 class Sessions:
-    """Interpreters by session and class name; safe from any thread."""
+    """Interpreters by session and class name; safe from any thread.
 
-    def __init__(self, server: Server) -> None:
+    Parameters
+    ----------
+    learn
+        Told the properties of each, which may hold secrets.
+    """
+
+    def __init__(self, server: Server, learn: Callable[[Mapping[str, str]], None]) -> None:
         self._server = server
+        self._learn = learn
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str], Interpreter] = {}
 
@@ -32,6 +39,7 @@ class Sessions:
         NotCreatedError
             If the group has no entry of that class name.
         """
+        self._learn(properties)
         with self._lock:
             if (session, class_name) in self._made:
                 return
