@@ -1,0 +1,224 @@
+"""Workflows out of YAML and job files: what is read, and the line of what is not right."""
+
+from __future__ import annotations
+
+import time
+import zipfile
+
+import pytest
+
+from submarine_jobs.errors import UsageError
+from submarine_workflows.errors import WorkflowError
+from submarine_workflows.files import open_workflow
+from submarine_workflows.flow1 import read_jobs, read_properties
+from submarine_workflows.reading import read_workflow
+from submarine_workflows.validation import check
+from submarine_workflows.workflow import Kind
+
+NIGHTLY = """\
+schedule: 0 30 2 ? * *
+timezone: Europe/Berlin
+config:
+  date: "2026-11-22"
+nodes:
+  - name: features
+    notebook: features.ipynb
+    needs:
+      - hdfs:///data/{date}/_SUCCESS
+      - {path: /tmp/x, timeout: 90m}
+  - name: train
+    notebook: train.ipynb
+    params: {date: "${date}", epochs: 3, fast: true, when: 2026-01-02}
+    job: {worker: 2, gpu: 1}
+    dependsOn: [features]
+  - name: report
+    cells: [summary]
+    dependsOn: [train]
+    condition: one_success && ${train:rows} > 5
+"""
+# As Azkaban's own documentation has a flow: types, embedded flows, a trigger.
+AZKABANS = """\
+config:
+  failure.emails: ops@example.com
+trigger:
+  maxWaitMins: 10
+  schedule: {type: cron, value: 0 0 1 ? * *}
+nodes:
+  - name: jobC
+    type: noop
+    dependsOn: [inner]
+  - name: inner
+    type: flow
+    nodes:
+      - {name: a, type: command, config: {command: echo a}}
+      - {name: b, type: spark, dependsOn: [a], config: {class: org.example.Main}}
+"""
+
+
+def wrong(text: str) -> list[str]:
+    """What is said of ``text``, by reading or by checking."""
+    try:
+        return [str(problem) for problem in check(read_workflow(text, "flow"))]
+    except WorkflowError as error:
+        return [str(problem) for problem in error.problems]
+
+
+def nodes(*lines: str) -> str:
+    return "nodes:\n" + "\n".join(lines)
+
+
+def test_a_workflow_of_notebooks_is_read():
+    found = read_workflow(NIGHTLY, "nightly")
+    features, train, report = found.nodes
+    assert (found.name, found.schedule, found.schedule_line) == ("nightly", "0 30 2 ? * *", 1)
+    assert (features.kind, features.line) == (Kind.NOTEBOOK, 6)
+    assert [(need.url, need.timeout) for need in features.needs] == [
+        ("hdfs:///data/{date}/_SUCCESS", 6 * 3600.0),
+        ("/tmp/x", 5400.0),
+    ]
+    assert train.params == {"date": "${date}", "epochs": 3, "fast": True, "when": "2026-01-02"}
+    assert train.job == {"worker": 2, "gpu": 1}
+    assert (report.kind, report.cells, report.depends_on) == (Kind.CELLS, ("summary",), ("train",))
+    assert check(found) == []
+
+
+def test_azkabans_own_files_are_accepted():
+    found = read_workflow(AZKABANS, "daily")
+    assert (found.schedule, found.config) == ("0 0 1 ? * *", {"failure.emails": "ops@example.com"})
+    inner = found.nodes[1]
+    assert [node.kind for node in inner.nodes] == [Kind.COMMAND, Kind.OTHER]
+    assert [(len(flows), node.name) for flows, node in found.walk()] == [
+        (0, "jobC"), (0, "inner"), (1, "a"), (1, "b"),
+    ]  # fmt: skip
+    assert check(found) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("nodes: [", "This is no YAML"),
+        ("a: 1\na: 2", "line 2: `a` is given twice, first in line 1."),
+        ("", "A workflow has `nodes:`"),
+        ("- x", "A workflow is a map of `key: value`, not a list."),
+        (nodes("- {name: a, notebook: x, dependson: [b]}"), "did you mean `dependsOn`?"),
+        (nodes("- {notebook: x}"), "line 2: A node needs a `name:`."),
+        (nodes("- {name: a}"), "`a` says not what to run"),
+        (nodes("- {name: a, notebook: x, cells: [y]}"), "one node runs one"),
+        (nodes("- {name: a, notebook: [x]}"), "One value is expected here, not a list."),
+        (nodes("- {name: a, notebook: x, params: [1]}"), "`params:` is a map"),
+        (nodes("- {name: a, notebook: x, job: {gpu: [1]}}"), "`gpu` under `job:` is one value"),
+        (nodes("- {name: a, notebook: x, needs: {timeout: 3m}}"), "wants a `path:`"),
+        (nodes("- {name: a, notebook: x, needs: {path: y, timeout: soon}}"), "soon"),
+        (nodes("- {name: a, type: command}"), "has no `command` under `config:`"),
+        (nodes("- {name: a, type: flow}"), "is a flow and has no `nodes:`"),
+        (nodes("- {name: a, type: notebook}"), "has no `notebook:`"),
+        (nodes("- {name: ROOT, type: noop}"), "`ROOT` is Azkaban's own"),
+        (nodes("- {name: 'a/../b', type: noop}"), "`a/../b` is no name"),
+        (nodes("- {name: a, type: noop}", "- {name: a, type: noop}"), "twice, first in line 2"),
+        (nodes("- {name: abc, type: noop}", "- {name: b, type: noop, dependsOn: [abd]}"),
+         "line 3: `b` depends on `abd`, which is not there; did you mean `abc`?"),
+        (nodes("- {name: a, type: noop, dependsOn: [a]}"), "`a` -> `a`"),
+        (nodes("- {name: a, type: noop, condition: all_done}"), "depends on nothing"),
+        (nodes("- {name: a, notebook: x, params: {d: '${day}'}}"), "uses ${day}"),
+        ("schedule: 61 * * * *\n" + nodes("- {name: a, type: noop}"), "line 1: `61 * * * *`"),
+        ("timezone: Mars/Base\n" + nodes("- {name: a, type: noop}"), "`Mars/Base` is no time zone"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_line(text, sentence):
+    said = wrong(text)
+    assert any(sentence in one for one in said), said
+
+
+def test_a_cycle_is_named_once_from_end_to_end():
+    text = nodes(
+        "- {name: free, type: noop, dependsOn: [c]}",
+        "- {name: a, type: noop, dependsOn: [c]}",
+        "- {name: b, type: noop, dependsOn: [a]}",
+        "- {name: c, type: noop, dependsOn: [b]}",
+    )
+    (said,) = wrong(text)
+    assert said.startswith("line 3: These nodes wait for each other")
+    assert said.count("->") == 3
+
+
+def test_a_condition_may_only_ask_those_before():
+    text = nodes(
+        "- {name: a, type: noop}",
+        "- {name: b, type: noop, dependsOn: [a]}",
+        "- {name: c, type: noop, dependsOn: [b], condition: '${a:n} > 1 && ${d:n} > 1'}",
+        "- {name: d, type: noop}",
+    )
+    assert wrong(text) == [
+        "line 4: `c` asks for `n` of `d`, which it does not depend on: it may not have run yet."
+    ]
+
+
+def test_a_bomb_of_aliases_is_refused_at_once():
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    assert "more values than a workflow can have" in wrong("\n".join(lines))[0]
+    deep = "nodes: " + "[" * 3000 + "]" * 3000
+    assert len(wrong(deep)) == 1
+
+
+def test_properties_are_javas():
+    text = "# c\n! c\na=1\n  b : two \\\n   words\nc\\ d = e\\=f\\u00e9\nempty\n a  x=y\n"
+    found = {key: value for key, (value, _) in read_properties(text).items()}
+    assert found == {"a": "x=y", "b": "two words", "c d": "e=fé", "empty": ""}
+    assert read_properties(text)["b"][1] == 4
+
+
+def test_job_files_are_a_workflow():
+    files = {
+        "x/one.job": "type=command\ncommand=echo ${day}\n",
+        "x/two.job": "type=noop\ndependencies= one ,three\n",
+        "x/three.job": "type=noop\n",
+        "x/common.properties": "day=monday\n",
+    }
+    found = read_jobs(files, "old")
+    assert [(node.name, node.kind, node.depends_on) for node in found.nodes] == [
+        ("one", Kind.COMMAND, ()),
+        ("three", Kind.NOOP, ()),
+        ("two", Kind.NOOP, ("one", "three")),
+    ]
+    assert check(found) == []
+    with pytest.raises(WorkflowError, match=r"b\.job: A job file has a line `type=`"):
+        read_jobs({"b.job": "command=x"}, "old")
+    with pytest.raises(WorkflowError, match=r"no \.job file"):
+        read_jobs({"readme.md": ""}, "old")
+
+
+def test_files_folders_and_zips_are_opened(tmp_path):
+    (tmp_path / "nightly.flow").write_text(NIGHTLY)
+    assert open_workflow(tmp_path / "nightly.flow").name == "nightly"
+    assert len(open_workflow(tmp_path).nodes) == 3
+    with zipfile.ZipFile(tmp_path / "project.zip", "w") as archive:
+        archive.writestr("p.project", "azkaban-flow-version: 2.0")
+        archive.writestr("flows/daily.flow", AZKABANS)
+    assert open_workflow(tmp_path / "project.zip").name == "daily"
+    (tmp_path / "second.flow").write_text(NIGHTLY)
+    with pytest.raises(UsageError, match="has 2 flows"):
+        open_workflow(tmp_path)
+    for name, data in (("bad.zip", b"PK"), ("bad.flow", b"\xff\xfe\xff"), ("x.txt", b"")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(UsageError):
+            open_workflow(tmp_path / name)
+    with pytest.raises(UsageError, match="cannot be read"):
+        open_workflow(tmp_path / "none.flow")
+
+
+def test_two_hundred_nodes_cost_less_than_the_square_of_ten():
+    """A bound on the growth, not on the time: four times the nodes, not sixteen times the work."""
+
+    def work(count: int) -> float:
+        text = nodes(*(
+            f"- {{name: n{i}, type: noop, dependsOn: [{f'n{i - 1}' if i else ''}]}}"
+            for i in range(count)
+        ))  # fmt: skip
+        began = time.process_time()
+        assert wrong(text) == []
+        return time.process_time() - began
+
+    work(100)
+    few = min(work(500) for _ in range(3))
+    assert min(work(2000) for _ in range(3)) < few * 12

@@ -1,0 +1,78 @@
+"""``submarine workflow check|graph``: a workflow is looked at, nothing is run.
+
+What they find out is found by ``validation`` and drawn by ``drawing``.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from submarine_jobs.commands import Outcome
+from submarine_jobs.errors import UsageError
+from submarine_workflows.errors import WorkflowError
+from submarine_workflows.workflow import Workflow
+
+_NEXT = 3
+
+
+@click.group()
+def workflow() -> None:
+    """Notebooks that run after each other, in Azkaban Flow 2.0's terms."""
+
+
+def _sound(file: Path) -> Workflow:
+    """The workflow in ``file``, or every problem that it has."""
+    from submarine_workflows.files import open_workflow
+    from submarine_workflows.validation import check as problems_of
+
+    found = open_workflow(file)
+    problems = problems_of(found)
+    if problems:
+        raise WorkflowError(problems)
+    return found
+
+
+@workflow.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def check(file: Path) -> Outcome:
+    """Say what is wrong with the workflow in FILE, or when it would run next."""
+    found = _sound(file)
+    nodes = sum(1 for _ in found.walk())
+    runs = [moment.isoformat() for moment in _next_runs(found)]
+    text = f"{found.name}: {nodes} node{'s' if nodes != 1 else ''}, nothing wrong."
+    if runs:
+        text += f" Its schedule `{found.schedule}` comes true next at {', '.join(runs)}."
+    value = {"name": found.name, "nodes": nodes, "schedule": found.schedule, "next": runs}
+    return Outcome(text, value=value)
+
+
+@workflow.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--svg", "target", type=click.Path(path_type=Path), help="Write a picture there.")
+def graph(file: Path, target: Path | None) -> Outcome:
+    """Show the nodes of the workflow in FILE in an order in which they may run."""
+    from submarine_workflows.drawing import as_svg, as_text
+
+    found = _sound(file)
+    picture = as_svg(found)
+    if target is not None:
+        try:
+            target.write_text(picture, encoding="utf-8")
+        except OSError as exc:
+            raise UsageError(f"{target} cannot be written: {exc.strerror}.") from None
+    value = [{"name": node.name, "dependsOn": list(node.depends_on)} for node in found.nodes]
+    return Outcome(as_text(found), html=picture, value=value)
+
+
+def _next_runs(found: Workflow) -> list[datetime]:
+    from submarine_workflows.schedule import read_schedule, read_timezone
+
+    if not found.schedule:
+        return []
+    zone = read_timezone(found.timezone) if found.timezone else None
+    now = datetime.now(zone) if zone else datetime.now().astimezone()
+    return list(islice(read_schedule(found.schedule).after(now), _NEXT))

@@ -1,0 +1,218 @@
+"""When a node runs: Flow 2.0's condition language, read and evaluated; never Python's ``eval``.
+
+``one_success && ${features:rows} > 5``: at most one word of ``MACROS``, comparisons of output
+parameters of earlier nodes with numbers or quoted text, ``&& || !`` and brackets (Azkaban's
+documentation, "Conditional Workflow").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+MACROS = (
+    "all_success",
+    "all_done",
+    "all_failed",
+    "one_success",
+    "one_failed",
+    "one_success_all_done",
+    "one_failed_all_done",
+)
+DEFAULT = "all_success"
+MAX_LENGTH = 2000
+_TOKEN = re.compile(
+    r"\s*(?:(?P<param>\$\{[^{}:]{1,200}:[^{}]{1,200}\})|(?P<number>-?\d+(?:\.\d+)?)"
+    r"|(?P<text>\"[^\"]*\"|'[^']*')|(?P<op>&&|\|\||==|!=|>=|<=|>|<|!|\(|\))|(?P<word>\w+))"
+)
+_COMPARE: dict[str, Callable[[int], bool]] = {
+    "==": lambda sign: sign == 0,
+    "!=": lambda sign: sign != 0,
+    ">": lambda sign: sign > 0,
+    "<": lambda sign: sign < 0,
+    ">=": lambda sign: sign >= 0,
+    "<=": lambda sign: sign <= 0,
+}
+
+
+class ConditionError(ValueError):
+    """A condition that cannot be read; the message is a sentence."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a condition is judged by.
+
+    Attributes
+    ----------
+    succeeded
+        For each node that this one depends on: whether it ended well.
+    outputs
+        Node -> output parameter -> value.
+    """
+
+    succeeded: Sequence[bool]
+    outputs: Mapping[str, Mapping[str, object]]
+
+
+Judge = Callable[[Facts], bool]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition that was read.
+
+    Attributes
+    ----------
+    parameters
+        ``(node, name)`` of each output that it looks at.
+    """
+
+    text: str
+    macro: str
+    parameters: tuple[tuple[str, str], ...]
+    holds: Judge
+
+
+def read_condition(text: str) -> Condition:
+    """Read a condition; an empty one asks that all have succeeded.
+
+    Raises
+    ------
+    ConditionError
+        If it is none.
+    """
+    if len(text) > MAX_LENGTH:
+        raise ConditionError(f"A condition has at most {MAX_LENGTH} characters.")
+    parser = _Parser(text)
+    if not parser.tokens:
+        return Condition(text, DEFAULT, (), _MACROS[DEFAULT])
+    judge = parser.either()
+    if parser.tokens:
+        raise ConditionError(f"The condition `{text}` goes on with `{parser.tokens[0][1]}`.")
+    if len(parser.macros) > 1:
+        raise ConditionError(
+            f"The condition `{text}` has {' and '.join(parser.macros)}: it may have one of them."
+        )
+    if not parser.macros:  # Azkaban starts such a node when all that it depends on have succeeded
+        parameters, base = judge, _MACROS[DEFAULT]
+        judge = lambda facts: base(facts) and parameters(facts)  # noqa: E731
+    macro = parser.macros[0] if parser.macros else DEFAULT
+    return Condition(text, macro, tuple(dict.fromkeys(parser.parameters)), judge)
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.macros: list[str] = []
+        self.parameters: list[tuple[str, str]] = []
+        self.tokens = self._split(text)
+        self._depth = 0
+
+    def _split(self, text: str) -> list[tuple[str, str]]:
+        tokens, at, text = [], 0, text.rstrip()
+        while at < len(text):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise ConditionError(f"`{text[at:].split()[0]}` means nothing in `{text}`.")
+            tokens.append((str(match.lastgroup), match.group(str(match.lastgroup))))
+            at = match.end()
+        return tokens
+
+    def _take(self, *wanted: str) -> bool:
+        if self.tokens and self.tokens[0][0] == "op" and self.tokens[0][1] in wanted:
+            self.tokens.pop(0)
+            return True
+        return False
+
+    def either(self) -> Judge:
+        parts = [self.both()]
+        while self._take("||"):
+            parts.append(self.both())
+        return parts[0] if len(parts) == 1 else lambda facts: any(part(facts) for part in parts)
+
+    def both(self) -> Judge:
+        parts = [self.one()]
+        while self._take("&&"):
+            parts.append(self.one())
+        return parts[0] if len(parts) == 1 else lambda facts: all(part(facts) for part in parts)
+
+    def one(self) -> Judge:
+        self._depth += 1
+        if self._depth > 100:
+            raise ConditionError(f"`{self._text}` is nested too deeply.")
+        try:
+            if self._take("!"):
+                inner = self.one()
+                return lambda facts: not inner(facts)
+            if self._take("("):
+                inner = self.either()
+                if not self._take(")"):
+                    raise ConditionError(f"A bracket is open in `{self._text}`.")
+                return inner
+            if self.tokens and self.tokens[0][0] == "word":
+                return self._macro(self.tokens.pop(0)[1])
+            return self._comparison()
+        finally:
+            self._depth -= 1
+
+    def _macro(self, word: str) -> Judge:
+        if word not in MACROS:
+            raise ConditionError(f"`{word}` is no condition; there are: {', '.join(MACROS)}.")
+        self.macros.append(word)
+        return _MACROS[word]
+
+    def _comparison(self) -> Judge:
+        left, sign, right = self._operand(), self._sign(), self._operand()
+        compare = _COMPARE[sign]
+
+        def judge(facts: Facts) -> bool:
+            a, b = left(facts), right(facts)
+            if a is None or b is None:
+                return False  # what was not put out is neither more nor less than anything
+            return compare(_order(a, b))
+
+        return judge
+
+    def _sign(self) -> str:
+        if self.tokens and self.tokens[0][1] in _COMPARE:
+            return self.tokens.pop(0)[1]
+        raise ConditionError(f"`{self._text}` compares with one of {' '.join(_COMPARE)}.")
+
+    def _operand(self) -> Callable[[Facts], object]:
+        if not self.tokens:
+            raise ConditionError(f"`{self._text}` ends too early.")
+        kind, word = self.tokens.pop(0)
+        if kind == "param":
+            node, _, name = word[2:-1].partition(":")
+            self.parameters.append((node, name))
+            return lambda facts: facts.outputs.get(node, {}).get(name)
+        if kind not in ("number", "text"):
+            raise ConditionError(
+                f"In `{self._text}` a number, quoted text or ${{node:parameter}} is expected, "
+                f"not `{word}`."
+            )
+        value = word[1:-1] if kind == "text" else word
+        return lambda facts: value
+
+
+def _order(a: object, b: object) -> int:
+    """-1, 0 or 1: as numbers where both are, else as text."""
+    try:
+        x, y = float(str(a)), float(str(b))
+    except ValueError:
+        left, right = str(a), str(b)
+        return (left > right) - (left < right)
+    return (x > y) - (x < y)
+
+
+_MACROS: dict[str, Judge] = {
+    "all_success": lambda facts: all(facts.succeeded),
+    "all_done": lambda facts: True,
+    "all_failed": lambda facts: not any(facts.succeeded),
+    "one_success": lambda facts: any(facts.succeeded),
+    "one_failed": lambda facts: not all(facts.succeeded),
+    "one_success_all_done": lambda facts: any(facts.succeeded),
+    "one_failed_all_done": lambda facts: not all(facts.succeeded),
+}

@@ -1,0 +1,248 @@
+"""When a workflow runs: Quartz cron expressions as Azkaban has them, and crontab's five fields.
+
+The times come from ``cronsim``, which follows Debian's cron: a run that falls into the hour that a
+clock jumps over comes right after the jump, one in the hour that comes twice comes once.
+
+Notes
+-----
+Quartz has six fields or seven, seconds first and the year last; days of the week are 1 (Sunday) to
+7, and of day of month and day of week exactly one is ``?`` (Quartz, "CronTrigger Tutorial").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_FIRST_YEAR, _LAST_YEAR = 1970, 2099
+_RANGE = re.compile(r"(\w+)-(\w+)(/\d+)?")
+_EXAMPLE = 'as in "0 30 2 ? * *": at 2:30 every day'
+_SHORTHANDS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+
+class ScheduleError(ValueError):
+    """An expression or a time zone that means nothing; the message is a sentence."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule that was read.
+
+    Attributes
+    ----------
+    text
+        As it was written.
+    quartz
+        The same for Quartz, six fields or seven.
+    crontab
+        The same in five fields; empty where seconds or years say more than crontab can.
+    """
+
+    text: str
+    quartz: str
+    crontab: str
+    _fields: str
+    _offset: int
+    _years: frozenset[int] | None
+
+    def after(self, moment: datetime) -> Iterator[datetime]:
+        """The runs after ``moment``, without an end unless the expression has one.
+
+        Parameters
+        ----------
+        moment
+            With a time zone, which is the schedule's.
+
+        Raises
+        ------
+        ValueError
+            If ``moment`` has no time zone.
+        """
+        if moment.tzinfo is None:
+            raise ValueError("a schedule's times need a time zone")
+        later = timedelta(seconds=self._offset)
+        for found in CronSim(self._fields, moment - later):
+            if self._years is None or found.year in self._years:
+                yield found + later
+            elif found.year > max(self._years):
+                return
+
+    def between(self, since: datetime, until: datetime, limit: int = 1000) -> list[datetime]:
+        """The runs after ``since`` and not after ``until``: what was missed while nobody looked.
+
+        At most ``limit`` of them, the earliest.
+        """
+        found: list[datetime] = []
+        for moment in self.after(since):
+            if moment > until or len(found) >= limit:
+                break
+            found.append(moment)
+        return found
+
+
+def read_schedule(text: str) -> Schedule:
+    """Read a Quartz expression (6 or 7 fields) or crontab's (5, or ``@daily`` and its like).
+
+    Raises
+    ------
+    ScheduleError
+        If it is none, or never comes true.
+    """
+    words = _SHORTHANDS.get(text.strip().lower(), text).upper().split()
+    if len(words) == 5:
+        schedule = _of_crontab(text, words)
+    elif len(words) in (6, 7):
+        schedule = _of_quartz(text, words)
+    else:
+        raise ScheduleError(
+            f"`{text}` has {len(words)} fields; a schedule has six or seven (second, minute, hour, "
+            f"day, month, day of week, year), {_EXAMPLE}, or crontab's five."
+        )
+    try:
+        next(schedule.after(datetime.now(ZoneInfo("UTC"))))
+    except CronSimError as exc:
+        raise ScheduleError(f"`{text}`: {_lower(str(exc))}; write it {_EXAMPLE}.") from None
+    except StopIteration:
+        raise ScheduleError(f"`{text}` never comes true again: no run would follow.") from None
+    return schedule
+
+
+def read_timezone(name: str) -> ZoneInfo:
+    """The time zone of an IANA name.
+
+    Raises
+    ------
+    ScheduleError
+        If there is none of that name on this machine.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ScheduleError(
+            f"`{name}` is no time zone; use a name such as Europe/Berlin, Asia/Shanghai or UTC."
+        ) from None
+
+
+def _of_crontab(text: str, words: list[str]) -> Schedule:
+    minute, hour, day, month, weekday = words
+    if day != "*" and weekday != "*":
+        # crontab takes either; Quartz knows no such thing, and most who write it mean both.
+        raise ScheduleError(
+            f"`{text}` gives a day of the month and a day of the week: which of them counts "
+            "differs between schedulers. Give one of them, and * for the other."
+        )
+    days = "?" if weekday != "*" else day
+    weekdays = "?" if weekday == "*" else _weekdays(text, weekday, to_quartz=True)
+    quartz = f"0 {minute} {hour} {days} {month} {weekdays}"
+    return Schedule(text, quartz, " ".join(words), " ".join(words), 0, None)
+
+
+def _of_quartz(text: str, words: list[str]) -> Schedule:
+    second, minute, hour, day, month, weekday = words[:6]
+    if (day == "?") == (weekday == "?"):
+        raise ScheduleError(
+            f"`{text}`: exactly one of day of month and day of week is `?`, {_EXAMPLE}."
+        )
+    if "W" in day:
+        raise ScheduleError(
+            f"`{text}`: `{day}` (the nearest working day) is Quartz's alone and not known here."
+        )
+    fields = [minute, hour, day.replace("?", "*"), month, _weekdays(text, weekday)]
+    years = _years(text, words[6]) if len(words) == 7 else None
+    if second.isdigit() and int(second) < 60:
+        crontab = _crontab(fields) if int(second) == 0 and years is None else ""
+        return Schedule(text, " ".join(words), crontab, " ".join(fields), int(second), years)
+    return Schedule(text, " ".join(words), "", " ".join([second, *fields]), 0, years)
+
+
+def _crontab(fields: list[str]) -> str:
+    """For crontab, which has no ``5/15``; nothing for last days and third Fridays."""
+    if any(mark in fields[2] + fields[4] for mark in "L#"):
+        return ""
+    ends = (59, 23, 31, 12, 7)
+    found = []
+    for field, end in zip(fields, ends, strict=True):
+        parts = [re.sub(r"^(\w+)/", rf"\1-{end}/", part) for part in field.split(",")]
+        found.append(",".join(parts))
+    return " ".join(found)
+
+
+def _weekdays(text: str, field: str, *, to_quartz: bool = False) -> str:
+    """Days of the week from Quartz's numbers to cron's, or the other way."""
+    if field in ("?", "*"):
+        return "*"
+    if field == "L":
+        return "6"  # Quartz: the last day of the week
+    parts = []
+    for part in field.split(","):
+        days = _days_of_range(text, part, to_quartz=to_quartz)
+        parts.append(days if days is not None else _one_day(text, part, to_quartz=to_quartz))
+    return ",".join(parts)
+
+
+def _days_of_range(text: str, part: str, *, to_quartz: bool) -> str | None:
+    """A list for ``FRI-MON``: a range of Quartz's may go over the end of the week."""
+    match = _RANGE.fullmatch(part)
+    if match is None:
+        return None
+    first, last = (int(_one_day(text, match.group(n), to_quartz=to_quartz)) for n in (1, 2))
+    base = 1 if to_quartz else 0
+    length = (last - first) % 7 + 1
+    step = int(match.group(3)[1:]) if match.group(3) else 1
+    if not step:
+        raise ScheduleError(f"`{text}`: a step of 0 in `{part}` goes nowhere.")
+    return ",".join(str((first - base + n) % 7 + base) for n in range(0, length, step))
+
+
+def _one_day(text: str, part: str, *, to_quartz: bool = False) -> str:
+    """``6#3``, ``6L``, ``FRI``, ``2/2`` with the number of the day in the other count."""
+    day, rest = part, ""
+    for mark in ("#", "/", "L"):
+        if mark in part:
+            day, rest = part.split(mark, 1)[0], mark + part.split(mark, 1)[1]
+            break
+    if day == "*":
+        return part
+    if day in _DAYS:
+        number = _DAYS.index(day)
+    elif day.isdigit() and len(day) == 1 and (to_quartz or 1 <= int(day) <= 7):
+        number = int(day) % 7 if to_quartz else int(day) - 1
+    else:
+        raise ScheduleError(
+            f"`{text}`: `{part}` is no day of the week; there are SUN to SAT, or 1 (Sunday) to 7."
+        )
+    return f"{number + 1 if to_quartz else number}{rest}"
+
+
+def _years(text: str, field: str) -> frozenset[int] | None:
+    if field == "*":
+        return None
+    found: set[int] = set()
+    for part in field.split(","):
+        match = re.fullmatch(r"(\d{4}|\*)(?:-(\d{4}))?(?:/(\d{1,3}))?", part)
+        if match is None or match.group(3) == "0":
+            raise ScheduleError(f"`{text}`: `{part}` is no year, such as 2027 or 2027-2030.")
+        first = _FIRST_YEAR if match.group(1) == "*" else int(match.group(1))
+        last = int(match.group(2)) if match.group(2) else first
+        if match.group(3) and not match.group(2):
+            last = _LAST_YEAR
+        found.update(range(first, min(last, _LAST_YEAR) + 1, int(match.group(3) or 1)))
+    return frozenset(year for year in found if year >= _FIRST_YEAR)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

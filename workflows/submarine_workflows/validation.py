@@ -1,0 +1,168 @@
+"""Whether a workflow makes sense: names, cycles, conditions, parameters, schedule.
+
+Costs time in proportion to nodes and dependencies. Opens no file and asks no cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+
+from submarine_workflows.conditions import ConditionError, read_condition
+from submarine_workflows.errors import Problem
+from submarine_workflows.schedule import ScheduleError, read_schedule, read_timezone
+from submarine_workflows.workflow import Kind, Node, Workflow
+
+#: Azkaban's own name for the outermost flow.
+RESERVED = "ROOT"
+_NAME = re.compile(r"[\w.-]+(?: [\w.-]+)*", re.ASCII)
+_PARAMETER = re.compile(r"\$\{([^{}]*)\}")
+#: Parameters that Azkaban fills in when it runs a node, by how they begin.
+_GIVEN = ("azkaban.", "working.dir", "user.to.proxy")
+
+
+def check(workflow: Workflow) -> list[Problem]:
+    """All that is wrong with ``workflow``, in the order of its lines; empty: nothing."""
+    checker = _Checker(workflow)
+    checker.schedule()
+    checker.level(workflow.nodes, "the workflow")
+    for flows, node in workflow.walk():
+        checker.node(flows, node)
+        if node.kind is Kind.FLOW:
+            checker.level(node.nodes, f"`{node.name}`")
+    return sorted(checker.problems)
+
+
+class _Checker:
+    def __init__(self, workflow: Workflow) -> None:
+        self._workflow = workflow
+        self.problems: list[Problem] = []
+
+    def schedule(self) -> None:
+        workflow, line = self._workflow, self._workflow.schedule_line
+        try:
+            if workflow.schedule:
+                read_schedule(workflow.schedule)
+            if workflow.timezone:
+                read_timezone(workflow.timezone)
+        except ScheduleError as exc:
+            self._add(line, str(exc))
+
+    def level(self, nodes: Sequence[Node], where: str) -> None:
+        """Nodes beside each other: their names and what depends on what."""
+        known: dict[str, Node] = {}
+        for node in nodes:
+            if node.name in known:
+                first = known[node.name].line
+                self._add(node.line, f"`{node.name}` is there twice, first in line {first}.")
+            known.setdefault(node.name, node)
+        sound = True
+        for node in nodes:
+            for name in node.depends_on:
+                if name not in known:
+                    sound = False
+                    self._add(node.line, self._unknown(node.name, name, known, where))
+        if sound and len(known) == len(nodes):
+            self._cycle(known)
+        self._conditions(known)
+
+    def _unknown(self, node: str, name: str, known: Iterable[str], where: str) -> str:
+        near = get_close_matches(name, list(known), 1)
+        right = f"did you mean `{near[0]}`?" if near else f"{where} has: {', '.join(known)}."
+        return f"`{node}` depends on `{name}`, which is not there; {right}"
+
+    def _cycle(self, known: Mapping[str, Node]) -> None:
+        """Kahn's order; whatever is left over contains a cycle, which is then walked."""
+        open_ends = {name: len(set(node.depends_on)) for name, node in known.items()}
+        followers: dict[str, list[str]] = {name: [] for name in known}
+        for name, node in known.items():
+            for other in set(node.depends_on):
+                followers[other].append(name)
+        ready = [name for name, count in open_ends.items() if not count]
+        while ready:
+            name = ready.pop()
+            del open_ends[name]
+            for follower in followers[name]:
+                open_ends[follower] -= 1
+                if not open_ends[follower]:
+                    ready.append(follower)
+        if not open_ends:
+            return
+        path = [next(iter(open_ends))]
+        while path.count(path[-1]) < 2:
+            path.append(next(n for n in known[path[-1]].depends_on if n in open_ends))
+        circle = path[path.index(path[-1]) :]
+        words = " -> ".join(f"`{name}`" for name in circle)
+        self._add(
+            min(known[name].line for name in circle),
+            f"These nodes wait for each other and none could ever start: {words}.",
+        )
+
+    def _conditions(self, known: Mapping[str, Node]) -> None:
+        for node in known.values():
+            try:
+                condition = read_condition(node.condition)
+            except ConditionError as exc:
+                self._add(node.line, f"`{node.name}`: {exc}")
+                continue
+            if node.condition and not node.depends_on:
+                self._add(node.line, f"`{node.name}` has a condition and depends on nothing.")
+            before = _ancestors(node, known) if condition.parameters else set()
+            for other, parameter in condition.parameters:
+                if other not in before:
+                    self._add(
+                        node.line,
+                        f"`{node.name}` asks for `{parameter}` of `{other}`, which it does not "
+                        "depend on: it may not have run yet.",
+                    )
+
+    def node(self, flows: tuple[Node, ...], node: Node) -> None:
+        """What a node says for itself."""
+        if node.name == RESERVED or not _NAME.fullmatch(node.name):
+            said = "is Azkaban's own" if node.name == RESERVED else "is no name"
+            self._add(
+                node.line,
+                f"`{node.name}` {said}; a node's name has letters, digits, `.`, `_` and `-`.",
+            )
+        if node.kind is Kind.COMMAND and not node.config.get("command", "").strip():
+            self._add(node.line, f"`{node.name}` is a command and has no `command` under `config:`")
+        if node.kind is Kind.FLOW and not node.nodes:
+            self._add(node.line, f"`{node.name}` is a flow and has no `nodes:`.")
+        if node.kind is Kind.NOTEBOOK and not node.notebook:
+            self._add(node.line, f"`{node.name}` is a notebook and has no `notebook:`.")
+        if node.kind is Kind.CELLS and not node.cells:
+            self._add(node.line, f"`{node.name}` runs cells and names none under `cells:`.")
+        self._parameters(flows, node)
+
+    def _parameters(self, flows: tuple[Node, ...], node: Node) -> None:
+        """``${name}`` must be given by the node's own config or by that of a flow around it."""
+        given = {*self._workflow.config, *node.config}
+        for flow in flows:
+            given.update(flow.config)
+        values = [*node.config.values(), *(str(value) for value in node.params.values())]
+        values += [str(value) for value in node.job.values()]
+        values += [need.url for need in node.needs]
+        for name in dict.fromkeys(_PARAMETER.findall("\n".join(values))):
+            if name in given or name.startswith(_GIVEN):
+                continue
+            self._add(
+                node.line,
+                f"`{node.name}` uses ${{{name}}}, which is given nowhere: put `{name}` under the "
+                "workflow's `config:`, where a run may give it another value.",
+            )
+
+    def _add(self, line: int, sentence: str) -> None:
+        self.problems.append(Problem(line, sentence, self._workflow.file))
+
+
+def _ancestors(node: Node, known: Mapping[str, Node]) -> set[str]:
+    """All that must have ended before ``node`` starts."""
+    found: set[str] = set()
+    waiting = list(node.depends_on)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name in known:
+            found.add(name)
+            waiting.extend(known[name].depends_on)
+    return found
