@@ -239,3 +239,17 @@ test('who does not want to follow begins at the beginning', async () => {
   expect(model.sources[0]?.lo).toBe(0);
   expect(model.canLater).toBe(true);
 });
+
+test('of two filters chosen quickly the last one counts', async () => {
+  const fake = new FakeLogs();
+  fake.set(OUT, 'out\n');
+  fake.set(ERR, 'err\n');
+  const model = open(fake);
+  await model.open();
+  await Promise.all([
+    model.setFilter({ ...ALL, stream: 'stdout' }),
+    model.setFilter({ ...ALL, stream: 'stderr' })
+  ]);
+  expect(model.status.phase).toBe('ready');
+  expect(texts(model)).toEqual(['err']);
+});

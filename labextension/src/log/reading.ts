@@ -2,7 +2,7 @@
 
 import type { IRest } from '../tokens';
 import type { LogSource } from './source';
-import type { IPart } from './window';
+import type { IPart } from './row';
 
 /** Bytes that one reading asks for, over all its logs. */
 export const PAGE = 128 * 1024;

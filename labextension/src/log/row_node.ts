@@ -3,7 +3,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { size } from '../card/words';
 import { PLAIN, type Colour, type ISpan, type IStyle } from './ansi';
-import type { IRow } from './window';
+import type { IRow } from './row';
 
 export interface IRowOptions {
   readonly trans: TranslationBundle;

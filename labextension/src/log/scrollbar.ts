@@ -43,6 +43,10 @@ export class Scrollbar {
     this.node.setAttribute('aria-valuenow', String(Math.round(Math.min(1, from / most) * 100)));
   }
 
+  dispose(): void {
+    clearTimeout(this._timer ?? undefined);
+  }
+
   private _place(at: number): void {
     this._thumb.style.top = `${at * 100}%`;
     this._thumb.style.height = `${this._shown * 100}%`;

@@ -8,7 +8,8 @@ import {
   regexIcon
 } from '@jupyterlab/ui-components';
 import { button, Toggle } from './controls';
-import type { ICount, IQuery } from './search';
+import type { ICount } from './search';
+import type { IQuery } from './search_query';
 
 /** Milliseconds without a key after which a search begins by itself. */
 const PATIENCE = 350;
@@ -92,6 +93,10 @@ export class SearchBar {
             ? trans.__('%1 matches', total)
             : trans.__('%1 of %2', count.current.toLocaleString(), total);
     }
+  }
+
+  dispose(): void {
+    clearTimeout(this._timer);
   }
 
   private _key(event: KeyboardEvent): void {

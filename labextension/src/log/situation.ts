@@ -2,7 +2,16 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { duration, size } from '../card/words';
-import type { IStatus } from './model';
+
+export interface IStatus {
+  readonly phase: 'loading' | 'ready' | 'error';
+  /** What went wrong; may also come while everything else works. */
+  readonly message: string;
+  /** Nothing more will come. */
+  readonly ended: boolean;
+  /** Seconds that the logs are behind, where the live path is down. */
+  readonly behind: number | null;
+}
 
 export interface ILogSituation {
   readonly status: IStatus;

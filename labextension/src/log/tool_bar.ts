@@ -80,6 +80,12 @@ export class ToolBar {
 
   readonly node: HTMLElement;
 
+  /** Show what is chosen; asks for nothing. */
+  set filter(filter: IFilter) {
+    this._filter = filter;
+    this.update(this._logs);
+  }
+
   set follow(follow: boolean) {
     this._follow.pressed = follow;
   }

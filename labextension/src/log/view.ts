@@ -3,14 +3,20 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
+import { sentence } from '../api/errors';
 import type { ISubmarine } from '../tokens';
-import { LogModel, type Anchor } from './model';
+import { Finder } from './finder';
+import { meaningOf, type KeyMeaning } from './keys';
+import { LogModel } from './model';
+import { Navigation } from './navigation';
 import type { IRowOptions } from './row_node';
 import { Scrollbar } from './scrollbar';
-import { LogSearch, markOf, TROUBLE, type IFound } from './search';
+import { LogSearch } from './search';
 import { SearchBar } from './search_bar';
-import type { IFilter, LogSource } from './source';
+import { markOf, type IQuery } from './search_query';
 import { situation } from './situation';
+import type { IFilter } from './source';
+import { StatusLine } from './status_line';
 import { ToolBar, type ILook } from './tool_bar';
 import { Viewport } from './viewport';
 
@@ -35,26 +41,25 @@ export class LogView extends Widget {
     const filter: IFilter = { task, stream: '', attempt: 'latest' };
     this.model = new LogModel({ submarine, job, filter });
     this.model.follow = follow;
-    this._search = new LogSearch(submarine.rest, job);
-    this._viewport = new Viewport(this.model, this._rowOptions());
-    this._viewport.node.setAttribute('role', 'region');
+    this._search = new LogSearch(submarine.rest, job, () => this.model.sources);
+    this._viewport = new Viewport(this.model, this._rowOptions(null), trans.__('Log of %1', job));
     this._viewport.node.classList.toggle('jp-mod-wrap', look.wrap);
-    this._viewport.node.setAttribute('aria-label', trans.__('Log of %1', job));
     this._scrollbar = new Scrollbar(trans.__('Place in the log'), part => {
-      void this._goToPart(part);
+      void this._navigation.goToPart(part);
     });
+    this._navigation = new Navigation(this.model, this._viewport, this._scrollbar);
+    this._finder = this._makeFinder();
     this._searchBar = new SearchBar({
       trans,
       onQuery: () => {
-        this._startSearch();
+        this._finder.start(this._searchBar.query);
       },
       onStep: backward => {
-        void this._step(backward);
+        void this._finder.step(backward);
       }
     });
     this._toolBar = this._makeToolBar(filter);
-    this._status = document.createElement('div');
-    this._status.className = 'jp-Submarine-log-status';
+    this._status = new StatusLine(trans, () => void this.model.open());
     this._assemble();
     this._connect();
     void this.model.open();
@@ -65,14 +70,17 @@ export class LogView extends Widget {
   /** Show the log of another task. */
   setTask(task: string): void {
     if (task !== this.model.filter.task) {
-      void this.model.setFilter({ ...this.model.filter, task, attempt: 'latest' });
+      void this._setFilter({ ...this.model.filter, task, attempt: 'latest' });
     }
   }
 
   override dispose(): void {
     if (!this.isDisposed) {
+      this._navigation.dispose();
       this.model.dispose();
       this._search.dispose();
+      this._searchBar.dispose();
+      this._scrollbar.dispose();
       super.dispose();
     }
   }
@@ -90,11 +98,9 @@ export class LogView extends Widget {
   private _assemble(): void {
     const body = document.createElement('div');
     body.className = 'jp-Submarine-log-body';
-    this._viewport.node.id = `jp-Submarine-log-${++count}`;
     this._scrollbar.node.setAttribute('aria-controls', this._viewport.node.id);
     body.append(this._viewport.node, this._scrollbar.node);
-    this._status.setAttribute('role', 'status');
-    this.node.append(this._toolBar.node, body, this._status);
+    this.node.append(this._toolBar.node, body, this._status.node);
     this.node.addEventListener('keydown', event => {
       this._key(event);
     });
@@ -102,6 +108,9 @@ export class LogView extends Widget {
 
   private _connect(): void {
     this.model.statusChanged.connect(this._showStatus);
+    this.model.changed.connect(() => {
+      this._search.grown();
+    });
     this.model.logsChanged.connect(() => {
       this._toolBar.update(this.model.logs);
       this._viewport.setOptions(this._rowOptions());
@@ -110,7 +119,7 @@ export class LogView extends Widget {
       this._searchBar.show(found);
     });
     this._viewport.scrolled.connect(() => {
-      this._place();
+      this._navigation.placeSoon(this._showStatus);
     });
     this._viewport.followChanged.connect((_, follow) => {
       this._toolBar.follow = follow;
@@ -130,10 +139,7 @@ export class LogView extends Widget {
         look: this._look,
         follow: this.model.follow,
         onFilter: chosen => {
-          this._found = null;
-          void this.model.setFilter(chosen).then(() => {
-            this._search.start(this._search.query, this.model.sources);
-          });
+          void this._setFilter(chosen);
         },
         onLook: look => {
           this._look = look;
@@ -141,7 +147,7 @@ export class LogView extends Widget {
           this._viewport.setOptions(this._rowOptions());
         },
         onFollow: follow => {
-          this._setFollow(follow);
+          this._navigation.setFollow(follow);
         },
         onTrouble: backward => {
           void this._goToTrouble(backward);
@@ -152,7 +158,29 @@ export class LogView extends Widget {
     );
   }
 
-  private _rowOptions(): IRowOptions {
+  private _makeFinder(): Finder {
+    return new Finder({
+      model: this.model,
+      viewport: this._viewport,
+      search: this._search,
+      goTo: anchor => this._navigation.goTo(anchor),
+      onMarked: () => {
+        this._viewport.setOptions(this._rowOptions());
+      }
+    });
+  }
+
+  private async _goToTrouble(backward: boolean): Promise<void> {
+    try {
+      if ((await this._finder.goToTrouble(backward)) === false) {
+        this._status.say(this._trans.__('No line in this log looks like an error.'));
+      }
+    } catch (error) {
+      this._status.say(sentence(error));
+    }
+  }
+
+  private _rowOptions(marked: IQuery | null = this._finder.marked): IRowOptions {
     const sources = this.model.sources;
     const tasks = new Set(sources.map(source => source.task));
     const attempts = new Set(sources.map(source => `${source.task}/${source.attempt}`));
@@ -160,146 +188,38 @@ export class LogView extends Widget {
       trans: this._trans,
       label: attempts.size > tasks.size ? 'attempt' : tasks.size > 1 ? 'task' : 'none',
       times: this._look.times,
-      mark: markOf(this._marked),
+      mark: markOf(marked),
       onRead: row => {
-        void this._goTo({ source: row.source, offset: row.offset });
+        void this._navigation.goTo({ source: row.source, offset: row.offset });
       }
     };
   }
 
-  private _setFollow(follow: boolean): void {
-    if (follow && this.model.canLater) {
-      void this._goTo('end');
-    } else {
-      this._viewport.follow = follow;
-    }
+  private async _setFilter(filter: IFilter): Promise<void> {
+    this._toolBar.filter = filter;
+    await this.model.setFilter(filter);
+    this._finder.restart();
   }
 
-  private async _goTo(anchor: Anchor): Promise<void> {
-    this._viewport.follow = anchor === 'end' && !this.model.canLater;
-    await this.model.goTo(anchor);
-  }
-
-  private async _goToPart(part: number): Promise<void> {
-    if (part > 0.999) {
-      await this._goTo('end');
-    } else {
-      this._viewport.follow = false;
-      await (part < 0.001 ? this.model.goTo('start') : this.model.goToPart(part));
-    }
-  }
-
-  /** Ctrl+F, F8 and F3 in the whole view; Home and End in the text. */
   private _key(event: KeyboardEvent): void {
-    const accel = event.ctrlKey || event.metaKey;
-    const inText = event.target === this._viewport.node;
-    if (accel && event.key.toLowerCase() === 'f') {
-      this._searchBar.focus();
-    } else if (event.key === 'F3') {
-      void this._step(event.shiftKey);
-    } else if (event.key === 'F8') {
-      void this._goToTrouble(event.shiftKey);
-    } else if (inText && event.key === 'Home') {
-      void this._goToPart(0);
-    } else if (inText && event.key === 'End') {
-      this._setFollow(true);
-    } else {
+    const meaning = meaningOf(event, event.target === this._viewport.node);
+    if (meaning === null) {
       return;
     }
     event.preventDefault();
     event.stopPropagation();
-  }
-
-  private _startSearch(): void {
-    const query = this._searchBar.query;
-    this._marked = query;
-    this._found = null;
-    this._search.start(query, this.model.sources);
-    this._viewport.setOptions(this._rowOptions());
-    if (query !== null) {
-      void this._step(this.model.follow);
-    }
-  }
-
-  /** Go to the match next to the last one: who presses Enter twice goes on by two. */
-  private async _step(backward: boolean): Promise<void> {
-    const { query } = this._search;
-    const before = this._stepping;
-    const step = async (): Promise<void> => {
-      await before;
-      if (query !== this._search.query || this.isDisposed) {
-        return;
-      }
-      const from = this._from(backward);
-      const found = await this._search.next(this.model.sources, from, backward);
-      if (found !== null && query === this._search.query) {
-        await this._show(found);
+    const acts: Record<KeyMeaning, () => void> = {
+      search: () => {
+        this._searchBar.focus();
+      },
+      match: () => void this._finder.step(event.shiftKey),
+      trouble: () => void this._goToTrouble(event.shiftKey),
+      begin: () => void this._navigation.goToPart(0),
+      end: () => {
+        this._navigation.setFollow(true);
       }
     };
-    this._stepping = step();
-    await this._stepping;
-  }
-
-  private async _goToTrouble(backward: boolean): Promise<void> {
-    const { sources } = this.model;
-    const from = this._from(backward);
-    let found = await this._search.nearest(TROUBLE, sources, from, backward);
-    if (found === null) {
-      const turned = new Map(sources.map(source => [source, backward ? source.length : 0]));
-      found = await this._search.nearest(TROUBLE, sources, turned, backward);
-    }
-    if (found === null) {
-      this._say(this._trans.__('No line in this log looks like an error.'));
-      return;
-    }
-    this._marked = TROUBLE;
-    this._viewport.setOptions(this._rowOptions());
-    await this._show(found);
-  }
-
-  private async _show(found: IFound): Promise<void> {
-    this._found = found;
-    const { source, hit } = found;
-    if (!this._viewport.reveal(source, hit.offset)) {
-      await this._goTo({ source, offset: hit.line_offset });
-      this._viewport.reveal(source, hit.offset);
-    }
-  }
-
-  /** Where a search begins in each log: behind the last match, else at the place on the screen. */
-  private _from(backward: boolean): Map<LogSource, number> {
-    const { sources } = this.model;
-    const found = this._found;
-    if (found !== null && sources.includes(found.source)) {
-      const part = found.hit.offset / Math.max(1, found.source.length);
-      const own = backward ? found.hit.offset : found.hit.offset + Math.max(1, found.hit.length);
-      return new Map(
-        sources.map(one => [one, one === found.source ? own : Math.floor(part * one.length)])
-      );
-    }
-    const part = this.model.follow
-      ? 1
-      : this.model.position(this._viewport.top) / Math.max(1, this.model.total);
-    const whole = backward && this.model.follow ? 1 : part;
-    return new Map(
-      sources.map(one => [one, Math.floor((backward ? whole : part % 1) * one.length)])
-    );
-  }
-
-  private _place(): void {
-    this._placing ??= requestAnimationFrame(() => {
-      this._placing = null;
-      const total = Math.max(1, this.model.total);
-      const top = this._viewport.top;
-      const from = this.model.position(top) / total;
-      const to = this.model.position(this._viewport.bottom) / total;
-      const all = !this.model.canEarlier && !this.model.canLater && this._viewport.fits;
-      this._scrollbar.set(
-        all ? 0 : this.model.follow ? 1 - (to - from) : from,
-        all ? 1 : to - from
-      );
-      this._showStatus();
-    });
+    acts[meaning]();
   }
 
   private readonly _showStatus = (): void => {
@@ -312,36 +232,18 @@ export class LogView extends Widget {
       follow: this.model.follow,
       place: this.model.position(this._viewport.top)
     });
-    this._say(text, retry);
+    this._status.say(text, retry);
   };
-
-  private _say(text: string, retry = false): void {
-    if (this._status.textContent !== text + (retry ? this._trans.__('Try again') : '')) {
-      this._status.replaceChildren(text);
-      if (retry) {
-        const again = document.createElement('button');
-        again.type = 'button';
-        again.className = 'jp-Submarine-log-link';
-        again.textContent = this._trans.__('Try again');
-        again.addEventListener('click', () => void this.model.open());
-        this._status.append(again);
-      }
-    }
-  }
 
   private readonly _trans: TranslationBundle;
   private readonly _submarine: ISubmarine;
   private readonly _search: LogSearch;
+  private readonly _finder: Finder;
+  private readonly _navigation: Navigation;
   private readonly _viewport: Viewport;
   private readonly _scrollbar: Scrollbar;
   private readonly _searchBar: SearchBar;
   private readonly _toolBar: ToolBar;
-  private readonly _status: HTMLElement;
+  private readonly _status: StatusLine;
   private _look: ILook;
-  private _found: IFound | null = null;
-  private _stepping: Promise<void> = Promise.resolve();
-  private _marked: Parameters<typeof markOf>[0] = null;
-  private _placing: number | null = null;
 }
-
-let count = 0;

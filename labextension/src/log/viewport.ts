@@ -5,10 +5,11 @@
  */
 
 import { Signal, type ISignal } from '@lumino/signaling';
+import { DrawnLines } from './drawn_lines';
 import type { LogModel } from './model';
-import { rowNode, type IRowOptions } from './row_node';
+import type { Anchor } from './reading';
+import type { IRowOptions } from './row_node';
 import type { LogSource } from './source';
-import type { IRow } from './window';
 
 /** Lines in the DOM: at most, and how many come at an edge. */
 const MOST = 480;
@@ -21,11 +22,16 @@ const EDGE = 800;
 export class Viewport {
   constructor(
     private readonly _model: LogModel,
-    private _options: IRowOptions
+    options: IRowOptions,
+    label: string
   ) {
     this.node = document.createElement('div');
     this.node.className = 'jp-Submarine-log-lines';
+    this.node.id = `jp-Submarine-log-${++count}`;
     this.node.tabIndex = 0;
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', label);
+    this._lines = new DrawnLines(this.node, _model.window, options);
     this.node.addEventListener('scroll', () => {
       this._onScroll();
     });
@@ -62,9 +68,9 @@ export class Viewport {
 
   /** Change how lines look. */
   setOptions(options: IRowOptions): void {
-    const keep = this._topRow();
-    this._options = options;
-    this._clear();
+    const keep = this.top;
+    this._lines.options = options;
+    this._lines.clear();
     this._update();
     if (!this.follow) {
       this._scrollToNumber(keep, 'start');
@@ -73,12 +79,12 @@ export class Viewport {
 
   /** Number of the first line on the screen. */
   get top(): number {
-    return this._topRow();
+    return this._lines.rowAt(this.node.getBoundingClientRect().top);
   }
 
   /** Number of the line after the last one on the screen. */
   get bottom(): number {
-    return this._rowAt(this.node.getBoundingClientRect().bottom);
+    return this._lines.rowAt(this.node.getBoundingClientRect().bottom);
   }
 
   /** Whether all lines that are drawn are on the screen. */
@@ -90,7 +96,7 @@ export class Viewport {
   get atEnd(): boolean {
     const { scrollTop, scrollHeight, clientHeight } = this.node;
     return (
-      this._last >= this._model.window.end &&
+      this._lines.last >= this._model.window.end &&
       !this._model.canLater &&
       scrollTop + clientHeight >= scrollHeight - 4
     );
@@ -103,14 +109,14 @@ export class Viewport {
       return false;
     }
     this.follow = false;
-    const node = this._nodeOf(number);
+    const node = this._lines.nodeOf(number);
     const box = node?.getBoundingClientRect();
     const frame = this.node.getBoundingClientRect();
     if (box === undefined || box.top < frame.top || box.bottom > frame.bottom) {
       this._slice(number - STEP, number + STEP);
       this._scrollToNumber(number, 'center');
     }
-    this._setCurrent(number);
+    this._lines.setCurrent(number);
     return true;
   }
 
@@ -119,14 +125,14 @@ export class Viewport {
     const { scrollTop, scrollHeight, clientHeight } = this.node;
     const window = this._model.window;
     if (scrollTop < EDGE) {
-      if (this._first > window.base) {
+      if (this._lines.first > window.base) {
         this._extend(-STEP);
       } else if (this._model.canEarlier && (!this.follow || scrollHeight <= clientHeight)) {
         void this._model.earlier();
       }
     }
     if (!this.follow && scrollHeight - scrollTop - clientHeight < EDGE) {
-      if (this._last < window.end) {
+      if (this._lines.last < window.end) {
         this._extend(STEP);
       } else if (this._model.canLater) {
         void this._model.later();
@@ -153,22 +159,22 @@ export class Viewport {
       this._model.follow = false;
       this._followChanged.emit(false);
     }
-    if (this._generation !== window.generation) {
-      this._clear();
+    if (this._lines.isStale) {
+      this._lines.clear();
     }
     if (this.follow) {
       this._slice(window.end - FOLLOWED, window.end);
       this._toBottom();
     } else {
-      const reaches = this._last - this._first < STEP;
-      this._slice(this._first, reaches ? this._first + STEP : this._last);
+      const reaches = this._lines.last - this._lines.first < STEP;
+      this._slice(this._lines.first, reaches ? this._lines.first + STEP : this._lines.last);
     }
     this.maintain();
     this._scrolled.emit(undefined);
   };
 
-  private _show(anchor: 'start' | 'end' | { source: LogSource; offset: number }): void {
-    this._clear();
+  private _show(anchor: Anchor): void {
+    this._lines.clear();
     if (anchor === 'end') {
       this.follow = true;
       this._update();
@@ -184,92 +190,15 @@ export class Viewport {
     this._scrolled.emit(undefined);
   }
 
-  private _clear(): void {
-    const { window } = this._model;
-    this.node.replaceChildren();
-    this._drawn.length = 0;
-    this._generation = window.generation;
-    this._first = this._last = window.base;
-  }
-
-  /** Have exactly these lines in the DOM, what is there already unmoved. */
+  /** Have these lines in the DOM. */
   private _slice(first: number, last: number): void {
-    const { window } = this._model;
-    first = Math.max(first, window.base);
-    last = Math.min(Math.max(first, last), window.end);
-    if (first >= this._last || last <= this._first) {
-      this.node.replaceChildren();
-      this._drawn.length = 0;
-      this._first = this._last = first;
-    }
-    this._dropHead(first);
-    this._dropTail(last);
-    this._redraw();
-    const before = this._build(first, this._first);
-    const after = this._build(this._last, last);
-    if (before.length > 0) {
-      const height = this.node.scrollHeight;
-      this.node.prepend(...before.map(({ node }) => node));
-      this.node.scrollTop += this.node.scrollHeight - height;
-      this._drawn.unshift(...before);
-    }
-    if (after.length > 0) {
-      this.node.append(...after.map(({ node }) => node));
-      this._drawn.push(...after);
-    }
-    this._first = first;
-    this._last = last;
+    this._lines.slice(first, last, !this.follow);
   }
 
-  private _dropHead(first: number): void {
-    const count = first - this._first;
-    if (count > 0) {
-      const keep = !this.follow;
-      const height = keep ? this.node.scrollHeight : 0;
-      for (const { node } of this._drawn.splice(0, count)) {
-        node.remove();
-      }
-      this._first = first;
-      if (keep) {
-        this.node.scrollTop -= height - this.node.scrollHeight;
-      }
-    }
-  }
-
-  private _dropTail(last: number): void {
-    if (last < this._last) {
-      for (const { node } of this._drawn.splice(Math.max(0, last - this._first))) {
-        node.remove();
-      }
-      this._last = last;
-    }
-  }
-
-  private _redraw(): void {
-    for (const drawn of this._drawn) {
-      if (drawn.version !== drawn.row.version) {
-        const node = rowNode(drawn.row, this._options);
-        drawn.node.replaceWith(node);
-        drawn.node = node;
-        drawn.version = drawn.row.version;
-      }
-    }
-  }
-
-  private _build(from: number, to: number): IDrawn[] {
-    const built: IDrawn[] = [];
-    for (let number = from; number < to; number++) {
-      const row = this._model.window.at(number);
-      if (row !== undefined) {
-        built.push({ row, node: rowNode(row, this._options), version: row.version });
-      }
-    }
-    return built;
-  }
-
+  /** Have so many lines more at an edge, and at most `MOST`. */
   private _extend(by: number): void {
-    const first = by < 0 ? this._first + by : this._first;
-    const last = by > 0 ? this._last + by : this._last;
+    const first = by < 0 ? this._lines.first + by : this._lines.first;
+    const last = by > 0 ? this._lines.last + by : this._lines.last;
     const room = this._selecting() ? Infinity : MOST;
     this._slice(
       by > 0 ? Math.max(first, last - room) : first,
@@ -282,46 +211,16 @@ export class Viewport {
     this._lastTop = this.node.scrollTop;
   }
 
-  private _nodeOf(number: number): HTMLElement | undefined {
-    return this._drawn[number - this._first]?.node;
-  }
-
   private _scrollToNumber(number: number, block: 'start' | 'center'): void {
-    if (this._nodeOf(number) === undefined) {
+    if (this._lines.nodeOf(number) === undefined) {
       this._slice(number - STEP, number + STEP);
     }
-    const node = this._nodeOf(number);
+    const node = this._lines.nodeOf(number);
     if (node !== undefined) {
       const room = block === 'center' ? (this.node.clientHeight - node.offsetHeight) / 2 : 0;
       this.node.scrollTop = node.offsetTop - this.node.offsetTop - room;
       this._lastTop = this.node.scrollTop;
     }
-  }
-
-  private _setCurrent(number: number): void {
-    for (const old of this.node.querySelectorAll('.jp-mod-current')) {
-      old.classList.remove('jp-mod-current');
-    }
-    this._nodeOf(number)?.classList.add('jp-mod-current');
-  }
-
-  private _topRow(): number {
-    return this._rowAt(this.node.getBoundingClientRect().top);
-  }
-
-  private _rowAt(edge: number): number {
-    let low = 0;
-    let high = this._drawn.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const bottom = this._drawn[middle]?.node.getBoundingClientRect().bottom ?? 0;
-      if (bottom <= edge + 1) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return this._first + low;
   }
 
   /** Whether the reader has marked text in here: lines with it must stay. */
@@ -330,17 +229,11 @@ export class Viewport {
     return selection !== null && !selection.isCollapsed && this.node.contains(selection.anchorNode);
   }
 
-  private readonly _drawn: IDrawn[] = [];
-  private _first = 0;
-  private _last = 0;
-  private _generation = -1;
+  private readonly _lines: DrawnLines;
   private _lastTop = 0;
   private readonly _scrolled = new Signal<this, undefined>(this);
   private readonly _followChanged = new Signal<this, boolean>(this);
 }
 
-interface IDrawn {
-  readonly row: IRow;
-  node: HTMLElement;
-  version: number;
-}
+/** So many were made on this page: for ids. */
+let count = 0;

@@ -8,32 +8,8 @@
  */
 
 import { align, continuation, LineReader, MAX_LINE, type IAlignment, type IPiece } from './lines';
-import { PLAIN, type ISpan } from './ansi';
+import { type IPart, type IRow, rowOf, spansOf } from './row';
 import type { LogSource } from './source';
-
-export interface IRow {
-  readonly kind: 'line' | 'skip';
-  readonly source: LogSource;
-  offset: number;
-  end: number;
-  text: string;
-  spans: readonly ISpan[];
-  /** When it arrived, in ms since the epoch; null: not known. */
-  time: number | null;
-  open: boolean;
-  /** How it begins, where it was read from the middle. */
-  start: IAlignment['kind'];
-  /** Grows with each change, so that a view knows what to draw anew. */
-  version: number;
-}
-
-/** Bytes of one source that follow, or come before, what is in the window. */
-export interface IPart {
-  readonly source: LogSource;
-  readonly data: Uint8Array;
-  /** Offset of the first byte of `data`. */
-  readonly offset: number;
-}
 
 export const LIMITS = { rows: 4000, characters: 6_000_000, page: 1500 };
 
@@ -246,18 +222,4 @@ export class LogWindow {
   private readonly _limits: typeof LIMITS;
   private readonly _open = new Map<LogSource, IRow>();
   private _characters = 0;
-}
-
-function spansOf(row: { text: string; spans: readonly ISpan[] }): readonly ISpan[] {
-  return row.spans.length > 0 ? row.spans : [{ text: row.text, style: PLAIN }];
-}
-
-function rowOf(
-  source: LogSource,
-  piece: IPiece,
-  kind: IRow['kind'],
-  time: number | null,
-  start: IAlignment['kind']
-): IRow {
-  return { ...piece, kind, source, time, start, version: 0 };
 }

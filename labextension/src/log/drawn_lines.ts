@@ -1,0 +1,157 @@
+/**
+ * The lines of the log that are in the DOM, a stretch of the window: made, let go and drawn anew
+ * without what is on the screen moving. Where one reads, and when more is wanted, is the viewport's.
+ */
+
+import type { IRow } from './row';
+import { rowNode, type IRowOptions } from './row_node';
+import type { LogWindow } from './window';
+
+interface IDrawn {
+  readonly row: IRow;
+  node: HTMLElement;
+  version: number;
+}
+
+export class DrawnLines {
+  /**
+   * @param node - Scrolls; holds the lines and nothing else.
+   */
+  constructor(
+    private readonly _node: HTMLElement,
+    private readonly _window: LogWindow,
+    public options: IRowOptions
+  ) {}
+
+  /** Numbers of the first line and of that after the last one. */
+  get first(): number {
+    return this._first;
+  }
+  get last(): number {
+    return this._last;
+  }
+
+  /** Whether the window holds another stretch than that of which these lines are. */
+  get isStale(): boolean {
+    return this._generation !== this._window.generation;
+  }
+
+  /** Let all of them go. */
+  clear(): void {
+    this._node.replaceChildren();
+    this._drawn.length = 0;
+    this._generation = this._window.generation;
+    this._first = this._last = this._window.base;
+  }
+
+  /**
+   * Have exactly these lines, what is there already unmoved.
+   *
+   * @param keep - Whether the screen stays where it is when lines at the beginning go.
+   */
+  slice(first: number, last: number, keep: boolean): void {
+    first = Math.max(first, this._window.base);
+    last = Math.min(Math.max(first, last), this._window.end);
+    if (first >= this._last || last <= this._first) {
+      this._node.replaceChildren();
+      this._drawn.length = 0;
+      this._first = this._last = first;
+    }
+    this._dropHead(first, keep);
+    this._dropTail(last);
+    this._redraw();
+    const before = this._build(first, this._first);
+    const after = this._build(this._last, last);
+    if (before.length > 0) {
+      const height = this._node.scrollHeight;
+      this._node.prepend(...before.map(({ node }) => node));
+      this._node.scrollTop += this._node.scrollHeight - height;
+      this._drawn.unshift(...before);
+    }
+    if (after.length > 0) {
+      this._node.append(...after.map(({ node }) => node));
+      this._drawn.push(...after);
+    }
+    this._first = first;
+    this._last = last;
+  }
+
+  /** The element of a line, where it is drawn. */
+  nodeOf(number: number): HTMLElement | undefined {
+    return this._drawn[number - this._first]?.node;
+  }
+
+  /** Number of the first line that reaches below `edge`, a place on the screen. */
+  rowAt(edge: number): number {
+    let low = 0;
+    let high = this._drawn.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const bottom = this._drawn[middle]?.node.getBoundingClientRect().bottom ?? 0;
+      if (bottom <= edge + 1) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return this._first + low;
+  }
+
+  /** Mark one line as that which was searched for. */
+  setCurrent(number: number): void {
+    for (const old of this._node.querySelectorAll('.jp-mod-current')) {
+      old.classList.remove('jp-mod-current');
+    }
+    this.nodeOf(number)?.classList.add('jp-mod-current');
+  }
+
+  private _dropHead(first: number, keep: boolean): void {
+    const count = first - this._first;
+    if (count > 0) {
+      const height = keep ? this._node.scrollHeight : 0;
+      for (const { node } of this._drawn.splice(0, count)) {
+        node.remove();
+      }
+      this._first = first;
+      if (keep) {
+        this._node.scrollTop -= height - this._node.scrollHeight;
+      }
+    }
+  }
+
+  private _dropTail(last: number): void {
+    if (last < this._last) {
+      for (const { node } of this._drawn.splice(Math.max(0, last - this._first))) {
+        node.remove();
+      }
+      this._last = last;
+    }
+  }
+
+  private _redraw(): void {
+    for (const drawn of this._drawn) {
+      if (drawn.version !== drawn.row.version) {
+        const node = rowNode(drawn.row, this.options);
+        drawn.node.replaceWith(node);
+        drawn.node = node;
+        drawn.version = drawn.row.version;
+      }
+    }
+  }
+
+  private _build(from: number, to: number): IDrawn[] {
+    const built: IDrawn[] = [];
+    for (let number = from; number < to; number++) {
+      const row = this._window.at(number);
+      if (row !== undefined) {
+        built.push({ row, node: rowNode(row, this.options), version: row.version });
+      }
+    }
+    return built;
+  }
+
+  private readonly _drawn: IDrawn[] = [];
+  private _first = 0;
+  private _last = 0;
+  private _generation = -1;
+}

@@ -1,0 +1,26 @@
+/** What keys mean in the log view; whoever has the view does it. */
+
+export type KeyMeaning = 'search' | 'match' | 'trouble' | 'begin' | 'end';
+
+/**
+ * Ctrl+F, F3 and F8 in the whole view; Home and End in the text.
+ *
+ * @returns What is wanted; null: the key is nothing of ours.
+ */
+export function meaningOf(event: KeyboardEvent, inText: boolean): KeyMeaning | null {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'f') {
+    return 'search';
+  }
+  switch (event.key) {
+    case 'F3':
+      return 'match';
+    case 'F8':
+      return 'trouble';
+    case 'Home':
+      return inText ? 'begin' : null;
+    case 'End':
+      return inText ? 'end' : null;
+    default:
+      return null;
+  }
+}

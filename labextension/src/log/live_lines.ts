@@ -1,0 +1,110 @@
+/**
+ * What the channel brings of a job's logs, put into the window: each byte once, and none where the
+ * reader looks elsewhere. While a reading is under way it waits. Reads nothing itself.
+ */
+
+import type { ISubmarine, ISubscription } from '../tokens';
+import { LiveQueue, type IChunk } from './live';
+import type { IStatus } from './situation';
+import type { LogSource } from './source';
+import type { Sources } from './sources';
+import type { LogWindow } from './window';
+
+export interface ILiveOptions {
+  readonly submarine: ISubmarine;
+  readonly job: string;
+  readonly sources: Sources;
+  readonly window: LogWindow;
+  /** Whether new lines push old ones out at the beginning, or wait below. */
+  readonly follows: () => boolean;
+  readonly onStatus: (change: Partial<IStatus>) => void;
+  readonly onNewLog: () => void;
+  readonly onLines: () => void;
+  /** Runs a function soon: with the next frame in a browser. */
+  readonly schedule: ((run: () => void) => void) | undefined;
+}
+
+export class LiveLines {
+  constructor(private readonly _options: ILiveOptions) {
+    this._queue = new LiveQueue(chunks => {
+      this._take(chunks);
+    }, _options.schedule);
+  }
+
+  set paused(paused: boolean) {
+    this._queue.paused = paused;
+  }
+
+  /** Hear nothing more, and forget what waits. */
+  stop(): void {
+    this._subscription?.dispose();
+    this._subscription = null;
+    this._queue.clear();
+  }
+
+  /** Hear what follows the lengths that are known. */
+  begin(): void {
+    const { submarine, job, sources, onStatus } = this._options;
+    const { task } = sources.filter;
+    const none = new Uint8Array();
+    this._subscription = submarine.channel.log(
+      job,
+      { tasks: task === '' ? ['*'] : [task], at: sources.lengths },
+      {
+        chunk: (where, offset, data) => {
+          this._queue.push({ where, offset, data, time: Date.now() });
+        },
+        skip: (where, _from, to) => {
+          this._queue.push({ where, offset: to, data: none, time: Date.now() });
+        },
+        behind: behind => {
+          onStatus({ behind });
+        },
+        end: () => {
+          this._queue.flush();
+          onStatus({ ended: true, behind: null });
+        },
+        error: message => {
+          onStatus({ message });
+        }
+      }
+    );
+  }
+
+  private _take(chunks: readonly IChunk[]): void {
+    const { sources, onNewLog, onLines } = this._options;
+    for (const { where, offset, data, time } of chunks) {
+      const { source, isNew } = sources.hear(where, offset, offset + data.length);
+      if (isNew) {
+        onNewLog();
+      }
+      if (source !== undefined) {
+        this._takeChunk(source, offset, data, time);
+      }
+    }
+    onLines();
+  }
+
+  private _takeChunk(source: LogSource, offset: number, data: Uint8Array, time: number): void {
+    const { window, follows } = this._options;
+    const end = offset + data.length;
+    source.length = Math.max(source.length, end);
+    source.detached ||= !follows() && window.full;
+    if (source.detached || end <= source.hi) {
+      return;
+    }
+    if (data.length === 0) {
+      window.skip(source, end);
+    } else {
+      const fresh = data.subarray(Math.max(0, source.hi - offset));
+      const at = end - fresh.length;
+      window.append([{ source, data: fresh, offset: at }], at >= source.firstLength ? time : null);
+    }
+    if (follows()) {
+      window.trimHead();
+    }
+  }
+
+  private readonly _queue: LiveQueue;
+  private _subscription: ISubscription | null = null;
+}

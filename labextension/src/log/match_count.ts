@@ -1,0 +1,193 @@
+/**
+ * How often something stands in the logs: counted on the server log by log, and further while they
+ * grow. Keeps the places of the matches, no text; which of them is gone to is `search.ts`'s.
+ */
+
+import { isAbort, sentence } from '../api/errors';
+import type { ISearchHit } from '../api/log_types';
+import type { IRest } from '../tokens';
+import type { IQuery } from './search_query';
+import type { LogSource } from './source';
+
+/** Matches that are counted in one log, and that one request asks for. */
+const COUNTED = 20000;
+const ASKED = 5000;
+/** Bytes before the end that are looked at again: a match may have been written in two parts. */
+const OVERLAP = 4096;
+/** Milliseconds before more is counted, at least, and for each one that the last time took. */
+const PAUSE = 1000;
+const PAUSE_FACTOR = 3;
+
+/** What is known of one log. */
+interface ICounted {
+  readonly offsets: number[];
+  /** Where the last match ends, and how far it was searched. */
+  lastEnd: number;
+  end: number;
+}
+
+export class MatchCount {
+  /**
+   * @param sources - The logs that are searched, at any time.
+   * @param onChange - Called when there is another number to show, not too often.
+   */
+  constructor(
+    private readonly _rest: Pick<IRest, 'search'>,
+    private readonly _job: string,
+    private readonly _sources: () => readonly LogSource[],
+    private readonly _onChange: () => void
+  ) {}
+
+  get total(): number {
+    let total = 0;
+    for (const { offsets } of this._counted.values()) {
+      total += offsets.length;
+    }
+    return total;
+  }
+
+  /** Whether there may be more than `total`, however much is counted. */
+  get more(): boolean {
+    return this._more;
+  }
+
+  /** What went wrong; empty for nothing. */
+  get message(): string {
+    return this._message;
+  }
+
+  /** Count something else, or nothing. */
+  start(query: IQuery | null): void {
+    this._stop();
+    this._query = query;
+    this._counted.clear();
+    this._message = '';
+    this._more = query !== null;
+    void this._count();
+  }
+
+  /** The logs may have grown: count what is new, soon. */
+  grown(): void {
+    if (this._query !== null && this._counting === null && this._isBehind()) {
+      this._waiting ??= setTimeout(() => {
+        this._waiting = null;
+        void this._count();
+      }, this._pause);
+    }
+  }
+
+  /** The number of a match, from 1; null where the count has not come that far. */
+  numberOf(source: LogSource, offset: number): number | null {
+    const known = this._counted.get(source.key)?.offsets.includes(offset) ?? false;
+    if (!known || (this._counted.size > 1 && this._more)) {
+      return null;
+    }
+    const part = offset / Math.max(1, source.length);
+    let before = 0;
+    for (const one of this._sources()) {
+      const offsets = this._counted.get(one.key)?.offsets ?? [];
+      const to = one.key === source.key ? offset : part * one.length;
+      const index = offsets.findIndex(place => place >= to);
+      before += index < 0 ? offsets.length : index;
+    }
+    return before + 1;
+  }
+
+  dispose(): void {
+    this._stop();
+    this._query = null;
+  }
+
+  private _stop(): void {
+    this._counting?.abort();
+    this._counting = null;
+    clearTimeout(this._waiting ?? undefined);
+    clearTimeout(this._telling ?? undefined);
+    this._waiting = this._telling = null;
+  }
+
+  private _isBehind(): boolean {
+    return this._sources().some(source => {
+      const { end = 0, offsets = [] } = this._counted.get(source.key) ?? {};
+      return source.length > end && offsets.length < COUNTED;
+    });
+  }
+
+  private async _count(): Promise<void> {
+    const query = this._query;
+    if (query === null) {
+      return;
+    }
+    const counting = (this._counting = new AbortController());
+    const began = Date.now();
+    let cut = false;
+    try {
+      for (const source of this._sources()) {
+        cut = !(await this._countOne(query, source, counting.signal)) || cut;
+      }
+      this._more = cut;
+      this._message = '';
+    } catch (error) {
+      if (isAbort(error)) {
+        return;
+      }
+      this._message = sentence(error);
+    }
+    if (this._counting === counting) {
+      this._counting = null;
+      this._pause = PAUSE + PAUSE_FACTOR * (Date.now() - began);
+      this._onChange();
+      this.grown();
+    }
+  }
+
+  /** Count on where the last time ended; whether it came to the end of the log. */
+  private async _countOne(query: IQuery, source: LogSource, signal: AbortSignal): Promise<boolean> {
+    const { task, attempt, stream } = source;
+    const known = this._counted.get(source.key) ?? { offsets: [], lastEnd: 0, end: 0 };
+    this._counted.set(source.key, known);
+    const take = (hit: ISearchHit) => {
+      known.offsets.push(hit.offset);
+      known.lastEnd = hit.offset + hit.length;
+      this._tellSoon();
+    };
+    let from = resume(known);
+    while (known.offsets.length < COUNTED) {
+      const wanted = { ...query, from, backward: false, limit: ASKED };
+      const where = { task, attempt, stream };
+      const { next, scanned } = await this._rest.search(this._job, where, wanted, take, signal);
+      known.end = next ?? from + scanned;
+      if (next === null || next <= from) {
+        return next === null;
+      }
+      from = next;
+    }
+    return false;
+  }
+
+  private _tellSoon(): void {
+    this._telling ??= setTimeout(() => {
+      this._telling = null;
+      this._onChange();
+    }, 100);
+  }
+
+  private _query: IQuery | null = null;
+  private _more = false;
+  private _message = '';
+  private _pause = PAUSE;
+  private _counting: AbortController | null = null;
+  private _waiting: ReturnType<typeof setTimeout> | null = null;
+  private _telling: ReturnType<typeof setTimeout> | null = null;
+  private readonly _counted = new Map<string, ICounted>();
+}
+
+/** Where to count on; a match that the end may have cut off is counted anew. */
+function resume(known: ICounted): number {
+  const last = known.offsets.at(-1);
+  if (last !== undefined && known.lastEnd >= known.end) {
+    known.offsets.pop();
+    return last;
+  }
+  return Math.max(known.lastEnd, known.end - OVERLAP);
+}

@@ -1,0 +1,113 @@
+/**
+ * The logs of a job that were heard of, and those of them that are shown: how long each is, and how
+ * far all of them go together. Reads nothing; the lines are the window's.
+ */
+
+import type { ILogInfo } from '../api/log_types';
+import type { IRow } from './row';
+import { chosen, keyOf, LogSource, type IFilter, type IWhere } from './source';
+
+export class Sources {
+  constructor(filter: IFilter) {
+    this._filter = filter;
+  }
+
+  get filter(): IFilter {
+    return this._filter;
+  }
+
+  /** All logs of the job that were heard of. */
+  get logs(): readonly ILogInfo[] {
+    return [...this._logs.values()];
+  }
+
+  /** Those that the filter lets through, in their order. */
+  get shown(): readonly LogSource[] {
+    return [...this._shown.values()];
+  }
+
+  /** Bytes of all logs that are shown. */
+  get total(): number {
+    return this.shown.reduce((sum, source) => sum + source.length, 0);
+  }
+
+  get canEarlier(): boolean {
+    return this.shown.some(source => source.lo > 0);
+  }
+
+  get canLater(): boolean {
+    return this.shown.some(source => source.hi < source.length);
+  }
+
+  /** How long each log is, as a subscription's `at`. */
+  get lengths(): Record<string, number> {
+    return Object.fromEntries([...this._logs].map(([key, log]) => [key, log.length]));
+  }
+
+  /** Take what the server lists, and choose by the filter: nothing of the sources is kept. */
+  list(logs: readonly ILogInfo[]): void {
+    for (const log of logs) {
+      this._logs.set(keyOf(log), { ...log });
+    }
+    const old = this._shown;
+    this._shown = new Map();
+    for (const log of chosen(this.logs, this._filter)) {
+      const length = Math.max(log.length, old.get(keyOf(log))?.length ?? 0);
+      this._shown.set(keyOf(log), new LogSource(log, length, this._shown.size));
+    }
+  }
+
+  /** Use another filter from the next list on. */
+  setFilter(filter: IFilter): void {
+    this._filter = filter;
+  }
+
+  /**
+   * Bytes of a log came: its source where it is shown, and whether the log is new.
+   *
+   * A new one is a task's next attempt, or a task that started late.
+   */
+  hear(
+    where: IWhere,
+    offset: number,
+    end: number
+  ): { source: LogSource | undefined; isNew: boolean } {
+    const key = keyOf(where);
+    const log = this._logs.get(key);
+    if (log === undefined) {
+      const stream = where.stream === 'stderr' ? 'stderr' : 'stdout';
+      this._add({ ...where, stream, length: end }, offset);
+    } else {
+      log.length = Math.max(log.length, end);
+    }
+    return { source: this._shown.get(key), isNew: log === undefined };
+  }
+
+  /** How far into all logs that are shown the row at `index` is, in bytes. */
+  position(rows: readonly IRow[], index: number): number {
+    const next = new Map<LogSource, number>();
+    for (let i = Math.max(0, index); i < rows.length; i++) {
+      const row = rows[i];
+      if (row !== undefined && !next.has(row.source)) {
+        next.set(row.source, row.offset);
+        if (next.size === this._shown.size) {
+          break;
+        }
+      }
+    }
+    return this.shown.reduce((sum, source) => sum + (next.get(source) ?? source.hi), 0);
+  }
+
+  private _add(log: ILogInfo, offset: number): void {
+    this._logs.set(keyOf(log), log);
+    if (chosen(this.logs, this._filter).includes(log)) {
+      const source = new LogSource(log, offset, this._shown.size);
+      source.firstLength = 0;
+      this._shown.set(source.key, source);
+    }
+  }
+
+  private _filter: IFilter;
+  private readonly _logs = new Map<string, ILogInfo>();
+  private _shown = new Map<string, LogSource>();
+}
