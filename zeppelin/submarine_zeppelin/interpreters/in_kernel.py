@@ -4,7 +4,6 @@ The kernel may be of any environment, so nothing of ours is imported there; ``ke
 file's text, with ``ROWS`` as the number of rows that a table shows.
 """
 
-# ruff: noqa: D103, N802
 # mypy: ignore-errors
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Kernel:
         if manager is None or not manager.is_alive():
             return {}
         client = _client(manager)
-        client.start_channels(shell=True, iopub=False, stdin=False, hb=False, control=False)
+        client.start_channels(iopub=False, stdin=False, hb=False, control=False)
         try:
             reply = client.complete(code, cursor, reply=True, timeout=_COMPLETE)
             return dict(reply["content"])
@@ -165,7 +165,7 @@ class Kernel:
                 "Set the interpreter's setting zeppelin.python to one, or leave it empty.",
             )
 
-        class OnlyThis(KernelSpecManager):  # type: ignore[misc]
+        class OnlyThis(KernelSpecManager):
             """Knows one kernel: the interpreter that is set."""
 
             def get_kernel_spec(self, kernel_name: str) -> Any:

@@ -46,7 +46,8 @@ class Screen:
 
     def __init__(self, output: Output, limit: int) -> None:
         self._output = output
-        self._limit = limit
+        # Room for the notes and the tags around it.
+        self._limit = limit * 3 // 4
         self._pieces: list[_Piece] = []
         self._text = 0
         self._shown = 0.0

@@ -1,0 +1,95 @@
+"""Which jobs lie in which paragraphs, and whether their last word is shown there.
+
+So that a paragraph's job is found again after the interpreter has been started anew. A small index
+beside the core's own (``submarine_jobs.store``), which knows nothing of what was shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from submarine_jobs.store import JobStore
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS shown (
+    job_id TEXT PRIMARY KEY, note TEXT NOT NULL, paragraph TEXT NOT NULL, user TEXT NOT NULL,
+    profile TEXT NOT NULL, final INTEGER NOT NULL
+)
+"""
+#: Rows that are given at most; more jobs of a note are not kept up to date.
+MOST = 200
+#: Before a note's id, where the core keeps the path of a notebook.
+ORIGIN = "zeppelin:"
+
+
+class Placed(NamedTuple):
+    """A job and the paragraph that shows it; ``user`` is who ran that."""
+
+    job_id: str
+    note: str
+    paragraph: str
+    user: str
+    profile: str
+
+
+class KnownJobs:
+    """The index in one state directory; safe from any thread and process."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = state_dir / "zeppelin.sqlite"
+
+    def put(self, placed: Placed) -> None:
+        """A job is in a paragraph now, its end not yet shown."""
+        with self._connection() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO shown VALUES (?, ?, ?, ?, ?, 0)", tuple(placed)
+            )
+
+    def close(self, job_id: str) -> None:
+        """A job's last word is shown, or nobody can be shown it any more."""
+        with self._connection() as connection:
+            connection.execute("UPDATE shown SET final = 1 WHERE job_id = ?", (job_id,))
+
+    def leave(self, paragraph: str) -> None:
+        """A paragraph shows something else now."""
+        with self._connection() as connection:
+            connection.execute("UPDATE shown SET final = 1 WHERE paragraph = ?", (paragraph,))
+
+    def open(self, note: str | None = None) -> list[Placed]:
+        """Jobs whose end is not shown, of one note or of all, the oldest first."""
+        clause, values = ("AND note = ?", (note,)) if note is not None else ("", ())
+        query = (
+            "SELECT job_id, note, paragraph, user, profile FROM shown WHERE final = 0 "  # noqa: S608
+            f"{clause} ORDER BY rowid DESC LIMIT {MOST}"
+        )
+        with self._connection() as connection:
+            rows = connection.execute(query, values).fetchall()
+        return [Placed(*row) for row in reversed(rows)]
+
+    @staticmethod
+    def going_on(store: JobStore, paragraph: str) -> list[str]:
+        """Jobs of a paragraph that go on, also one whose submit was cut off before ``put``."""
+        going_on = [row.job_id for row in store.going_on()[:MOST]]
+        origins = store.origins(going_on)
+        return [
+            job_id
+            for job_id in going_on
+            if job_id in origins
+            and origins[job_id].cell_id == paragraph
+            and origins[job_id].notebook.startswith(ORIGIN)
+        ]
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        connection = sqlite3.connect(self._path, timeout=10.0)
+        try:
+            with connection:
+                connection.execute(_SCHEMA)
+                yield connection
+        finally:
+            connection.close()

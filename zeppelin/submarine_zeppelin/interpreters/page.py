@@ -1,0 +1,161 @@
+"""What one run of a ``%submarine`` paragraph shows: lines, tables of verbs, cards of jobs.
+
+Holds it and turns it into a paragraph's output, within Zeppelin's limit; text of a job, of a
+cluster or of an error is never HTML. Says nothing by itself and keeps nothing up to date
+(``refresher``).
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+
+from submarine_jobs import display
+from submarine_jobs.display import ansi, summary
+from submarine_jobs.display.untrusted import escaped, printable, web_link
+from submarine_jobs.job import Job
+from submarine_jobs.view import JobView
+from submarine_runtime.protocol.states import State
+from submarine_zeppelin.interpreters.chart import Curves, svg
+from submarine_zeppelin.interpreters.screen import terminal_html
+from submarine_zeppelin.interpreters.wording import in_note
+from submarine_zeppelin.paragraph import Kind, Message, Output
+
+#: Links of a record that are the cluster's own page of the job, the best first.
+_YARN = ("YARN log", "YARN application", "Job page")
+
+
+@dataclass
+class Card:
+    """One job in a paragraph."""
+
+    job: Job
+    view: JobView | None = None
+    curves: Curves = field(default_factory=Curves)
+    #: Its last word is known, and then, that it is shown.
+    final: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def hear(self, view: JobView) -> None:
+        """A newer view of the job."""
+        self.view = view
+        self.final = view.record.state.ended and view.record.state is not State.LOST
+        if view.record.state.ended:
+            self.ended.set()
+
+    @property
+    def progress(self) -> int:
+        """Percent, as far as the program tells."""
+        done = summary.progress(self.view.record) if self.view is not None else None
+        return int(done * 100) if done is not None else 0
+
+    def html(self, limit: int) -> str:
+        """The card; one with a log in too many colours is shown without them."""
+        view = self.view
+        if view is None:
+            return f"<p>{escaped(self.job.id)}</p>"
+        found = self._html(view)
+        for tail in (ansi.to_text(view.tail, lines=12, width=400), ""):
+            if len(found) <= limit:
+                break
+            found = self._html(replace(view, tail=tail))
+        return found
+
+    def _html(self, view: JobView) -> str:
+        job_id = escaped(self.job.id)
+        words = f"%submarine logs {job_id}</code> shows its whole log"
+        if not view.record.state.ended:
+            words += f", <code>%submarine cancel {job_id}</code> ends it"
+        return (
+            f"{in_note(display.html(view))}\n{svg(self.curves.series)}"
+            f'<div style="font-size:12px;opacity:.72"><code>{words}.</div>'
+        )
+
+
+@dataclass
+class _Lines:
+    text: str = ""
+    terminal: bool = False
+
+
+class Page:
+    """The output of one run; safe from any thread."""
+
+    def __init__(self, output: Output, limit: int) -> None:
+        self.output = output
+        self._limit = limit
+        self._lock = threading.RLock()
+        self._items: list[Card | _Lines | str] = []
+        self._linked = ""
+        #: Whether a job was submitted by this run, and whether the run was one of the form.
+        self.started = self.form = False
+
+    @property
+    def cards(self) -> list[Card]:
+        """The jobs that it shows."""
+        with self._lock:
+            return [item for item in self._items if isinstance(item, Card)]
+
+    def say(self, text: str) -> None:
+        """A sentence or several; never HTML."""
+        self._lines(in_note(printable(text, self._limit // 2)) + "\n", terminal=False)
+
+    def write(self, text: str) -> None:
+        """A piece of a log, in its colours."""
+        self._lines(text, terminal=True)
+
+    def html(self, page: str) -> None:
+        """HTML that the core made, everything in it escaped."""
+        with self._lock:
+            self._items.append(in_note(page))
+
+    def card(self, job: Job) -> Card:
+        """Show a job, below what is there; the same one only once."""
+        with self._lock:
+            for card in self.cards:
+                if card.job.id == job.id:
+                    return card
+            card = Card(job)
+            self._items.append(card)
+            return card
+
+    def messages(self) -> tuple[Message, ...]:
+        """It as a paragraph's output."""
+        with self._lock:
+            items = list(self._items)
+        room = self._limit * 9 // 10
+        share = room // max(1, len(items))
+        return tuple(self._message(item, max(share, room // 4)) for item in items)
+
+    def show(self) -> None:
+        """Bring the paragraph to what it is to show now, with its link to the cluster."""
+        self.output.show(self.messages())
+        for card in self.cards:
+            links = card.view.record.links if card.view is not None else {}
+            url = next((web_link(links[name]) for name in _YARN if name in links), None)
+            url = url or next(filter(None, map(web_link, links.values())), None)
+            if url and url != self._linked:
+                self._linked = url
+                self.output.link("YARN LOG", url, f"{card.job.id} on the cluster")
+
+    def _lines(self, text: str, *, terminal: bool) -> None:
+        with self._lock:
+            last = self._items[-1] if self._items else None
+            if not isinstance(last, _Lines) or last.terminal is not terminal:
+                last = _Lines(terminal=terminal)
+                self._items.append(last)
+            last.text += text
+            if len(last.text) > 2 * self._limit:
+                last.text = last.text[-self._limit :].partition("\n")[2]
+
+    def _message(self, item: Card | _Lines | str, room: int) -> Message:
+        if isinstance(item, Card):
+            return Message(Kind.HTML, item.html(room))
+        if isinstance(item, str):
+            if len(item) <= room:
+                return Message(Kind.HTML, item)
+            return Message(Kind.TEXT, f"An output of {len(item):,} characters is too long here.\n")
+        text = item.text[-room:]
+        if item.terminal:
+            return Message(Kind.HTML, terminal_html(text, room))
+        return Message(Kind.TEXT, text)

@@ -1,0 +1,112 @@
+"""Finds the jobs of paragraphs again after the interpreter has been started anew.
+
+A paragraph shows its job until the end, whoever watched before: what the index of shown jobs has
+open is put back into its paragraphs, in the background. Starts no job.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Mapping
+
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.job import Job
+from submarine_zeppelin import properties as settings
+from submarine_zeppelin.interpreters.known_jobs import KnownJobs, Placed
+from submarine_zeppelin.interpreters.mouth import config_of, session_of
+from submarine_zeppelin.interpreters.page import Page
+from submarine_zeppelin.interpreters.refresher import Refresher
+from submarine_zeppelin.paragraph import Context, ParagraphGoneError, Server
+
+log = logging.getLogger(__name__)
+
+
+class Resumer:
+    """The one of an interpreter.
+
+    Parameters
+    ----------
+    adopt
+        Told of a page that was made for a paragraph; says whether it may be shown.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        server: Server,
+        refresher: Refresher,
+        adopt: Callable[[str, Page], bool],
+    ) -> None:
+        self._properties = properties
+        self._server = server
+        self._refresher = refresher
+        self._adopt = adopt
+        self._lock = threading.Lock()
+        self._all = False
+
+    def resume(self, context: Context) -> None:
+        """A paragraph is run: it shows something new, and others may have to be taken up again.
+
+        With the first one those of all notes, later those of its note.
+        """
+        try:
+            known = self._known(context.user)
+        except SubmarineError as error:
+            log.info("no jobs are looked for: %s", error)
+            return
+        known.leave(context.paragraph_id)
+        with self._lock:
+            first, self._all = not self._all, True
+        rows = known.open(None if first else context.note_id)
+        rows = [row for row in rows if row.user == context.user]
+        if rows:
+            threading.Thread(
+                target=self._take_up, args=(rows, known), daemon=True, name="submarine-resume"
+            ).start()
+
+    def jobs_of(self, context: Context) -> list[Job]:
+        """The jobs that a paragraph shows or had begun, their ends not yet shown."""
+        config = config_of(self._properties, context.user)
+        session = session_of(config)
+        known = KnownJobs(config.profile.state_dir)
+        rows = [row for row in known.open(context.note_id) if row.paragraph == context.paragraph_id]
+        ids = dict.fromkeys(
+            [row.job_id for row in rows] + known.going_on(session.store, context.paragraph_id)
+        )
+        return [session.job(job_id) for job_id in ids]
+
+    def _known(self, user: str) -> KnownJobs:
+        return KnownJobs(config_of(self._properties, user).profile.state_dir)
+
+    def _take_up(self, rows: list[Placed], known: KnownJobs) -> None:
+        by_paragraph: dict[str, list[Placed]] = {}
+        for row in rows:
+            by_paragraph.setdefault(row.paragraph, []).append(row)
+        for paragraph, placed in by_paragraph.items():
+            try:
+                self._show(paragraph, placed, known)
+            except ParagraphGoneError:
+                for row in placed:
+                    known.close(row.job_id)
+            except (SubmarineError, OSError) as error:
+                log.info("the jobs of paragraph %s are not shown: %s", paragraph, error)
+
+    def _show(self, paragraph: str, placed: list[Placed], known: KnownJobs) -> None:
+        first = placed[0]
+        context = Context(first.note, paragraph, user=first.user)
+        page = Page(self._server.output(context), settings.output_limit(self._properties))
+        if not self._adopt(paragraph, page):
+            return
+        page.started = True
+        cards = []
+        for row in placed:
+            config = config_of(self._properties, row.user, {"profile": row.profile})
+            job = session_of(config).job(row.job_id)
+            card = page.card(job)
+            card.hear(job.view())
+            cards.append(card)
+        page.show()
+        for card in cards:
+            self._refresher.add(page, card, functools.partial(known.close, card.job.id))
