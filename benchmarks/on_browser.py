@@ -14,7 +14,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,14 +81,28 @@ class Rig:
 
 @contextlib.contextmanager
 def rig(
-    cluster: str | None = None, environment: Mapping[str, str] | None = None, **options: Any
+    cluster: str | None = None,
+    prepare: Callable[[Path], Mapping[str, str]] | None = None,
+    **options: Any,
 ) -> Iterator[Rig]:
-    """Start all of it, and leave nothing of it."""
+    """Start all of it, and leave nothing of it.
+
+    Parameters
+    ----------
+    cluster
+        The minicluster that jobs run on; None: the local backend.
+    prepare
+        Gets the scratch directory before the server starts; gives more variables for it.
+    options
+        More for ``Lab``.
+    """
     scratch = Path(tempfile.mkdtemp(prefix="submarine-bench-"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
         backend = "yarn" if cluster else "local"
-        places = {**_places(cluster), "SUBMARINE_BACKEND": backend, **(environment or {})}
+        (scratch / "state").mkdir()
+        own = prepare(scratch) if prepare else {}
+        places = {**_places(cluster), "SUBMARINE_BACKEND": backend, **own}
         lab = Lab(scratch, places, **options)
         stack.callback(lab.close)
         session = _session(stack, scratch / "state", places, backend)
