@@ -36,7 +36,7 @@ def zip_of(files: Mapping[Any, str | bytes]) -> bytes:
     return stream.getvalue()
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -126,7 +126,7 @@ class Rig:
         self.finish(self.start(program, **options))
         return self.record()
 
-    def finish(self, agent: subprocess.Popen[bytes], seconds: float = 60.0) -> int:
+    def finish(self, agent: subprocess.Popen[bytes], seconds: float = 120.0) -> int:
         _, errors = agent.communicate(timeout=seconds)
         self.errors = errors.decode()
         assert "Traceback" not in self.errors, self.errors

@@ -14,7 +14,7 @@ from submarine_runtime.agent.looking import look
 from submarine_runtime.agent.putting import put_back
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.snapshots import Reader
-from submarine_runtime.agent.store import Store
+from submarine_runtime.agent.store import Store, StoreError
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
 
 JOB_ID = "data-20261121-0a1b"
@@ -68,9 +68,12 @@ def seen(root: str | Path) -> dict[str, Any]:
 
 
 def newest(store: Store, target: Path, task: str = "worker:0") -> dict[str, bytes]:
-    """The newest whole snapshot of a task, put back into ``target``."""
-    found = snapshots_of(store, "", task, "checkpoints")
-    put_back(Fetching(store, 5.0), str(target), found[0].files if found else [])
+    """The newest whole snapshot of a task, put back into ``target``; nothing while it changes."""
+    try:
+        found = snapshots_of(store, "", task, "checkpoints")
+        put_back(Fetching(store, 5.0), str(target), found[0].files if found else [])
+    except StoreError:
+        return {}
     return contents(target)
 
 
@@ -81,7 +84,7 @@ def at_path(store: Store, base: str, target: Path) -> dict[str, bytes]:
     return contents(target)
 
 
-def wait_until(what: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_until(what: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         if time.monotonic() > deadline:

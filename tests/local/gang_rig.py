@@ -55,7 +55,8 @@ class GangRig:
             "save_grace": 20.0,
             "listen": "127.0.0.1",
         }
-        settings = {"lost_after": 5.0, "lost_margin": 1.0, "heartbeat": 0.3, **config}
+        # Patience that a busy machine does not exhaust; who waits for a loss says how long.
+        settings = {"lost_after": 15.0, "lost_margin": 1.0, "heartbeat": 0.3, **config}
         orders = CoordinatorConfig(**common, roles=roles, application_attempts=1, **settings)
         (self.scratch / "coordinator.json").write_text(json.dumps(orders.to_json()))
         self._secret(self.scratch)
@@ -86,7 +87,7 @@ class GangRig:
                 start_new_session=True,
             )
 
-    def wait(self, seconds: float = 60.0) -> JobRecord:
+    def wait(self, seconds: float = 180.0) -> JobRecord:
         assert self.supervisor is not None
         try:
             self.supervisor.wait(seconds)
@@ -127,12 +128,13 @@ class GangRig:
         return whole.decode()
 
     def processes(self, verb: str) -> list[psutil.Process]:
-        found = []
-        for process in psutil.process_iter(["cmdline"]):
+        found = {}
+        for process in psutil.process_iter(["cmdline", "ppid"]):
             words = process.info["cmdline"] or []
             if verb in words and any(str(self.scratch) in word for word in words):
-                found.append(process)
-        return found
+                found[process.pid] = process
+        # A child that has its parent's command line still is about to become something else.
+        return [process for process in found.values() if process.info["ppid"] not in found]
 
     def agent(self, task: str) -> psutil.Process:
         """The agent process of a task's newest seat."""
@@ -140,20 +142,22 @@ class GangRig:
 
         def find() -> psutil.Process | None:
             for process in self.processes("agent"):
-                if Path(process.cmdline()[-1]).name.startswith(prefix):
+                if Path(process.info["cmdline"][-1]).name.startswith(prefix):
                     return process
             return None
 
         found: psutil.Process = wait_for(find)
         return found
 
-    def wait_for_event(self, kind: str, detail: str = "", count: int = 1) -> None:
+    def wait_for_event(
+        self, kind: str, detail: str = "", count: int = 1, task: str | None = None
+    ) -> None:
         def there() -> bool:
             found = [e for e in self.events() if e["kind"] == kind and detail in e["detail"]]
-            return len(found) >= count
+            return len([e for e in found if task in (None, e.get("task"))]) >= count
 
         try:
-            wait_for(there, 40.0)
+            wait_for(there, 90.0)
         except AssertionError:
             raise AssertionError(f"no {kind} {detail}\n{self.story()}") from None
 
@@ -162,7 +166,7 @@ class GangRig:
             return sum(event["state"] == state for event in self.events()) >= count
 
         try:
-            wait_for(there, 40.0)
+            wait_for(there, 90.0)
         except AssertionError:
             raise AssertionError(f"never {state}\n{self.story()}") from None
 

@@ -123,7 +123,7 @@ class PlayedCoordinator:
         listed = [member.to_json() for member in gang]
         self.say("start", epoch=epoch, attempt=attempt, members=listed, **fields)
 
-    def wait(self, wanted: Callable[[Line], Any], seconds: float = 15.0, after: int = 0) -> Line:
+    def wait(self, wanted: Callable[[Line], Any], seconds: float = 60.0, after: int = 0) -> Line:
         """The first line, from number ``after`` on, that is wanted."""
         deadline = time.monotonic() + seconds
         with self._changed:

@@ -59,7 +59,7 @@ def observe(session: Session, job: Job) -> Observation:
 
 def test_a_job_from_submit_to_record(session: Session) -> None:
     job = run(session, "print('hello')\n")
-    record = job.wait(timeout=20)
+    record = job.wait(timeout=90)
     assert record.state is State.SUCCEEDED
     assert record.job_dir.endswith(f"/{job.id}")
     assert job.log("stdout").data == b"hello\n"
@@ -79,7 +79,7 @@ def test_the_agent_is_nobodys_child_and_private(session: Session) -> None:
     assert (scratch / "secret.json").stat().st_mode & 0o077 == 0
     assert observe(session, job).stage is Stage.RUNNING
     job.cancel("enough")
-    assert job.wait(timeout=30).state is State.CANCELLED
+    assert job.wait(timeout=90).state is State.CANCELLED
 
 
 def test_the_job_outlives_its_submitter(tmp_path: Path) -> None:
@@ -95,11 +95,11 @@ def test_the_job_outlives_its_submitter(tmp_path: Path) -> None:
         os.kill(os.getpid(), 9)
         """
     )
-    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, timeout=30)
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, timeout=90)
     assert done.returncode == -signal.SIGKILL
     session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
     job = session.job(done.stdout.decode().strip())
-    assert job.wait(timeout=20).state is State.SUCCEEDED
+    assert job.wait(timeout=90).state is State.SUCCEEDED
     assert job.log("stdout").data == b"late\n"
 
 
@@ -111,7 +111,7 @@ def test_a_killed_agent_is_found_out(session: Session) -> None:
     wait_for(lambda: observe(session, job).stage is Stage.ENDED)
     seen = observe(session, job)
     assert seen.reason is EndReason.AGENT_LOST
-    record = job.wait(timeout=20)
+    record = job.wait(timeout=90)
     assert (record.state, record.reason) == (State.FAILED, EndReason.AGENT_LOST)
 
 
@@ -124,7 +124,7 @@ def test_stop_ends_everything_and_may_be_repeated(session: Session) -> None:
     session.backend().stop(handle)
     session.backend().stop(handle)
     wait_for(lambda: not any(_runs(child) for child in children))
-    assert job.wait(timeout=20).reason is EndReason.KILLED_ON_CLUSTER
+    assert job.wait(timeout=90).reason is EndReason.KILLED_ON_CLUSTER
 
 
 def _runs(process: psutil.Process) -> bool:
@@ -158,10 +158,10 @@ def test_a_pid_that_was_given_anew_is_not_ours(session: Session) -> None:
 
 def test_scratch_goes_when_the_record_is_there(session: Session) -> None:
     job = run(session, "print(1)")
-    job.wait(timeout=20)
+    job.wait(timeout=90)
     scratch = session.profile.state_dir / "local" / job.id
     wait_for(lambda: not scratch.exists() or observe(session, job).stage is Stage.ENDED)
-    run(session, "print(2)").wait(timeout=20)
+    run(session, "print(2)").wait(timeout=90)
     assert not scratch.exists()
 
 
@@ -232,7 +232,7 @@ def test_the_kernels_own_variables_do_not_reach_the_program(
     monkeypatch.setenv("JPY_PARENT_PID", "1")
     monkeypatch.setenv("KEPT", "yes")
     job = run(session, "import os\nprint(sorted(os.environ))\n")
-    job.wait(timeout=20)
+    job.wait(timeout=90)
     names = job.log("stdout").data.decode()
     assert "KEPT" in names
     assert "MPLBACKEND" not in names
@@ -245,7 +245,7 @@ def test_cancel_in_each_state(session: Session) -> None:
         job = run(session, "import time\ntime.sleep(0.25)\n")
         time.sleep(delay)
         job.cancel("test")
-        record = job.wait(timeout=30)
+        record = job.wait(timeout=90)
         assert record.state in (State.CANCELLED, State.SUCCEEDED)
         states = [event.state for event in record.events if event.state and event.state.ended]
         assert len(states) <= 1  # none where the closer wrote the record

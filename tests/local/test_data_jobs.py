@@ -83,20 +83,20 @@ def test_versions_of_a_model_while_it_is_trained_and_after(
 ) -> None:
     flag = tmp_path / "flag"
     job = submit(SAVED.replace("FLAG", repr(str(flag))))
-    wait_until(lambda: "step 1" in log_of(job), 60)
+    wait_until(lambda: "step 1" in log_of(job), 90)
     first = job.save_model()
     assert (first.name, first.size, first.count) == ("v1", 6, 1)
     with pytest.raises(UsageError, match="no name"):
         job.save_model("../evil")
     Path(f"{flag}-1").touch()
-    wait_until(lambda: "step 2" in log_of(job), 60)
+    wait_until(lambda: "step 2" in log_of(job), 90)
     second = job.save_model("best")
     assert second.digest != first.digest
     with pytest.raises(Exception, match="already"):
         job.save_model("best")
     assert job.record().state is State.RUNNING
     Path(f"{flag}-2").touch()
-    job.wait_success(25)
+    job.wait_success(90)
     last = job.save_model()
     assert (last.name, last.digest) == ("v2", second.digest)
     assert [version.name for version in job.models()] == ["v1", "best", "v2"]
@@ -144,12 +144,12 @@ while step < 1000:
     time.sleep(0.1)
 """
     job = submit(source)
-    wait_until(lambda: "at 5\n" in log_of(job), 60)
+    wait_until(lambda: "at 5\n" in log_of(job), 90)
     job.cancel()
     reached = int(contents(Path(job.directory.path))["checkpoints/step.txt"])
     again = job.rerun(resume=True)
     try:
-        wait_until(lambda: "at " in log_of(again), 60)
+        wait_until(lambda: "at " in log_of(again), 90)
         assert log_of(again).startswith(f"from {reached}\n")
     finally:
         again.cancel()
@@ -166,7 +166,7 @@ for folder, _, names in sorted(os.walk(root)):
 """
     uri = (tmp_path / "set é +%").as_uri()
     job = submit(source, inputs=(NamedInput("TRAIN", uri),))
-    job.wait_success(25)
+    job.wait_success(90)
     assert log_of(job) == "a b.csv 1,2\nc.csv 3\n"
     with pytest.raises(UsageError, match="there is no"):
         submit(source, inputs=(NamedInput("TRAIN", f"{uri}-not"),))
@@ -193,11 +193,11 @@ while not os.path.exists({str(flag)!r}):
 """
     inputs = (NamedInput("T", (tmp_path / "set").as_uri(), shard=True),)
     job = submit(source, 2, inputs=inputs, max_restarts=2)
-    wait_until(lambda: sum(e.kind == "snapshot" for e in job.record().events) == 2, 60)
+    wait_until(lambda: sum(e.kind == "snapshot" for e in job.record().events) >= 2, 90)
     pid = next(task.pid for task in job.record().tasks if task.task == "worker:1")
     assert pid
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: sum(e.kind == "restored" for e in job.record().events) == 2, 60)
+    wait_until(lambda: sum(e.kind == "restored" for e in job.record().events) >= 2, 90)
     flag.touch()
     record = job.wait_success(60)
     assert record.epoch == 2

@@ -11,10 +11,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from agent_rig import wait_for
 from gang_rig import GangRig, task_of
@@ -42,6 +44,8 @@ begin = int(saved[-1][5:]) if saved else 0
 print("begin", begin, flush=True)
 for step in range(begin + 1, {steps} + 1):
     time.sleep(0.1)
+    while step == {steps} and {hold!r} and not os.path.exists({hold!r}):
+        time.sleep(0.05)
     # A snapshot is taken of files that rest.
     if step % 30 == 0 and index == "0" and role == "worker":
         with open(os.path.join(place, ".new"), "w") as file:
@@ -52,6 +56,17 @@ if index == "0" and role == "worker":
     with open(os.path.join(os.environ["SUBMARINE_MODEL_DIR"], "model"), "w") as file:
         file.write(str(step))
 """
+
+
+def counter(steps: int, hold: Path | str = "") -> str:
+    """The counting program; with ``hold`` nobody does the last step before that file is there."""
+    return COUNTER.format(steps=steps, hold=str(hold))
+
+
+@pytest.fixture
+def go(tmp_path: Path) -> Path:
+    """The file that lets counting programs end: for when the fault is done."""
+    return tmp_path / "go"
 
 
 @pytest.fixture
@@ -65,9 +80,10 @@ def program_of(rig: GangRig, task: str) -> int:
     """The process id of a task's program."""
 
     def find() -> int | None:
-        for process in rig.agent(task).children(recursive=True):
-            if any(word.endswith(("main.py", "launch.py")) for word in process.cmdline()):
-                return process.pid
+        with suppress(psutil.NoSuchProcess):
+            for process in rig.agent(task).children(recursive=True):
+                if any(word.endswith(("main.py", "launch.py")) for word in process.cmdline()):
+                    return process.pid
         return None
 
     return int(wait_for(find))
@@ -94,7 +110,7 @@ def ask(
 
 
 def test_a_job_of_three_roles_runs_to_its_end(rig: GangRig) -> None:
-    record = rig.run(COUNTER.format(steps=8), FULL)
+    record = rig.run(counter(8), FULL)
     assert (record.state, record.missing) == (State.SUCCEEDED, [])
     for task in ("worker:0", "worker:1", "evaluator:0"):
         assert rig.log(task).splitlines() == ["begin 0", *(f"step {n}" for n in range(1, 9))]
@@ -111,13 +127,14 @@ def test_a_job_of_three_roles_runs_to_its_end(rig: GangRig) -> None:
 @pytest.mark.parametrize("victim", ["program", "agent"])
 @pytest.mark.parametrize("task", ["worker:1", "ps:0"])
 def test_a_killed_task_restarts_the_gang_from_its_checkpoint(
-    rig: GangRig, victim: str, task: str
+    rig: GangRig, go: Path, victim: str, task: str
 ) -> None:
-    rig.prepare(COUNTER.format(steps=75), FULL)
+    rig.prepare(counter(75, go), FULL)
     rig.start()
     rig.wait_for_state("RUNNING")
-    wait_for(lambda: list(rig.job_dir.glob("snapshots/worker-0/e1-a1/*")), 20)
+    rig.wait_for_event("snapshot", task="worker:0")
     os.kill(program_of(rig, task) if victim == "program" else rig.agent(task).pid, signal.SIGKILL)
+    go.touch()
     record = rig.wait()
     assert record.state is State.SUCCEEDED, rig.story()
     assert record.epoch == 2
@@ -136,28 +153,32 @@ def test_a_killed_task_restarts_the_gang_from_its_checkpoint(
     ]
 
 
-def test_one_task_is_restarted_in_place_where_the_framework_allows_it(rig: GangRig) -> None:
-    rig.prepare(COUNTER.format(steps=30), WORKERS, restart_in_place=True)
+def test_one_task_is_restarted_in_place_where_the_framework_allows_it(
+    rig: GangRig, go: Path
+) -> None:
+    rig.prepare(counter(30, go), WORKERS, restart_in_place=True)
     rig.start()
     rig.wait_for_state("RUNNING")
     os.kill(program_of(rig, "worker:1"), signal.SIGKILL)
+    go.touch()
     record = rig.wait()
     assert (record.state, record.epoch) == (State.SUCCEEDED, 1)
     assert task_of(record, "worker:1").attempt == 2
     assert rig.log("worker:0").splitlines()[-1] == "step 30"
 
 
-def test_a_killed_coordinator_comes_back_and_nobody_notices(rig: GangRig) -> None:
-    rig.prepare(COUNTER.format(steps=40), FULL)
+def test_a_killed_coordinator_comes_back_and_nobody_notices(rig: GangRig, go: Path) -> None:
+    rig.prepare(counter(40, go), FULL)
     rig.start()
     rig.wait_for_state("RUNNING")
     port = json.loads((rig.job_dir / "live.json").read_text())["port"]
     for _ in range(2):
         coordinator = wait_for(lambda: rig.processes("coordinator"))[0]
         os.kill(coordinator.pid, signal.SIGKILL)
-        coordinator.wait(5)
+        coordinator.wait(60)
         wait_for(lambda: rig.processes("coordinator"))
         time.sleep(1.0)
+    go.touch()
     record = rig.wait()
     assert record.state is State.SUCCEEDED, rig.story()
     assert json.loads((rig.job_dir / "live.json").read_text())["port"] == port
@@ -169,29 +190,31 @@ def test_a_killed_coordinator_comes_back_and_nobody_notices(rig: GangRig) -> Non
     assert (rig.job_dir / "model/model").read_text() == "40"
 
 
-def test_a_coordinator_that_hangs_is_replaced_and_nobody_notices(rig: GangRig) -> None:
-    rig.prepare(COUNTER.format(steps=200), FULL, lost_after=25.0)
+def test_a_coordinator_that_hangs_is_replaced_and_nobody_notices(rig: GangRig, go: Path) -> None:
+    rig.prepare(counter(50, go), FULL, lost_after=25.0)
     rig.start()
     rig.wait_for_state("RUNNING")
     hung = wait_for(lambda: rig.processes("coordinator"))[0]
     hung.send_signal(signal.SIGSTOP)
-    hung.wait(20)  # its supervisor has killed it
+    hung.wait(90)  # its supervisor has killed it
+    go.touch()
     record = rig.wait()
     assert record.state is State.SUCCEEDED, rig.story()
     assert all(task.restarts == 0 and task.attempt == 1 for task in record.tasks)
-    assert rig.log("worker:1").splitlines()[-1] == "step 200"
+    assert rig.log("worker:1").splitlines()[-1] == "step 50"
 
 
 def test_a_hanging_agent_is_lost_and_its_program_has_ended_before_the_next_starts(
-    rig: GangRig,
+    rig: GangRig, go: Path
 ) -> None:
-    rig.prepare(COUNTER.format(steps=100), WORKERS, restart_in_place=True, lost_after=2.0)
+    rig.prepare(counter(30, go), WORKERS, restart_in_place=True, lost_after=5.0)
     rig.start()
     rig.wait_for_state("RUNNING")
     program = program_of(rig, "worker:1")
     os.kill(rig.agent("worker:1").pid, signal.SIGSTOP)
     rig.wait_for_event("restart", "Nothing was heard")
     wait_for(lambda: not Path(f"/proc/{program}/cwd").exists())
+    go.touch()
     record = rig.wait()
     assert record.state is State.SUCCEEDED, rig.story()
     assert task_of(record, "worker:1").restarts == 1
@@ -204,7 +227,7 @@ def test_cancel_at_any_time(rig: GangRig, moment: str, way: str) -> None:
     if moment == "waiting":
         # A role without files never gets its container.
         roles = [*WORKERS, RoleOrders("late", "late", 1)]
-    rig.prepare(COUNTER.format(steps=400), roles)
+    rig.prepare(counter(400), roles)
     if moment == "waiting":
         os.chmod(rig.scratch / "late", 0)
         (rig.scratch / "late").rename(rig.scratch / "late.away")
@@ -240,7 +263,7 @@ def test_cancel_at_any_time(rig: GangRig, moment: str, way: str) -> None:
 
 def test_nothing_starts_before_all_have_their_containers(rig: GangRig) -> None:
     roles = [*WORKERS, RoleOrders("late", "late", 1)]
-    rig.prepare(COUNTER.format(steps=3), roles, gang_timeout=3.0, gang_retries=0)
+    rig.prepare(counter(3), roles, gang_timeout=10.0, gang_retries=0)
     (rig.scratch / "late").rename(rig.scratch / "late.away")
     (rig.scratch / "late").write_text("not a directory")
     rig.start()
@@ -255,7 +278,7 @@ def test_nothing_starts_before_all_have_their_containers(rig: GangRig) -> None:
     assert status["state"] == "PENDING"
     record = rig.wait()
     assert record.reason is EndReason.GANG_TIMED_OUT
-    assert record.detail.startswith("2 of 3 containers, waiting 3 s for 1 with")
+    assert record.detail.startswith("2 of 3 containers, waiting 10 s for 1 with")
     assert not list(rig.job_dir.glob("logs/*/*/stdout*"))
 
 
@@ -264,7 +287,7 @@ def test_a_minimum_of_workers_is_enough_in_order_of_roles(rig: GangRig) -> None:
         RoleOrders("worker", "worker", 3, least=2, after=["ps"]),
         RoleOrders("ps", "ps", 1, kind="untracked"),
     ]
-    rig.prepare(COUNTER.format(steps=3), roles)
+    rig.prepare(counter(3), roles)
     # The third worker never gets a place: somebody else's file is there.
     (rig.scratch / "tasks").mkdir()
     (rig.scratch / "tasks/worker-2.1").mkdir()
@@ -313,21 +336,21 @@ def test_policies(rig: GangRig, policy: str, state: str) -> None:
 
 
 def test_told_to_end_from_outside_it_leaves_a_record(rig: GangRig) -> None:
-    rig.prepare(COUNTER.format(steps=600), WORKERS)
+    rig.prepare(counter(600), WORKERS)
     rig.start()
     rig.wait_for_state("RUNNING")
     assert rig.supervisor is not None
     rig.supervisor.send_signal(signal.SIGTERM)
-    wait_for((rig.job_dir / "record.json").exists, 1.0)
+    wait_for((rig.job_dir / "record.json").exists)
     record = rig.wait()
     assert (record.state, record.reason) == (State.CANCELLED, EndReason.KILLED_ON_CLUSTER)
     wait_for(lambda: not rig.processes("agent"))
 
 
-def test_a_second_attempt_of_the_application_goes_on(rig: GangRig) -> None:
+def test_a_second_attempt_of_the_application_goes_on(rig: GangRig, go: Path) -> None:
     """As when the master's JVM was killed: the first coordinator dies with it, its agents do not
     know of it yet, and the second one has another working directory."""
-    rig.prepare(COUNTER.format(steps=90), WORKERS)
+    rig.prepare(counter(90, go), WORKERS, lost_after=5.0)
     orders = json.loads((rig.scratch / "coordinator.json").read_text())
     orders["application_attempts"] = 2
     (rig.scratch / "coordinator.json").write_text(json.dumps(orders))
@@ -337,7 +360,7 @@ def test_a_second_attempt_of_the_application_goes_on(rig: GangRig) -> None:
         patch.setenv("CONTAINER_ID", "container_e01_1700000000000_0002_01_000001")
         rig.start()
         rig.wait_for_state("RUNNING")
-        wait_for(lambda: list(rig.job_dir.glob("snapshots/worker-0/e1-a1/*")), 20)
+        rig.wait_for_event("snapshot", task="worker:0")
         assert rig.supervisor is not None
         rig.supervisor.send_signal(signal.SIGSTOP)  # or it would start another
         rig.processes("coordinator")[0].kill()
@@ -348,6 +371,7 @@ def test_a_second_attempt_of_the_application_goes_on(rig: GangRig) -> None:
         programs = [child for agent in first_agents for child in agent.children(recursive=True)]
         assert len(first_agents) == 2
         assert len(programs) >= 2
+        go.touch()
         rig.scratch = second
         patch.setenv("CONTAINER_ID", "container_e01_1700000000000_0002_02_000001")
         rig.start()
@@ -369,7 +393,7 @@ def test_a_second_attempt_of_the_application_goes_on(rig: GangRig) -> None:
 
 
 def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig) -> None:
-    rig.prepare(COUNTER.format(steps=20), WORKERS)
+    rig.prepare(counter(20), WORKERS)
     rig.start()
     rig.wait_for_state("RUNNING")
     assert ask(rig, "GET", "/v1/status", token="wrong")[0] == 401
@@ -402,7 +426,7 @@ def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig) -> No
 
 
 def test_strangers_and_slow_hands_hold_nothing_up(rig: GangRig) -> None:
-    rig.prepare(COUNTER.format(steps=20), WORKERS)
+    rig.prepare(counter(20), WORKERS)
     rig.start()
     wait_for((rig.job_dir / "live.json").exists)
     port = json.loads((rig.job_dir / "live.json").read_text())["port"]
@@ -413,7 +437,7 @@ def test_strangers_and_slow_hands_hold_nothing_up(rig: GangRig) -> None:
     rig.wait_for_state("RUNNING")
     began = time.monotonic()
     assert ask(rig, "GET", "/v1/status")[0] == 200
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 10.0
     record = rig.wait()
     for stranger in strangers:
         stranger.close()

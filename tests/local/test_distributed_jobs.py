@@ -9,6 +9,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def scratch_of(session: Session, job: Job) -> Path:
     return session.profile.state_dir.absolute() / "local" / job.id
 
 
-def until(check: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(check: Callable[[], Any], seconds: float = 60.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := check()):
         assert time.monotonic() < deadline, "it never came to that"
@@ -131,17 +132,24 @@ def test_stop_from_outside_ends_every_process(session: Session) -> None:
     job = session.submit(spec(workers("sleep 4321 & sleep 4321", 2)), None)
     until(lambda: job.record().state is State.RUNNING)
     scratch = scratch_of(session, job)
-    family = [
-        process
-        for agent in localprocess.of_directory(scratch)
-        for process in (agent, *agent.children(recursive=True))
-    ]
-    assert sum("4321" in process.cmdline() for process in family) >= 4
+    family: list[psutil.Process] = []
+
+    def all_sleep() -> bool:
+        with suppress(psutil.NoSuchProcess):
+            family[:] = [
+                process
+                for agent in localprocess.of_directory(scratch)
+                for process in (agent, *agent.children(recursive=True))
+            ]
+            return sum("4321" in process.cmdline() for process in family) >= 4
+        return False
+
+    until(all_sleep)
     backend = LocalBackend(session.profile)
     found = backend.find(job.id)
     assert found is not None
     backend.stop(found)
-    _, alive = psutil.wait_procs(family, timeout=15)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
     backend.stop(found)
     seen = backend.observe({job.id: found})[job.id]
@@ -161,7 +169,7 @@ def test_a_job_whose_supervisor_and_coordinator_are_killed_is_closed(session: Se
     assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST)
     assert sorted(task.task for task in record.tasks) == ["worker:0", "worker:1"]
     assert {task.state for task in record.tasks} == {State.FAILED}
-    until(lambda: not localprocess.of_directory(scratch), 40)
+    until(lambda: not localprocess.of_directory(scratch))
 
 
 def test_a_submit_whose_answer_was_lost_finds_its_coordinator(session: Session) -> None:

@@ -170,7 +170,7 @@ def test_memory_of_children_counts(rig: Rig) -> None:
 
 def test_sigkill_near_the_limit_is_out_of_memory(rig: Rig) -> None:
     source = (
-        "import os, signal, time\nx = bytearray(285 << 20)\ntime.sleep(2.5)\n"
+        "import os, signal, time\nx = bytearray(285 << 20)\ntime.sleep(4.5)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert rig.run(source, memory=300).reason is EndReason.OUT_OF_MEMORY
@@ -182,13 +182,13 @@ def test_timeout(rig: Rig) -> None:
         "signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))\n"
         "print('go')\nwhile True: time.sleep(1)"
     )
-    record = rig.run(source, timeout=1.0, kill_grace=0.5)
+    record = rig.run(source, timeout=3.0, kill_grace=0.5)
     assert record.reason is EndReason.TIMED_OUT
     assert record.signal == signal.SIGKILL
     assert rig.shipped("stdout") == b"go\nasked\n"
     run = next(phase for phase in record.phases if phase.name == "run")
     assert run.end is not None
-    assert 1.4 < run.end - run.start < 4
+    assert 3.4 < run.end - run.start < 60
 
 
 @pytest.mark.parametrize(

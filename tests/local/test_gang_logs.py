@@ -57,7 +57,7 @@ def test_a_restarted_gang_is_followed_without_a_lost_line(tmp_path: Path, monkey
     lines = mouth.written.decode().splitlines()
     session = mouth.session(mouth.config({"backend": "local"}))
     job = session.job(job_id)
-    record = job.wait(30)
+    record = job.wait(90)
     assert record.state.value == "SUCCEEDED", record.detail
     for task in job.task_names:
         attempts = job.attempts(task)
