@@ -12,7 +12,8 @@ made here. Its owner, on the notebook's side, comes through the port of the job 
                                        ``run``, ``code``
 ``{"type": "ping"}``                   the owner is there; answered by ``pong``
 ``{"type": "signal", "number": N}``    to the kernel's process group
-``{"type": "start"}``                  start a kernel where none runs; answered by ``started``
+``{"type": "start", "key": KEY}``      start a kernel where none runs, or none with this key;
+                                       answered by ``started``. ``key`` may be left out
 ``{"type": "leave"}``                  end the kernel and the job; answered by ``bye``
 =====================================  ========================================================
 
@@ -36,6 +37,8 @@ from typing import Any
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 #: Seconds that a kernel has to end after SIGTERM.
 GRACE = 3.0
+#: Seconds in which a signal to all processes of the container has reached all of them.
+SETTLE = 0.1
 #: Seconds without a ping after which another may take an orphan.
 OWNED = 15.0
 
@@ -65,9 +68,6 @@ class Keeper:
         }
         for number, name in enumerate(CHANNELS, 1):
             self.connection[name + "_port"] = number
-        descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(self.connection, file)
         tunnels = {
             f"kernel-{name}": {"unix": f"sockets/k-{number}"}
             for number, name in enumerate(CHANNELS, 1)
@@ -90,10 +90,18 @@ class Keeper:
         server.close()
         await self.end()
 
-    async def start(self) -> None:
-        """Start a kernel; no matter if one runs."""
+    async def start(self, key: str = "") -> None:
+        """Start a kernel; no matter if one runs, unless its clients have another key."""
+        if key and key != self.connection["key"]:
+            self.signal(signal.SIGKILL)
+            if self.process is not None:
+                await self.process.wait()
+            self.connection["key"], self.process = key, None
         if self.process is not None and self.code is None:
             return
+        descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(self.connection, file)
         self.run, self.code = self.run + 1, None
         self.process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -109,6 +117,12 @@ class Keeper:
     async def attend(self, process: asyncio.subprocess.Process, run: int) -> None:
         """Tell the owner when this kernel has ended."""
         code = await process.wait()
+        if code < 0:
+            # A signal to the whole container reaches the kernel first: then this is no kernel's
+            # death, and its owner is to hear of the container's.
+            await asyncio.sleep(SETTLE)
+        if self.over.is_set():
+            return
         say(f"kernel {run} has ended with {code}")
         if run == self.run:
             self.code = code
@@ -169,7 +183,7 @@ class Keeper:
             elif kind == "signal":
                 self.signal(int(asked["number"]))
             elif kind == "start":
-                await self.start()
+                await self.start(str(asked.get("key") or ""))
                 self.tell(writer, type="started", run=self.run)
             elif kind == "leave":
                 say("its owner has ended the kernel")

@@ -26,10 +26,17 @@ class LastWords:
     def __init__(self, sentence: str, connection: Mapping[str, Any]) -> None:
         self._sentence = sentence
         self._connection = dict(connection)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._say, daemon=True, name="submarine-last-words")
 
     def say(self) -> None:
         """Say it in the background."""
-        threading.Thread(target=self._say, daemon=True, name="submarine-last-words").start()
+        self._thread.start()
+
+    def end(self) -> None:
+        """Give the port back; to be called where it may be needed again."""
+        self._over.set()
+        self._thread.join(1.0)
 
     def _say(self) -> None:
         import zmq
@@ -47,11 +54,11 @@ class LastWords:
         session = Session(key=words["key"], signature_scheme=words["signature_scheme"])
         deadline = time.monotonic() + STAYS
         with context.socket(zmq.XPUB) as socket:
-            socket.linger = 500
+            socket.linger = 200
             socket.setsockopt(zmq.XPUB_VERBOSE, 1)
             socket.bind(f"tcp://{words['ip']}:{words['iopub_port']}")
-            while (left := deadline - time.monotonic()) > 0:
-                if socket.poll(left * 1000):
+            while time.monotonic() < deadline and not self._over.is_set():
+                if socket.poll(100):
                     socket.recv()
                     text = {"name": "stderr", "text": f"{self._sentence}\n"}
                     session.send(socket, "stream", content=text, ident=b"stream.stderr")

@@ -99,7 +99,7 @@ class RemoteKernel:
             If the keeper does not answer, or has an owner.
         """
         try:
-            await self._meet(address)
+            await self._meet(address, ANSWER)
             wanted = {
                 f"kernel-{name}": int((ports or {}).get(f"{name}_port", 0)) for name in CHANNELS
             }
@@ -115,10 +115,20 @@ class RemoteKernel:
             ) from error
         self._tending = asyncio.get_running_loop().create_task(self._tend(address))
 
-    async def start(self) -> None:
-        """Start a kernel in the same container, once the last one has ended."""
-        answer = await self._ask({"type": "start"}, "started")
+    async def start(self, key: bytes = b"") -> None:
+        """Start a kernel in the same container, once the last one has ended.
+
+        Parameters
+        ----------
+        key
+            Of clients that are there already: a kernel that has another is replaced.
+        """
+        deadline = asyncio.get_running_loop().time() + ANSWER
+        while not (self.connected or self.gone) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.05)
+        answer = await self._ask({"type": "start", "key": key.decode()}, "started")
         self._run, self.code = int(answer["run"]), None
+        self.key = key or self.key
 
     async def signal(self, number: int) -> None:
         """Send the kernel a signal; nothing where nobody hears."""
@@ -141,13 +151,20 @@ class RemoteKernel:
         if self._tunnel is not None and self._tunnel.transport is not None:
             self._tunnel.transport.close()
 
-    async def _meet(self, address: AgentAddress) -> None:
-        """Connect to the keeper and say who we are; it may not be listening yet."""
+    async def _meet(self, address: AgentAddress, patience: float = 0.0) -> None:
+        """Connect to the keeper and say who we are.
+
+        Parameters
+        ----------
+        patience
+            Seconds for a keeper that does not listen yet.
+        """
         self._lines.clear()
-        self._broken.clear()
         pause, loop = 0.03, asyncio.get_running_loop()
-        deadline = loop.time() + ANSWER
+        deadline = loop.time() + patience
         while True:
+            # One for each try: a tunnel that was refused breaks as well.
+            self._broken = asyncio.Event()
             try:
                 self._tunnel = await open_tunnel(
                     address, "keeper", self._take_bytes, self._broken.set

@@ -58,6 +58,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
     _has_process = False
     _told = False
     _restart_limit: int | None = None
+    _last_words: LastWords | None = None
 
     @property
     def has_process(self) -> bool:
@@ -95,6 +96,9 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             except KernelGoneError as error:
                 self.log.warning("%s A new container is asked for.", error)
         await self._let_go()
+        if self._last_words is not None:
+            await in_thread(self._last_words.end)
+            self._last_words = None
         self._remote = await self._place()
         self._has_process, self._told = True, False
         self._mind_restarts(on=True)
@@ -109,7 +113,8 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if self._session is None:
             self._session = await in_thread(lambda: session_of(asked))
         session = self._session
-        for job in await in_thread(lambda: orphans(session, asked)):
+        first = not self.connection_info  # a restart wants a new kernel
+        for job in await in_thread(lambda: orphans(session, asked)) if first else ():
             found = await self._adopt(job)
             if found is not None:
                 return found
@@ -118,7 +123,10 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         try:
             address = await _in_tunnels(place(job, asked.patience, self._waits))
             remote = RemoteKernel(job)
-            await _in_tunnels(remote.open(address))
+            await _in_tunnels(remote.open(address, self._ports()))
+            if key := cast(bytes, self.connection_info.get("key", b"")):
+                # Clients of the kernel before this one go on with what they know.
+                await _in_tunnels(remote.start(key))
         except BaseException:
             # In a thread that nobody waits for: who has given up wants no answer.
             tunnel_loop().call_soon_threadsafe(
@@ -127,19 +135,24 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             raise
         return remote
 
+    def _ports(self) -> dict[str, int]:
+        """Ports of this machine that clients know already."""
+        known = self.connection_info.items()
+        return {name: int(str(port)) for name, port in known if name.endswith("_port")}
+
     async def _adopt(self, job: Any) -> RemoteKernel | None:
         remote = RemoteKernel(job, "orphan")
         try:
             address = await in_thread(job.directory.address)
             if address is None:
                 return None
-            await _in_tunnels(remote.open(address))
+            await _in_tunnels(remote.open(address, self._ports()))
+            if remote.code is not None:
+                await _in_tunnels(remote.start())
         except (SubmarineError, OSError, ValueError, KeyError) as error:
             self.log.debug("kernel of job %s is not taken over: %s", job.id, error)
             await _in_tunnels(remote.close())
             return None
-        if remote.code is not None:
-            await _in_tunnels(remote.start())
         self.log.info("The kernel of job %s had lost its server and is taken over.", job.id)
         return remote
 
@@ -153,7 +166,8 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if self._remote.gone:
             self._tell_loss(self._remote)
             return GONE
-        return self._remote.code
+        # What cannot be reached now may run on: only its job can say that it does not.
+        return self._remote.code if self._remote.connected else None
 
     def _tell_loss(self, remote: RemoteKernel) -> None:
         """Say why the kernel is dead, once, and let nobody get a new container unasked."""
@@ -161,7 +175,8 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             self._told = True
             self.log.error("%s (job %s)", remote.gone, remote.job.id)
             self._mind_restarts(on=False)
-            LastWords(remote.gone, self.connection_info).say()
+            self._last_words = LastWords(remote.gone, self.connection_info)
+            self._last_words.say()
 
     def _mind_restarts(self, *, on: bool) -> None:
         """Have a dead kernel restarted by Jupyter, or not."""
@@ -237,8 +252,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         address = await in_thread(job.directory.address)
         if address is None:
             raise KernelGoneError(f"The job {job.id} has no port; `submarine show {job.id}`.")
-        ports = {k: int(str(v)) for k, v in self.connection_info.items() if k.endswith("_port")}
-        await _in_tunnels(self._remote.open(address, ports))
+        await _in_tunnels(self._remote.open(address, self._ports()))
         self._has_process, self._told = True, False
         self.connection_info = _typed(self._remote.connection)
 
