@@ -36,7 +36,8 @@ LOOK_AGAIN = 5.0
 @dataclass(frozen=True)
 class _Kept:
     about: About
-    owner: str
+    #: None: nobody could tell.
+    owner: str | None
     looked: float
 
 
@@ -58,10 +59,11 @@ class Abouts:
         """What there is to say of ``job``, whose record at the moment is ``record``."""
         with self._lock:
             kept = self._kept.get(job.id)
-        if kept is None:
-            kept = self._read(job)
-        about, looked = kept.about, kept.looked
-        if not about.has_tensorboard and time.monotonic() - looked > LOOK_AGAIN:
+        now = time.monotonic()
+        if kept is None or (kept.owner is None and now - kept.looked > LOOK_AGAIN):
+            kept = self._read_or_guess(job, record)
+        about, old = kept.about, now - kept.looked > LOOK_AGAIN
+        if kept.owner is not None and not about.has_tensorboard and old:
             about = replace(about, has_tensorboard=_has_board(job, record))
             kept = replace(kept, about=about, looked=time.monotonic())
         with self._lock:
@@ -69,11 +71,27 @@ class Abouts:
             self._kept.move_to_end(job.id)
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
-        return replace(about, mine=_is_mine(job, record, kept.owner))
+        return replace(about, mine=kept.owner is not None and _is_mine(job, record, kept.owner))
 
     def origin(self, origin: Origin) -> Origin:
         """The same with the notebook's path as the file browser knows it; empty outside of it."""
         return Origin(_below(self._root, origin.notebook), origin.cell_id[:200])
+
+    def _read_or_guess(self, job: Job, record: JobRecord) -> _Kept:
+        """While the file system is away: what this machine has noted, and nobody's to act on."""
+        try:
+            return self._read(job)
+        except ClusterError:
+            return _Kept(self.guess(job, record), None, time.monotonic())
+
+    def guess(self, job: Job, record: JobRecord) -> About:
+        """What this machine can say of it without the file system."""
+        with self._lock:
+            kept = self._kept.get(job.id)
+        if kept is not None and kept.owner is not None:
+            return replace(kept.about, mine=_is_mine(job, record, kept.owner))
+        noted = job.session.store.origins([job.id]).get(job.id, Origin())
+        return About(self.origin(noted))
 
     def _read(self, job: Job) -> _Kept:
         spec = _spec_of(job)

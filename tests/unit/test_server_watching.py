@@ -15,12 +15,14 @@ import pytest
 from submarine_jobs.backends.base import Observation, Stage
 from submarine_jobs.backends.yarn.survey import Survey
 from submarine_jobs.backends.yarn.waiting import Waits
-from submarine_jobs.errors import ClusterError
+from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.observing import Target, bare_record
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
-from submarine_jobs.store import JobStore, Known
+from submarine_jobs.spec import JobSpec
+from submarine_jobs.store import JobStore, Known, Origin
 from submarine_runtime.protocol.states import State
+from submarine_server.about import Abouts, demand_mine
 from submarine_server.watching import jobs as jobs_module
 from submarine_server.watching.board import Board
 from submarine_server.watching.hints import SCHEMA, teller
@@ -192,6 +194,7 @@ def test_a_cluster_that_is_configured_later_is_watched(
     monkeypatch.setattr(jobs_module, "TRY_AGAIN", 0.01)
     before = Session(Profile(backend=None, state_dir=tmp_path / "before", user="ada"))
     later = Session(Profile(backend="local", state_dir=tmp_path / "later", user="ada"))
+    before.store.put(known(6, State.SUCCEEDED))
     later.store.put(replace(known(7, State.SUCCEEDED), backend="local"))
 
     async def test() -> None:
@@ -201,17 +204,59 @@ def test_a_cluster_that_is_configured_later_is_watched(
         try:
             with watch.looking():
                 await asyncio.wait_for(watch.board.wait(0), 20)
-                assert watch.board.whole().rows == []
-                number = watch.board.whole().number
+                part = watch.board.whole()
+                assert [row["job_id"] for row in part.rows] == [job(6)]
                 core.found = later
-                while not watch.board.whole().rows:
-                    await asyncio.wait_for(watch.board.wait(number), 20)
-                    number = watch.board.whole().number
-                assert watch.board.whole().rows[0]["job_id"] == job(7)
+                while [row["job_id"] for row in watch.board.whole().rows] != [job(7)]:
+                    await asyncio.wait_for(watch.board.wait(watch.board.whole().number), 60)
+                # What the other index held is gone from pages too.
+                told = watch.board.since(part.number)
+                assert told.whole
+                assert [row["job_id"] for row in told.rows] == [job(7)]
         finally:
             await watch.close()
         left = asyncio.all_tasks() - {asyncio.current_task()}
         assert not left
+
+    asyncio.run(test())
+
+
+def test_a_job_that_starts_and_ends_unseen_is_told_and_one_that_is_found_is_not(
+    tmp_path: Path,
+) -> None:
+    session = Session(Profile(backend="local", state_dir=tmp_path / "state", user="ada"))
+    session.store.put(replace(known(1, State.SUCCEEDED), backend="local"))
+    told: list[tuple[str, str]] = []
+
+    async def test() -> None:
+        core = Unconfigured(session)
+        watch = jobs_module.JobsWatch(core, lambda row: told.append((row["job_id"], row["state"])))  # type: ignore[arg-type]
+        watch.start()
+        try:
+            with watch.looking():
+                await asyncio.wait_for(watch.board.wait(0), 60)
+                session.store.put(replace(known(2, State.FAILED), backend="local"))  # years ago
+                late = replace(known(3, State.FAILED), backend="local", created=time.time())
+                session.store.put(late)
+                while len(watch.board.whole().rows) < 3:
+                    await asyncio.wait_for(watch.board.wait(watch.board.whole().number), 60)
+        finally:
+            await watch.close()
+
+    asyncio.run(test())
+    assert told == [(job(3), "FAILED")]
+
+
+def test_the_list_is_there_before_anybody_looks(tmp_path: Path) -> None:
+    session = Session(Profile(backend="local", state_dir=tmp_path / "state", user="ada"))
+    session.store.put(replace(known(1, State.SUCCEEDED), backend="local"))
+
+    async def test() -> None:
+        watch = jobs_module.JobsWatch(Unconfigured(session))  # type: ignore[arg-type]
+        watch.start()
+        await asyncio.wait_for(watch.board.wait(0), 60)
+        assert [row["job_id"] for row in watch.board.whole().rows] == [job(1)]
+        await watch.close()
 
     asyncio.run(test())
 
@@ -241,6 +286,21 @@ def test_the_board_tells_only_what_is_new() -> None:
         await asyncio.wait_for(waiting, 1)
 
     asyncio.run(test())
+
+
+def test_a_board_that_begins_anew_tells_all_to_whom_knew_what_was_before() -> None:
+    board = Board()
+    board.begin_anew()
+    assert board.whole().number == 0, "nobody has seen anything"
+    board.put([row(1)])
+    before = board.whole()
+    board.begin_anew()
+    board.put([row(2)])
+    told = board.since(before.number)
+    assert (told.whole, [each["job_id"] for each in told.rows]) == (True, [job(2)])
+    board.put([row(3)])
+    told = board.since(told.number)
+    assert (told.whole, [each["job_id"] for each in told.rows]) == (False, [job(3)])
 
 
 def test_the_board_stays_bounded_and_keeps_what_goes_on() -> None:
@@ -303,6 +363,36 @@ def test_a_poll_that_fails_is_told_and_an_end_lets_go() -> None:
     observer.close()
     thread.join(10)
     assert len(said) == 2
+
+
+def test_a_file_system_that_is_away_costs_a_view_its_details_only(tmp_path: Path) -> None:
+    session = Session(Profile(backend="local", state_dir=tmp_path / "state", user="ada"))
+    session.store.put_origin(job(1), Origin(str(tmp_path / "a.ipynb"), "cell-1"))
+    away = True
+
+    def stat(_: str) -> None:
+        if away:
+            raise StorageError("It is away.")
+
+    def spec() -> JobSpec:
+        if away:
+            raise StorageError("It is away.")
+        return JobSpec("j", "local", notebook=str(tmp_path / "a.ipynb"), cell_id="cell-1")
+
+    storage = SimpleNamespace(stat=stat)
+    directory = SimpleNamespace(storage=storage, path="/jobs/j", spec=spec, file=lambda name: name)
+    handle: Any = SimpleNamespace(id=job(1), session=session, directory=directory)
+    abouts = Abouts(tmp_path)
+    record = bare_record(known(1))
+    about = abouts.of(handle, record)
+    assert (about.origin, about.command, about.mine) == (Origin("a.ipynb", "cell-1"), "", False)
+    with pytest.raises(StorageError):
+        demand_mine(handle, record, "cancel it")
+    away = False
+    abouts = Abouts(tmp_path)
+    about = abouts.of(handle, record)
+    assert (about.origin, about.mine) == (Origin("a.ipynb", "cell-1"), True)
+    assert about.command
 
 
 def test_a_hint_is_sent_where_its_schema_is_known() -> None:

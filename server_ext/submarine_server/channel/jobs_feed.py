@@ -1,4 +1,7 @@
-"""The jobs list of one page: first whole, then the rows that have changed; the newest count."""
+"""The jobs list of one page: first whole, then the rows that have changed; the newest count.
+
+Whole once more where the rows of before are no more.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ class JobsFeed(Feed):
         board = self.services.jobs.board
         with self.services.jobs.looking():
             await board.wait(0)
-            part, whole = board.whole(), True
+            part = board.whole()
             while True:
                 await self.send(
                     {
                         "type": "jobs",
-                        "whole": whole,
+                        "whole": part.whole,
                         "rows": part.rows,
                         "total": part.total,
                         "problem": part.problem,
@@ -34,4 +37,4 @@ class JobsFeed(Feed):
                 )
                 await asyncio.sleep(QUIET)
                 await board.wait(part.number)
-                part, whole = board.since(part.number), False
+                part = board.since(part.number)

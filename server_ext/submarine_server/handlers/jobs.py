@@ -48,9 +48,10 @@ class JobsHandler(BaseHandler):
         session = await self.core.session()
         page = await self.core.here(page_of, self.core, session, query)
         # What the watcher saw last is finer than what is worth keeping in the index.
-        seen = {row["job_id"]: row for row in watch.board.whole().rows}
+        board = watch.board.whole()
+        seen = {row["job_id"]: row for row in board.rows}
         rows = [_newer(row, seen.get(row["job_id"])) for row in page["jobs"]]
-        self.answer({**page, "jobs": rows, "problem": problem or watch.board.whole().problem})
+        self.answer({**page, "jobs": rows, "problem": problem or board.problem})
 
     def _states(self) -> tuple[State, ...]:
         words = self.get_query_arguments("state")[: len(State)]

@@ -20,12 +20,13 @@ _SLACK = 200
 
 @dataclass(frozen=True)
 class Part:
-    """Rows for one page."""
+    """Rows for one page; ``whole``: all that matter, else those that changed."""
 
     rows: list[Row]
     total: int
     problem: str
     number: int
+    whole: bool
 
 
 class Board:
@@ -35,10 +36,20 @@ class Board:
         self._rows: dict[str, Row] = {}
         self._numbers: dict[str, int] = {}
         self._number = 0
+        #: Whoever has no later number than this has rows that are no more.
+        self._began_anew = 0
         self._total = 0
         self._problem = ""
         self._changed = asyncio.Event()
         self.filled = False
+
+    def begin_anew(self) -> None:
+        """Forget all rows: what comes is of another index."""
+        if self._rows:
+            self._rows, self._numbers = {}, {}
+            self._number += 1
+            self._began_anew = self._number
+            self._touch()
 
     def put(self, rows: Iterable[Row], *, total: int | None = None) -> list[Row]:
         """Take rows; returns those whose job is new here or has another state."""
@@ -75,21 +86,22 @@ class Board:
         """The newest rows and all of jobs that go on, the newest first."""
         ordered = sorted(self._rows.values(), key=_created, reverse=True)
         rows = [row for place, row in enumerate(ordered) if place < NEWEST or not _ended(row)]
-        return self._part(rows)
+        return self._part(rows, whole=True)
 
     def since(self, number: int) -> Part:
-        """Rows that came after ``number``."""
-        return self._part(
-            [row for job_id, row in self._rows.items() if self._numbers[job_id] > number]
-        )
+        """Rows that came after ``number``; all, where those before are no more."""
+        if number < self._began_anew:
+            return self.whole()
+        rows = [row for job_id, row in self._rows.items() if self._numbers[job_id] > number]
+        return self._part(rows, whole=False)
 
     async def wait(self, number: int) -> None:
         """Wait until there is something after ``number``; first of all until there is anything."""
         while not self.filled or self._number <= number:
             await self._changed.wait()
 
-    def _part(self, rows: list[Row]) -> Part:
-        return Part(rows, max(self._total, len(rows)), self._problem, self._number)
+    def _part(self, rows: list[Row], *, whole: bool) -> Part:
+        return Part(rows, max(self._total, len(rows)), self._problem, self._number, whole)
 
     def _touch(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()

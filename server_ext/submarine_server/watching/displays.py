@@ -18,7 +18,7 @@ from submarine_jobs.view import JobView
 from submarine_jobs.viewing import final_record
 from submarine_jobs.watch import Watcher
 from submarine_runtime.protocol.states import State
-from submarine_server.views import view_json
+from submarine_server.views import About, view_json
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from submarine_server.watching.jobs import JobsWatch
 
 log = logging.getLogger(__name__)
+
+#: Seconds that a view waits for what the job's directory says besides.
+MOMENT = 1.0
 
 
 class Display:
@@ -64,6 +67,41 @@ class Display:
         """Wait until there is something after ``number``."""
         while self.number <= number:
             await self._changed.wait()
+
+
+class _Besides:
+    """What a view says besides the record; soon, or without what the file system keeps back.
+
+    Parameters
+    ----------
+    came
+        Set when there is more to say than there was.
+    """
+
+    def __init__(self, core: Core, job: Job, came: asyncio.Event) -> None:
+        self._core, self._job, self._came = core, job, came
+        self._asking: asyncio.Future[About] | None = None
+        self._late = False
+
+    async def about(self, view: JobView) -> About:
+        """What is known within a moment; ``came`` is set when it is more."""
+        asking = self._asking
+        if asking is None:  # one question at a time, however long it takes
+            call = self._core.call(self._core.abouts.of, self._job, view.record)
+            asking = self._asking = asyncio.ensure_future(call)
+            asking.add_done_callback(self._done)
+        await asyncio.wait([asking], timeout=MOMENT)
+        if asking.done() and not asking.cancelled() and asking.exception() is None:
+            return asking.result()
+        self._late = True
+        return await self._core.here(self._core.abouts.guess, self._job, view.record)
+
+    def _done(self, asking: asyncio.Future[About]) -> None:
+        self._asking = None
+        failed = asking.cancelled() or asking.exception() is not None
+        if self._late and not failed:
+            self._came.set()
+        self._late = False
 
 
 class Displays:
@@ -127,6 +165,7 @@ class Displays:
         if watcher is None:
             watcher = Watcher(job.session, self._jobs.observer, tails=False)
             self._watchers[job.session] = watcher
+        besides = _Besides(self._core, job, came)
         stop = await self._core.here(watcher.subscribe, job, heard)
         try:
             while True:
@@ -136,8 +175,7 @@ class Displays:
                 if view.record.state.ended and view.record.state is not State.LOST:
                     await self._end(display, job)
                     return
-                about = await self._core.call(self._core.abouts.of, job, view.record)
-                display.show(view_json(view, about))
+                display.show(view_json(view, await besides.about(view)))
         finally:
             stop()
 

@@ -1,7 +1,8 @@
 """The one watcher of all jobs of a server: when to look, at what, and who is told.
 
 While somebody looks: often after a change or a submit, seldom when all is quiet. While nobody does:
-not at all, but for one look after the start. Jobs that a kernel of this machine submits are seen in
+not at all, but for one look after the start. The index is read at the start, so that the first page
+has its list at once. Jobs that a kernel of this machine submits are seen in
 the index, which costs the cluster nothing. Does not follow single jobs (``displays``).
 """
 
@@ -93,15 +94,20 @@ class JobsWatch:
         self._hurry.set()
 
     async def _run(self) -> None:
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._somebody.wait(), FIRST_LOOK)
         while True:
             await self._watch(await self._session())
+
+    async def _first_look(self) -> None:
+        """Wait for the first who looks, not for long; and until the list of before is shown."""
+        await self.board.wait(0)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._somebody.wait(), FIRST_LOOK)
 
     async def _watch(self, session: Session) -> None:
         """Watch with this session, until a cluster is configured where it knows none."""
         rows = Rows(session.store, self._core.abouts.origin, hadoop_user(session.profile.user))
         poll = Poll(lambda profile: self._open(session, profile))
+        self.board.begin_anew()
         jobs = (
             lambda: self._watch_index(rows),
             lambda: self._poll_on(rows, poll),
@@ -154,6 +160,8 @@ class JobsWatch:
         """Show what has changed in the index; a job that is new or has moved is worth a look."""
         async with self._reading:
             news, made = await in_thread(rows.from_index)
+            if news.whole:
+                self.board.begin_anew()
             moved = self.board.put(made, total=news.total)
         if news.moved:
             self.hurry()
@@ -161,6 +169,7 @@ class JobsWatch:
 
     async def _poll_on(self, rows: Rows, poll: Poll) -> None:
         pause = FASTEST
+        await self._first_look()
         while True:
             self._hurry.clear()
             began = time.monotonic()
@@ -199,6 +208,7 @@ class JobsWatch:
 
     async def _discover(self, session: Session) -> None:
         discovery = Discovery()
+        await self._first_look()
         while True:
             more = False
             try:

@@ -26,7 +26,8 @@ class News:
     Parameters
     ----------
     moved
-        Ids of those that go on and are new, or have another state than before.
+        Ids of those that are new and go on or were submitted since the first look, and of those
+        that have another state than before.
     whole
         Whether the rows are all that matter, because there was no look before or the index is
         another one.
@@ -48,6 +49,8 @@ class KnownJobs:
         self._file = 0
         self._stamp: tuple[int, int, int] | None = None
         self._going_on: dict[str, Known] = {}
+        #: When the first look was; what is found later and is older was found in the job root.
+        self._began = time.time()
 
     @property
     def changed(self) -> bool:
@@ -85,13 +88,14 @@ class KnownJobs:
             return News(list(rows.values()), total, self._keep(rows), whole=False)
 
     def _keep(self, rows: dict[str, Known]) -> frozenset[str]:
-        """Note which jobs go on; returns those that are new among them or have another state."""
+        """Note which jobs go on; returns those that have ``moved``."""
         moved = set()
         for row in rows.values():
             before = self._going_on.pop(row.job_id, None)
             goes_on = not row.state.ended or row.state is State.LOST
             if goes_on:
                 self._going_on[row.job_id] = row
-            if before.state is not row.state if before is not None else goes_on:
+            new = goes_on or row.created >= self._began
+            if before.state is not row.state if before is not None else new:
                 moved.add(row.job_id)
         return frozenset(moved)
