@@ -27,6 +27,8 @@ class Lab(Application):
                 f"there is no JupyterLab for {sys.executable} in the container. Install it there "
                 "(pip install jupyterlab), or choose an environment that has it with --python-env."
             )
+        # Jupyter itself writes files with the token in them, one of them for everybody to read.
+        self.around.closed("jupyter")
         config = {
             "IdentityProvider": {"token": self.around.token},
             "PasswordIdentityProvider": {

@@ -67,10 +67,17 @@ class Surroundings:
             os.unlink(path)
         return context
 
+    def closed(self, name: str) -> str:
+        """Make a directory that only this user can enter; its path."""
+        path = os.path.join(self.root, name)
+        os.makedirs(path, exist_ok=True)
+        os.chmod(path, 0o700)
+        return path
+
     def private(self, name: str, content: str) -> str:
         """Write a file that only this user can read; its path."""
         path = os.path.join(self.root, name)
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(content)

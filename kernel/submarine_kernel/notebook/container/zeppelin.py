@@ -40,8 +40,7 @@ class Zeppelin(Application):
                 "missing. Name its installation on the nodes with --zeppelin-home, or bring one "
                 "along: --archive zeppelin.tgz:zeppelin --zeppelin-home zeppelin."
             )
-        conf = os.path.join(self.around.root, "zeppelin", "conf")
-        os.makedirs(os.path.dirname(conf), 0o700, exist_ok=True)
+        conf = os.path.join(self.around.closed("zeppelin"), "conf")
         given = os.path.join(self._home, "conf")
         if os.path.isdir(given):
             shutil.copytree(given, conf, dirs_exist_ok=True)

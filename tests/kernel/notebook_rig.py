@@ -1,0 +1,91 @@
+"""Somebody outside who uses a notebook of ``submarine notebook start`` by HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
+
+from submarine_jobs.job import Job
+from submarine_jobs.live import tls_context
+
+PATIENCE = 120.0
+
+
+class Visitor:
+    """One who has the page's address, and perhaps its token; trusts the job's certificate only."""
+
+    def __init__(self, job: Job, page: str, token: str = "") -> None:
+        self.context: ssl.SSLContext = tls_context(job.directory.secret())
+        place = urlsplit(page)
+        self.host, self.port, self.page = str(place.hostname), int(place.port or 0), place.path
+        self.token = token
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """Status, headers and body of one request."""
+        connection = http.client.HTTPSConnection(
+            self.host, self.port, timeout=60, context=self.context
+        )
+        given = dict(headers or {})
+        if self.token:
+            given["Authorization"] = f"token {self.token}"
+        data = json.dumps(body) if body is not None else None
+        try:
+            connection.request(method, path, data, given)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def save(self, name: str, mark: str) -> None:
+        """Save a notebook, as the page does."""
+        content = {"cells": [], "metadata": {"mark": mark}, "nbformat": 4, "nbformat_minor": 5}
+        model = {"type": "notebook", "content": content}
+        status, _, body = self.ask("PUT", f"/api/contents/{name}", model)
+        assert status in (200, 201), body
+
+    async def run(self, code: str) -> str:
+        """Start a kernel, execute, and give what it printed: through the websocket."""
+        status, _, body = self.ask("POST", "/api/kernels", {"name": "python3"})
+        assert status == 201, body
+        kernel = json.loads(body)["id"]
+        url = f"wss://{self.host}:{self.port}/api/kernels/{kernel}/channels"
+        request = HTTPRequest(
+            url, ssl_options=self.context, headers={"Authorization": f"token {self.token}"}
+        )
+        socket = await websocket_connect(request)
+        content = {"code": code, "silent": False, "store_history": False, "user_expressions": {}}
+        header = {"msg_id": "m", "msg_type": "execute_request", "session": "s", "username": ""}
+        header |= {"date": "2026-01-01T00:00:00Z", "version": "5.3"}
+        message = {"channel": "shell", "header": header, "parent_header": {}, "metadata": {}}
+        await socket.write_message(json.dumps({**message, "content": content}))
+        printed = ""
+        while True:
+            heard = await socket.read_message()
+            assert isinstance(heard, str), "the kernel's connection ended"
+            found = json.loads(heard)
+            if found["parent_header"].get("msg_id") != "m":
+                continue
+            if found["msg_type"] == "stream":
+                printed += found["content"]["text"]
+            if found["msg_type"] == "execute_reply":
+                break
+        socket.close()
+        return printed
+
+
+def until(true: Callable[[], object], what: str) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, f"it never came to this: {what}"
+        time.sleep(0.2)
