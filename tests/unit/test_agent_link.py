@@ -72,8 +72,8 @@ def test_nobody_waits_for_a_reader_that_will_never_come() -> None:
     outbox.add({"v": 1})
     threading.Timer(0.05, outbox.give_up).start()
     began = time.monotonic()
-    assert not outbox.wait_sent(10)
-    assert time.monotonic() - began < 5
+    assert not outbox.wait_sent(300)
+    assert time.monotonic() - began < 60
 
 
 def test_the_dead_man_counts_from_the_sending() -> None:

@@ -113,7 +113,7 @@ def test_the_others_wait_until_the_chief_serves() -> None:
             began = time.monotonic()
             assert waiting.stdout is not None
             assert waiting.stdout.readline() == b"the chief serves\n"
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 60
             assert waiting.poll() is None  # its word is read before its end is seen
         finally:
             waiting.kill()
