@@ -81,6 +81,7 @@ class Zeppelin:
             "HOME": str(home),
             "XDG_CONFIG_HOME": str(home / "config"),
             "SUBMARINE_STATE_DIR": str(home / "state"),
+            "LC_ALL": "C.UTF-8",
             "ZEPPELIN_LOCAL_IP": "127.0.0.1",
             # Without it the server reads its input, and ends with it.
             "ZEPPELIN_IDENT_STRING": "test",
@@ -261,9 +262,10 @@ class Note:
     def add(self, text: str, title: str = "") -> str:
         """A paragraph at the end; its id."""
         body = {"title": title, "text": text}
-        made = self.server.call("POST", f"notebook/{self.id}/paragraph", body)["body"]
-        self.paragraphs.append(made)
-        return str(made)
+        answer = self.server.call("POST", f"notebook/{self.id}/paragraph", body)
+        assert answer.get("status") == "OK", f"{answer}\n{self.server.log()}"
+        self.paragraphs.append(str(answer["body"]))
+        return self.paragraphs[-1]
 
     def change(self, paragraph: str, text: str, title: str = "") -> None:
         """Another text for a paragraph."""

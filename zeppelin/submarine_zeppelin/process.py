@@ -19,7 +19,7 @@ from submarine_zeppelin.serving.events import EventClient, EventRefusedError, Se
 from submarine_zeppelin.serving.executions import Executions
 from submarine_zeppelin.serving.handler import Handler
 from submarine_zeppelin.serving.lifecycle import Ending, own_group
-from submarine_zeppelin.serving.limit import limit_of
+from submarine_zeppelin.serving.limit import LIMIT_PROPERTY, limit_of
 from submarine_zeppelin.serving.quiet import SecretsMask, set_up_logging
 from submarine_zeppelin.serving.results import Delivery
 from submarine_zeppelin.serving.server import InterpreterServer
@@ -55,7 +55,7 @@ class Process:
     def __init__(self, arguments: Arguments, mask: SecretsMask) -> None:
         self.events = EventClient(arguments.host, arguments.port, arguments.group)
         self.outputs = Outputs(self.events)
-        self.sessions = Sessions(ZeppelinServer(self.events, self.outputs), mask.learn)
+        self.sessions = Sessions(ZeppelinServer(self.events, self.outputs), self._learn)
         self.executions = Executions(self.outputs.begin, Delivery(self.outputs))
         self.ending = Ending(self._close)
         self.handler = Handler(
@@ -108,9 +108,14 @@ class Process:
             pause = min(2 * pause, 5.0)
 
     def _initialised(self, properties: Mapping[str, str]) -> None:
-        self._mask.learn(properties)
-        self.outputs.limit = limit_of(properties)
+        self._learn(properties)
         self.ending.configure(properties)
+
+    def _learn(self, properties: Mapping[str, str]) -> None:
+        """What a process has to know of properties, the server's or an interpreter's."""
+        self._mask.learn(properties)
+        if LIMIT_PROPERTY in properties:
+            self.outputs.limit = limit_of(properties)
 
     def _reconnected(self, host: str, port: int) -> None:
         log.info("Zeppelin's server is at %s:%s now", host, port)

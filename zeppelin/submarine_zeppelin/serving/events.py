@@ -1,4 +1,4 @@
-"""What we say to Zeppelin's server: its event service, over one connection for each thread.
+"""What we say to Zeppelin's server: its event service, over connections that are kept.
 
 Does not decide what to say nor how often (``output``).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from thriftpy2.thrift import TApplicationException, TClient, TException
@@ -18,6 +18,8 @@ from submarine_zeppelin.serving.transport import connected
 
 #: Seconds that one call may take: the server answers in milliseconds unless it is ill.
 TIMEOUT = 20.0
+#: Connections that are kept for the next calls.
+KEPT = 4
 
 
 class ServerAwayError(Exception):
@@ -42,7 +44,8 @@ class EventClient:
     def __init__(self, host: str, port: int, group: str) -> None:
         self.group = group
         self._address = (host, port)
-        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._idle: list[Any] = []
 
     @property
     def address(self) -> tuple[str, int]:
@@ -51,7 +54,9 @@ class EventClient:
 
     def move(self, host: str, port: int) -> None:
         """The server has come back at another address."""
-        self._address = (host, port)
+        with self._lock:
+            self._address = (host, port)
+        self.close()
 
     def register(self, host: str, port: int) -> None:
         """Tell the server where we listen."""
@@ -126,52 +131,55 @@ class EventClient:
         if paragraph not in ids:
             raise ParagraphGoneError(f"paragraph {paragraph} is not there any more")
 
+    def close(self) -> None:
+        """Close the connections that nobody uses now."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for client in idle:
+            client.close()
+
     def _call(self, method: str, *arguments: Any, again: bool = True) -> Any:
-        """One call; on a connection that has died since the last one, once more on a new one."""
-        fresh = self._client_is_fresh()
-        try:
-            return self._once(lambda client: getattr(client, method)(*arguments))
-        except ServerAwayError:
-            if fresh or not again:
-                raise
-        return self._once(lambda client: getattr(client, method)(*arguments))
+        """One call; where a kept connection has died since its last one, again on a new one."""
+        with self._lock:
+            client = self._idle.pop() if self._idle else None
+        if client is not None:
+            try:
+                return self._once(client, method, arguments)
+            except ServerAwayError:
+                self.close()
+                if not again:
+                    raise
+        return self._once(self._connect(), method, arguments)
 
-    def _client_is_fresh(self) -> bool:
-        client, address = getattr(self._local, "client", (None, None))
-        if client is not None and address != self._address:
-            self._drop()
-            client = None
-        return client is None
-
-    def _once(self, call: Callable[[Any], Any]) -> Any:
+    def _once(self, client: Any, method: str, arguments: tuple[Any, ...]) -> Any:
+        address = self._address
+        usable = False
         try:
-            return call(self._client())
+            result = getattr(client, method)(*arguments)
+            usable = True
         except TApplicationException as error:
+            usable = True
             raise EventRefusedError(str(error)) from None
         except protocol.InterpreterRPCException as error:
+            usable = True
             raise EventRefusedError(str(error.errorMessage)) from None
         except (TException, OSError, EOFError) as error:
-            self._drop()
             raise ServerAwayError(f"{type(error).__name__}: {error}") from None
-        except BaseException:
-            self._drop()
-            raise
+        finally:
+            with self._lock:
+                usable = usable and address == self._address and len(self._idle) < KEPT
+                if usable:
+                    self._idle.append(client)
+            if not usable:
+                client.close()
+        return result
 
-    def _client(self) -> Any:
-        client, address = getattr(self._local, "client", (None, None))
-        if client is None:
-            address = self._address
-            client = TClient(
-                protocol.RemoteInterpreterEventService, connected(*address, timeout=TIMEOUT)
-            )
-            self._local.client = (client, address)
-        return client
-
-    def _drop(self) -> None:
-        client, _ = getattr(self._local, "client", (None, None))
-        self._local.client = (None, None)
-        if client is not None:
-            client.close()
+    def _connect(self) -> Any:
+        try:
+            transport = connected(*self._address, timeout=TIMEOUT)
+        except (TException, OSError) as error:
+            raise ServerAwayError(f"{type(error).__name__}: {error}") from None
+        return TClient(protocol.RemoteInterpreterEventService, transport)
 
 
 def wire_message(message: Message) -> Any:

@@ -16,7 +16,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 _SECRET_NAME = re.compile(
-    r"pass|secret|token|credential|private|access.?key|keytab|principal|signing|salt|auth", re.I
+    r"pass|secret|token|credential|private|access.?key|keytab|signing|salt", re.I
 )
 #: Shorter values, and those that are everywhere, are no secrets and would mask half of each line.
 _SHORTEST = 4

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import select
 import socket
 import threading
+import time
 from typing import Any
 
 from thriftpy2.server import TThreadedServer
@@ -14,6 +16,7 @@ from submarine_zeppelin.serving.handler import Handler
 from submarine_zeppelin.serving.idl import protocol
 from submarine_zeppelin.serving.transport import BoundSocket
 
+log = logging.getLogger(__name__)
 _here = threading.local()
 
 
@@ -28,6 +31,23 @@ class InterpreterServer(TThreadedServer):  # type: ignore[misc]
         """Serve from now on, in a thread."""
         self.trans.listen()
         threading.Thread(target=self.serve, daemon=True, name="serve").start()
+
+    def stop(self) -> None:
+        """Take no more connections."""
+        self.closed = True
+        self.trans.close()
+
+    def serve(self) -> None:
+        """Take connections until ``stop``; too many open files are waited out, not spun on."""
+        while not self.closed:
+            try:
+                client = self.trans.accept()
+            except (OSError, AssertionError):  # the latter: of thriftpy2, for a closed socket
+                if not self.closed:
+                    log.exception("no connection could be taken")
+                    time.sleep(0.2)
+                continue
+            threading.Thread(target=self.handle, args=(client,), daemon=True).start()
 
     def handle(self, client: Any) -> None:
         """Serve one connection."""

@@ -1,0 +1,268 @@
+"""Zeppelin's wire against bytes that a real server and we have sent each other.
+
+``recorded/zeppelin-0.10.0.json`` has one call of each method as it went over the sockets; of
+``init`` the properties without paths. A later version's recording goes beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submarine_zeppelin.paragraph import Code, Completion, Context, Kind, Message, Result
+from submarine_zeppelin.serving import transport
+from submarine_zeppelin.serving.events import EventClient, EventRefusedError
+from submarine_zeppelin.serving.handler import Handler
+from submarine_zeppelin.serving.server import InterpreterServer
+from submarine_zeppelin.serving.transport import BoundSocket
+
+RECORDED = json.loads((Path(__file__).parent / "recorded" / "zeppelin-0.10.0.json").read_text())
+TEXT = "\npercent 7\nhtml <i>x</i>\nlines 2\nlink http://h/p\nlist\nsay done ¶"
+
+
+class Parts:
+    """What a handler calls, answering as the interpreter of the recording did."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+        self.messages: tuple[Message, ...] = ()
+
+    def get(self, session: str, class_name: str) -> Parts:
+        self.told.append(("get", (session, class_name)))
+        return self
+
+    def create(self, session: str, class_name: str, properties: dict[str, str]) -> None:
+        self.told.append(("create", (session, class_name, properties)))
+
+    def close(self, session: str, class_name: str) -> None:
+        self.told.append(("close", (session, class_name)))
+
+    def run(self, interpreter: Any, text: str, context: Context) -> Parts:
+        self.told.append(("run", (text, context)))
+        return self
+
+    @property
+    def result(self) -> Result:
+        return Result(Code.SUCCESS if self.messages else Code.KEEP, self.messages)
+
+    def delivered(self, execution: Any, *, reached: bool) -> None:
+        self.told.append(("delivered", reached))
+
+    def cancel(self, interpreter: Any, context: Context) -> None:
+        self.told.append(("cancel", context.paragraph_id))
+
+    def status(self, paragraph: str) -> str:
+        self.told.append(("status", paragraph))
+        return "RUNNING"
+
+    def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
+        self.told.append(("completion", (text, cursor)))
+        return [Completion(f"after {text[:cursor]}", "value", "meta")]
+
+    def progress(self, context: Context) -> int:
+        return 700
+
+
+def exchange(parts: Parts, request: bytes) -> bytes:
+    """What our server answers to the bytes of a request."""
+    bound = BoundSocket("127.0.0.1", range(0))
+    handler = Handler(
+        parts,  # type: ignore[arg-type]
+        parts,  # type: ignore[arg-type]
+        lambda properties: parts.told.append(("init", dict(properties))),
+        lambda host, port: parts.told.append(("reconnect", (host, port))),
+        lambda: parts.told.append(("shutdown", ())),
+    )
+    server = InterpreterServer(handler, bound)
+    server.start()
+    with socket.create_connection(("127.0.0.1", bound.port), timeout=30) as client:
+        client.sendall(request)
+        answer = client.recv(65536)
+    server.stop()
+    return answer
+
+
+def recorded(service: str, method: str, number: int = 0) -> tuple[bytes, bytes]:
+    found = [one for one in RECORDED[service] if one["method"] == method][number]
+    return bytes.fromhex(found["request"]), bytes.fromhex(found["answer"])
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "init",
+        "createInterpreter",
+        "angularRegistryPush",
+        "getFormType",
+        "completion",
+        "resourcePoolGetAll",
+        "close",
+        "shutdown",
+        "getStatus",
+        "cancel",
+    ],
+)
+def test_the_answers_are_those_that_the_server_took(method: str) -> None:
+    request, answer = recorded("service", method)
+    assert exchange(Parts(), request) == answer
+
+
+def test_a_paragraph_as_the_server_sends_it() -> None:
+    request, answer = recorded("service", "interpret")
+    parts = Parts()
+    parts.messages = (
+        Message(Kind.TEXT, _text_of(answer, "prepare.py|")),
+        Message(Kind.TEXT, "done ¶"),
+    )
+    assert exchange(parts, request) == answer
+    text, context = dict(parts.told)["run"]
+    assert text == TEXT
+    assert context.note_name == "Recorded"
+    assert context.title == "prepare.py"
+    assert context.text == f"%echo(a=1,only){TEXT}"
+    assert (context.user, context.roles, context.recovering) == ("anonymous", (), False)
+    assert context.options == {"a": "1", "only": "only"}
+    assert (context.params, context.config) == ({}, {})
+
+
+def test_a_paragraph_that_keeps_what_it_showed() -> None:
+    request, answer = recorded("service", "interpret", 1)
+    assert exchange(Parts(), request) == answer
+
+
+def test_the_servers_properties_arrive() -> None:
+    parts = Parts()
+    exchange(parts, recorded("service", "init")[0])
+    properties = dict(parts.told)["init"]
+    assert properties["zeppelin.recovery.storage.class"].endswith("NullRecoveryStorage")
+    exchange(parts, recorded("service", "createInterpreter")[0])
+    session, class_name, properties = dict(parts.told)["create"]
+    assert (session, class_name) == ("shared_session", "echo")
+    assert properties["zeppelin.interpreter.output.limit"] == "102400"
+
+
+def _text_of(answer: bytes, start: str) -> str:
+    text = answer.decode("utf-8", "replace")
+    begin = text.index(start)
+    return text[begin : text.index("'\x00", begin) + 1]
+
+
+class Wire:
+    """Takes one call of ours, keeps its bytes and answers with recorded ones."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.request = b""
+        self._answer = answer
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        connection, _ = self._listening.accept()
+        with connection:
+            self.request = connection.recv(65536)
+            connection.sendall(self._answer)
+            connection.recv(1)
+
+    def done(self) -> bytes:
+        self._listening.close()
+        return self.request
+
+
+def _paragraph_in(request: bytes) -> str:
+    place = request.index(b"paragraph_")
+    return request[place : place + 34].decode()
+
+
+def _string_after(request: bytes, mark: bytes) -> str:
+    place = request.index(mark) + len(mark)
+    size = int.from_bytes(request[place : place + 4], "big")
+    return request[place + 4 : place + 4 + size].decode()
+
+
+def _call(client: EventClient, method: str, request: bytes) -> object:
+    """The call of ours that sent a recorded request."""
+    note = request[request.index(b"2N") :][:9].decode() if b"2N" in request else ""
+    if method == "registerInterpreterProcess":
+        port = int.from_bytes(request[request.index(b"\x08\x00\x02") + 3 :][:4], "big")
+        return client.register("127.0.0.1", port)
+    if method == "getParagraphList":
+        return client.paragraphs(note, "anonymous")
+    paragraph = _paragraph_in(request)
+    if method == "updateAllOutput":
+        return client.update_all(note, paragraph, [])
+    if method == "checkpointOutput":
+        return client.checkpoint(note, paragraph)
+    if method == "appendOutput":
+        return client.append(note, paragraph, 1, _string_after(request, b"\x0b\x00\x04"))
+    if method == "sendParagraphInfo":
+        return client.link(note, paragraph, "JOB", "http://h/p", "")
+    assert method == "updateOutput"
+    kind = Kind(_string_after(request, b"\x0b\x00\x04"))
+    index = int.from_bytes(request[request.index(b"\x08\x00\x03") + 3 :][:4], "big")
+    data = _string_after(request, b"\x0b\x00\x05")
+    return client.update(note, paragraph, index, Message(kind, data))
+
+
+@pytest.mark.parametrize("method", [one["method"] for one in RECORDED["event"]])
+def test_our_calls_are_those_that_the_server_took(method: str) -> None:
+    request, answer = recorded("event", method)
+    wire = Wire(answer)
+    client = EventClient("127.0.0.1", wire.port, "echo-shared_process")
+    result = _call(client, method, request)
+    client.close()
+    assert _without_number(wire.done()) == _without_number(request)
+    if method == "getParagraphList":
+        assert isinstance(result, list)
+        assert [one.title for one in result] == ["prepare.py", "", ""]
+        assert result[0].text == f"%echo(a=1,only){TEXT}"
+
+
+def test_the_servers_refusal_is_understood() -> None:
+    request, answer = recorded("refused", "updateOutput")
+    wire = Wire(answer)
+    client = EventClient("127.0.0.1", wire.port, "echo-shared_process")
+    with pytest.raises(EventRefusedError, match="Internal error"):
+        _call(client, "updateOutput", request)
+    client.close()
+    wire.done()
+
+
+def _without_number(message: bytes) -> bytes:
+    """A message without the sequence number behind its method's name."""
+    end = 8 + int.from_bytes(message[4:8], "big")
+    return message[:end] + message[end + 4 :]
+
+
+def test_only_one_process_has_a_port() -> None:
+    first = BoundSocket("127.0.0.1", range(0))
+    first.listen()
+    with pytest.raises(OSError, match="in use"):
+        BoundSocket("127.0.0.1", range(first.port, first.port + 1))
+    first.close()
+
+
+def test_which_hosts_are_this_machine() -> None:
+    assert transport.is_local("127.0.0.1")
+    assert transport.is_local("localhost")
+    assert not transport.is_local("192.0.2.7")
+    assert not transport.is_local("no-such-host.invalid")
+
+
+@pytest.mark.parametrize("given", ["", "null", "[]", "3", "{", '"x"'])
+def test_forms_and_settings_go_back_as_objects(given: str) -> None:
+    from submarine_zeppelin.serving.conversion import wire_result
+    from submarine_zeppelin.serving.idl import protocol
+
+    wire = protocol.RemoteInterpreterContext(config=given, gui=given, noteGui=given)
+    result = wire_result(Result(Code.SUCCESS), wire)
+    assert (result.config, result.gui, result.noteGui, result.msg) == ("{}", "{}", "{}", [])
+    kept = protocol.RemoteInterpreterContext(config='{"a": 1}', gui='{"b":2}', noteGui=None)
+    result = wire_result(Result(Code.KEEP, forms={"forms": {}}), kept)
+    assert (result.config, result.gui) == ('{"a": 1}', '{"forms": {}}')
