@@ -125,10 +125,29 @@ export interface IChannel {
 /** For tests of the channel. */
 export type { ServerMessage };
 
+/** What this page asked a job for. */
+export interface ICancelRequest {
+  /** Seconds since the epoch. */
+  readonly since: number;
+}
+
+/** Jobs that this page has asked to end. */
+export interface ICancels {
+  /** Says of which job it is news. */
+  readonly changed: ISignal<ICancels, string>;
+  /** What was asked; null: nothing, or it failed. */
+  of(job: string): ICancelRequest | null;
+  /** Ask a job to end; rejects with `ApiError`, and then nothing was asked. */
+  ask(job: string, why: string): Promise<void>;
+  /** The job has ended. */
+  forget(job: string): void;
+}
+
 /** Access to jobs through the server extension: what other extensions may use. */
 export interface ISubmarine {
   readonly rest: IRest;
   readonly channel: IChannel;
+  readonly cancels: ICancels;
   /** Whether the server extension is there and speaks our version; a sentence where it is not. */
   readonly ready: Promise<{ available: boolean; problem: string }>;
 }

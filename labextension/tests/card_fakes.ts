@@ -3,6 +3,7 @@
 import { Signal } from '@lumino/signaling';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { vi } from 'vitest';
+import { Cancels } from '../src/api/cancels';
 import type { IJobRecord, IJobView, IModelVersion, ISeries, ITask } from '../src/api/job_types';
 import type { IChannel, IRest, ISubmarine, ISubscription } from '../src/tokens';
 
@@ -128,6 +129,11 @@ export class FakeSubmarine implements ISubmarine {
       return Promise.resolve(this.models);
     }
   } as unknown as IRest;
+
+  cancelFails: Error | null = null;
+  readonly cancels = new Cancels(() =>
+    this.cancelFails === null ? Promise.resolve() : Promise.reject(this.cancelFails)
+  );
 
   readonly channel = this.makeChannel();
 

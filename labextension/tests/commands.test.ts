@@ -1,6 +1,7 @@
 import { Clipboard, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { beforeEach, expect, test, vi } from 'vitest';
+import { Cancels } from '../src/api/cancels';
 import type { IJobView } from '../src/api/job_types';
 import type { IJobRow } from '../src/api/list_types';
 import { JobActions } from '../src/commands/actions';
@@ -28,7 +29,13 @@ function answer(accept: boolean): void {
 }
 
 function actions(rest: Partial<IRest>, settings = {}): JobActions {
-  return new JobActions(rest as IRest, () => Promise.resolve({ ...DEFAULTS, ...settings }), trans);
+  const cancels = new Cancels((job, why) => (rest as IRest).cancel(job, why));
+  return new JobActions(
+    rest as IRest,
+    cancels,
+    () => Promise.resolve({ ...DEFAULTS, ...settings }),
+    trans
+  );
 }
 
 beforeEach(() => {

@@ -5,8 +5,9 @@ import { Notification } from '@jupyterlab/apputils';
 import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import type { IChannel, IRest } from '../tokens';
+import type { ICancels, IChannel, IRest } from '../tokens';
 import { ISubmarine } from '../tokens';
+import { Cancels } from './cancels';
 import { Channel } from './channel';
 import type { IReadiness } from './readiness';
 import { askReadiness, whyAbsent } from './readiness';
@@ -19,17 +20,23 @@ export const DOMAIN = 'jupyter_submarine';
 class Submarine implements ISubmarine {
   readonly rest: IRest;
   readonly channel: IChannel;
+  readonly cancels: ICancels;
 
   constructor(
     settings: ServerConnection.ISettings,
     private readonly trans: TranslationBundle
   ) {
     this.rest = new Rest(new Requests(settings, trans));
+    this.cancels = new Cancels((job, why) => this.rest.cancel(job, why));
     this.channel = new Channel(settings, trans, () => whyAbsent(this.rest, trans));
   }
 
   get ready(): Promise<IReadiness> {
     this._ready ??= askReadiness(this.rest, this.trans).then(readiness => {
+      if (!readiness.available) {
+        // A server that only restarts is there the next time.
+        this._ready = undefined;
+      }
       if (readiness.available && readiness.problem) {
         Notification.warning(readiness.problem);
       }

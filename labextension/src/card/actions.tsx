@@ -5,6 +5,7 @@ import React from 'react';
 import { safeLink } from '../api/links';
 import { ENDED, type IJobView } from '../api/job_types';
 import { CommandIDs } from '../tokens';
+import type { ICancelling } from './cancelling';
 import { useCard } from './context';
 import { Link } from './link';
 import type { CardModel } from './model';
@@ -15,9 +16,15 @@ interface IAction {
   args: ReadonlyPartialJSONObject;
   /** It changes something: only for those who may. */
   acts: boolean;
+  /** It was asked for and is being done. */
+  isUnderWay?: boolean;
 }
 
-export function Actions(props: { model: CardModel; view: IJobView }): React.ReactElement | null {
+export function Actions(props: {
+  model: CardModel;
+  view: IJobView;
+  cancelling: ICancelling | null;
+}): React.ReactElement | null {
   const { trans, has, run } = useCard();
   const { model, view } = props;
   const [busy, setBusy] = React.useState('');
@@ -26,7 +33,7 @@ export function Actions(props: { model: CardModel; view: IJobView }): React.Reac
   if (!model.fromServer) {
     return null;
   }
-  const offered = actions(view, trans).filter(
+  const offered = actions(view, props.cancelling, trans).filter(
     ({ command, acts }) => has(command) && (view.mine || !acts)
   );
   const start = async (action: IAction): Promise<void> => {
@@ -52,7 +59,7 @@ export function Actions(props: { model: CardModel; view: IJobView }): React.Reac
             key={action.command}
             type="button"
             className={`jp-Submarine-button${action.command === CommandIDs.cancel ? ' jp-mod-warn' : ''}`}
-            disabled={busy === action.command}
+            disabled={busy === action.command || action.isUnderWay === true}
             onClick={() => void start(action)}
           >
             {action.label}
@@ -73,7 +80,11 @@ export function Actions(props: { model: CardModel; view: IJobView }): React.Reac
   );
 }
 
-function actions(view: IJobView, trans: ReturnType<typeof useCard>['trans']): IAction[] {
+function actions(
+  view: IJobView,
+  cancelling: ICancelling | null,
+  trans: ReturnType<typeof useCard>['trans']
+): IAction[] {
   const { record } = view;
   const job = record.job_id;
   const ended = ENDED.has(record.state);
@@ -81,7 +92,7 @@ function actions(view: IJobView, trans: ReturnType<typeof useCard>['trans']): IA
     {
       label: trans.__('Logs'),
       command: CommandIDs.logs,
-      args: view.log_task ? { job, task: view.log_task } : { job },
+      args: { job },
       acts: false
     }
   ];
@@ -94,7 +105,7 @@ function actions(view: IJobView, trans: ReturnType<typeof useCard>['trans']): IA
       acts: false
     });
   }
-  if (record.state === 'RUNNING') {
+  if (record.state === 'RUNNING' && cancelling === null) {
     found.push({
       label: trans.__('Save model'),
       command: CommandIDs.saveModel,
@@ -105,8 +116,10 @@ function actions(view: IJobView, trans: ReturnType<typeof useCard>['trans']): IA
   if (ended) {
     found.push({ label: trans.__('Rerun'), command: CommandIDs.rerun, args: { job }, acts: true });
   } else {
+    const isUnderWay = cancelling !== null && !cancelling.overdue;
     found.push({
-      label: trans.__('Cancel'),
+      label: isUnderWay ? trans.__('Cancelling …') : trans.__('Cancel'),
+      isUnderWay,
       command: CommandIDs.cancel,
       args: { job },
       acts: true

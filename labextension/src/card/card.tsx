@@ -3,6 +3,7 @@
 import React from 'react';
 import { ENDED, type IJobView } from '../api/job_types';
 import { Actions } from './actions';
+import { cancelling } from './cancelling';
 import { useNow } from './clock';
 import { CardContext, type ICardContext, useCard } from './context';
 import { Facts, Models, Returned } from './details';
@@ -50,6 +51,7 @@ function Body(props: ICardProps): React.ReactElement {
   }
   // What is not the present does not tick: it is shown as it was at its time.
   const now = moves ? clock : (model.time ?? lastTime(view));
+  const ending = cancelling(view, model.cancelRequest, now);
   return (
     <div
       className={`jp-Submarine-card jp-Submarine-tone-${tone(view.record.state)}`}
@@ -59,13 +61,13 @@ function Body(props: ICardProps): React.ReactElement {
       data-state={view.record.state}
       data-standing={model.standing}
     >
-      <Head view={view} now={now} />
-      <Announcer view={view} />
-      <Sentence view={view} />
+      <Head view={view} now={now} cancelling={ending} />
+      <Announcer view={view} cancelling={ending !== null} />
+      <Sentence view={view} now={now} cancelling={ending} />
       <Freshness model={model} now={clock} />
       <Progress view={view} />
       <Phases view={view} now={now} />
-      <Actions model={model} view={view} />
+      <Actions model={model} view={view} cancelling={ending} />
       <FailureBox view={view} />
       <Notes view={view} />
       <Returned result={model.result} />

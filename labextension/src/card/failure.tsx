@@ -35,6 +35,7 @@ export function FailureBox(props: { view: IJobView }): React.ReactElement | null
         <strong>{failure.type}</strong>
         {failure.message ? `: ${failure.message}` : ''}
       </pre>
+      {failed && <LogLink job={props.view.record.job_id} task={failed} />}
       {failure.text && (
         <details>
           <summary>{trans.__('As the program printed it')}</summary>
@@ -43,6 +44,21 @@ export function FailureBox(props: { view: IJobView }): React.ReactElement | null
       )}
     </div>
   );
+}
+
+/** The log of the task that failed, and of it only. */
+function LogLink(props: { job: string; task: string }): React.ReactElement | null {
+  const { trans, has, run } = useCard();
+  const { job, task } = props;
+  return has(CommandIDs.logs) ? (
+    <button
+      type="button"
+      className="jp-Submarine-link jp-Submarine-failureLog"
+      onClick={() => void run(CommandIDs.logs, { job, task })}
+    >
+      {trans.__('Log of %1', task)}
+    </button>
+  ) : null;
 }
 
 function Frame(props: { frame: IFrame; view: IJobView }): React.ReactElement {

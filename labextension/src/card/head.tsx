@@ -3,13 +3,18 @@
 import React from 'react';
 import { ENDED, type IJobView } from '../api/job_types';
 import { useCard } from './context';
-import { StatePill } from './icons';
+import { cancelSentence, type ICancelling } from './cancelling';
+import { Pill, StatePill } from './icons';
 import type { CardModel } from './model';
 import { elapsed, queued } from './phases';
 import { sentence } from './situation';
 import { duration, moment, percent, ticking } from './words';
 
-export function Head(props: { view: IJobView; now: number }): React.ReactElement {
+export function Head(props: {
+  view: IJobView;
+  now: number;
+  cancelling: ICancelling | null;
+}): React.ReactElement {
   const { trans } = useCard();
   const { record } = props.view;
   const ended = ENDED.has(record.state);
@@ -18,7 +23,11 @@ export function Head(props: { view: IJobView; now: number }): React.ReactElement
   const words = ended ? duration : (seconds: number) => ticking(seconds);
   return (
     <div className="jp-Submarine-head">
-      <StatePill state={record.state} />
+      {props.cancelling && !props.cancelling.overdue ? (
+        <Pill tone="quiet" words={trans.__('CANCELLING')} />
+      ) : (
+        <StatePill state={record.state} />
+      )}
       <strong className="jp-Submarine-name">{record.name}</strong>
       <code className="jp-Submarine-id">{record.job_id}</code>
       <span className="jp-Submarine-times">
@@ -31,9 +40,20 @@ export function Head(props: { view: IJobView; now: number }): React.ReactElement
   );
 }
 
-export function Sentence(props: { view: IJobView }): React.ReactElement {
+export function Sentence(props: {
+  view: IJobView;
+  now: number;
+  cancelling: ICancelling | null;
+}): React.ReactElement {
   const { trans } = useCard();
   const { view } = props;
+  if (props.cancelling) {
+    return (
+      <p className="jp-Submarine-sentence">
+        {cancelSentence(view, props.cancelling, props.now, trans)}
+      </p>
+    );
+  }
   const advice = ENDED.has(view.record.state) && view.record.state !== 'SUCCEEDED';
   return (
     <p className="jp-Submarine-sentence">
@@ -44,17 +64,19 @@ export function Sentence(props: { view: IJobView }): React.ReactElement {
 }
 
 /** Said once when the state changes, not when the card appears. */
-export function Announcer(props: { view: IJobView }): React.ReactElement {
+export function Announcer(props: { view: IJobView; cancelling: boolean }): React.ReactElement {
   const { trans } = useCard();
   const { record } = props.view;
-  const before = React.useRef(record.state);
+  const state = props.cancelling ? trans.__('CANCELLING') : record.state;
+  const before = React.useRef(state);
   const [said, say] = React.useState('');
   React.useEffect(() => {
-    if (before.current !== record.state) {
-      before.current = record.state;
-      say(`${record.name}: ${record.state}. ${sentence(props.view, trans)}`);
+    if (before.current !== state) {
+      before.current = state;
+      const why = props.cancelling ? '' : ` ${sentence(props.view, trans)}`;
+      say(`${record.name}: ${state}.${why}`);
     }
-  }, [record.state]);
+  }, [state]);
   return (
     <div className="jp-Submarine-unseen" role="status" aria-live="polite">
       {said}

@@ -15,26 +15,36 @@ const SHAPES: Record<ReturnType<typeof tone>, string> = {
     'M8 1.8c2.4 0 4 1.4 4 3.5 0 1.5-.8 2.3-1.8 3-.9.7-1.2 1-1.2 1.9H7c0-1.7.7-2.4 1.7-3.2.8-.6 1.2-.9 1.2-1.7 0-.9-.7-1.5-1.9-1.5S6 4.5 5.9 5.6H3.9C4 3.2 5.7 1.8 8 1.8zM7 12h2.1v2.1H7z'
 };
 
+type Tone = ReturnType<typeof tone>;
+
 export function StateIcon(props: { state: State }): React.ReactElement {
-  const kind = tone(props.state);
+  return <ToneIcon tone={tone(props.state)} />;
+}
+
+function ToneIcon(props: { tone: Tone }): React.ReactElement {
   return (
     <svg
-      className={`jp-Submarine-icon jp-Submarine-tone-${kind}`}
+      className={`jp-Submarine-icon jp-Submarine-tone-${props.tone}`}
       viewBox="0 0 16 16"
       aria-hidden="true"
       focusable="false"
     >
-      <path d={SHAPES[kind]} />
+      <path d={SHAPES[props.tone]} />
     </svg>
   );
 }
 
 /** State as sign and word. */
 export function StatePill(props: { state: State }): React.ReactElement {
+  return <Pill tone={tone(props.state)} words={props.state} />;
+}
+
+/** Words with the sign and the colour of a tone. */
+export function Pill(props: { tone: Tone; words: string }): React.ReactElement {
   return (
-    <span className={`jp-Submarine-pill jp-Submarine-tone-${tone(props.state)}`}>
-      <StateIcon state={props.state} />
-      {props.state}
+    <span className={`jp-Submarine-pill jp-Submarine-tone-${props.tone}`}>
+      <ToneIcon tone={props.tone} />
+      {props.words}
     </span>
   );
 }

@@ -14,16 +14,13 @@ import {
   type ISeries,
   type ITask
 } from '../api/job_types';
-import type { ISubmarine, ISubscription } from '../tokens';
+import type { ICancelRequest, ISubmarine, ISubscription } from '../tokens';
+import { Extras } from './extras';
+import { allTasks, withOthers } from './all_tasks';
 import type { ISnapshot } from './snapshot';
 
-/** Points a curve; more cannot be seen in a small chart. */
-const POINTS = 200;
-/** A card that was only scrolled past, or switched away from for a moment, stays subscribed. */
+/** A card that was only scrolled past for a moment stays subscribed; ms. */
 const LINGER = 2000;
-/** Tasks that are asked for at a time, and at most: a job has no more. */
-const TASKS = 200;
-const MOST_TASKS = 4096;
 
 /** `asking`: no answer yet. `away`: what is shown is old, `problem` says why. */
 export type Standing = 'asking' | 'live' | 'away';
@@ -41,7 +38,13 @@ export class CardModel implements IDisposable {
     snapshot: ISnapshot | null
   ) {
     this._snapshot = snapshot;
+    this._extras = submarine
+      ? new Extras(submarine, jobId, () => {
+          this._changed.emit();
+        })
+      : null;
     submarine?.channel.connectedChanged.connect(this.onConnected);
+    submarine?.cancels.changed.connect(this.onCancel);
     if (!submarine) {
       this.away(trans.__('The Submarine extension of this page is switched off.'));
     }
@@ -66,6 +69,11 @@ export class CardModel implements IDisposable {
     return this._live ? this._heard : (this._snapshot?.time ?? null);
   }
 
+  /** What this page asked the job for, and which has not come about yet. */
+  get cancelRequest(): ICancelRequest | null {
+    return this.submarine?.cancels.of(this.jobId) ?? null;
+  }
+
   /** What the cell returned, from the output. */
   get result(): Readonly<Record<string, string>> {
     return this._snapshot?.result ?? {};
@@ -80,21 +88,17 @@ export class CardModel implements IDisposable {
   }
 
   get series(): readonly ISeries[] {
-    return this._series;
+    return this._extras?.series ?? [];
   }
 
   get models(): readonly IModelVersion[] {
-    return this._models;
+    return this._extras?.models ?? [];
   }
 
   /** All tasks that are known: those of the view, and those that were asked for besides. */
   get tasks(): readonly ITask[] {
     const { view } = this;
-    if (!view || !this._more.size) {
-      return view?.record.tasks ?? [];
-    }
-    const news = new Map(view.record.tasks.map(task => [task.task, task]));
-    return [...new Map([...this._more, ...news]).values()];
+    return withOthers(view?.record.tasks ?? [], this._more);
   }
 
   get visible(): boolean {
@@ -135,34 +139,14 @@ export class CardModel implements IDisposable {
     if (!this.submarine || !this._live) {
       return;
     }
-    const found = new Map<string, ITask>();
-    for (let offset = 0; offset < MOST_TASKS && !this._disposed; offset += TASKS) {
-      const { tasks, total } = await this.submarine.rest.tasks(this.jobId, offset, TASKS);
-      for (const task of tasks) {
-        found.set(task.task, task);
-      }
-      if (!tasks.length || offset + TASKS >= total) {
-        break;
-      }
-    }
-    this._more = found;
+    this._more = await allTasks(this.submarine.rest, this.jobId, () => this._disposed);
     this._changed.emit();
   }
 
   /** Ask again for what is not pushed: after a model was saved. */
   async refreshModels(): Promise<void> {
-    if (!this.submarine || !this._live) {
-      return;
-    }
-    try {
-      const models = await this.submarine.rest.models(this.jobId);
-      if (!this._disposed) {
-        this._models = models;
-        this._changed.emit();
-      }
-    } catch (problem) {
-      // The card has more to say than this; the next change of state asks again.
-      console.warn('jupyter-submarine: the models of a job cannot be listed.', problem);
+    if (this._live) {
+      await this._extras?.refreshModels();
     }
   }
 
@@ -171,7 +155,9 @@ export class CardModel implements IDisposable {
       this._disposed = true;
       clearTimeout(this._lingering);
       this.submarine?.channel.connectedChanged.disconnect(this.onConnected);
+      this.submarine?.cancels.changed.disconnect(this.onCancel);
       this.unsubscribe();
+      this._extras?.dispose();
       Signal.clearData(this);
     }
   }
@@ -194,13 +180,15 @@ export class CardModel implements IDisposable {
         this.away(problem);
       }
     });
-    this.listenToMetrics();
+    if (this._live) {
+      this._extras?.listen(this._live);
+    }
   }
 
   private unsubscribe(): void {
     this._job?.dispose();
-    this._metrics?.dispose();
-    this._job = this._metrics = null;
+    this._extras?.rest();
+    this._job = null;
   }
 
   private take(view: IJobView): void {
@@ -213,25 +201,21 @@ export class CardModel implements IDisposable {
     this._heard = Date.now() / 1000;
     this._standing = 'live';
     this._problem = '';
-    this._changed.emit();
-    this.listenToMetrics();
-    if (!before || before.record.state !== view.record.state || saves(before) !== saves(view)) {
-      void this.refreshModels();
+    if (ENDED.has(view.record.state)) {
+      this.submarine?.cancels.forget(this.jobId);
     }
+    this._changed.emit();
+    if (this._job) {
+      this._extras?.listen(view);
+    }
+    this._extras?.look(before, view);
   }
 
-  /** Curves only of what has run. */
-  private listenToMetrics(): void {
-    const ran = this._live?.record.tasks.some(task => task.started !== null) ?? false;
-    if (this.submarine && this._job && !this._metrics && ran) {
-      this._metrics = this.submarine.channel.metrics(this.jobId, POINTS, series => {
-        if (!this._disposed) {
-          this._series = series;
-          this._changed.emit();
-        }
-      });
+  private readonly onCancel = (_: unknown, job: string): void => {
+    if (job === this.jobId) {
+      this._changed.emit();
     }
-  }
+  };
 
   private readonly onConnected = (): void => {
     const ended = this._live ? ENDED.has(this._live.record.state) : false;
@@ -256,19 +240,12 @@ export class CardModel implements IDisposable {
   private _snapshot: ISnapshot | null;
   private _live: IJobView | null = null;
   private _heard: number | null = null;
-  private _series: readonly ISeries[] = [];
   private _more: ReadonlyMap<string, ITask> = new Map<string, ITask>();
-  private _models: readonly IModelVersion[] = [];
   private _standing: Standing = 'asking';
   private _problem = '';
   private _visible = false;
   private _disposed = false;
   private _job: ISubscription | null = null;
-  private _metrics: ISubscription | null = null;
+  private readonly _extras: Extras | null;
   private _lingering: ReturnType<typeof setTimeout> | undefined;
-}
-
-/** How many files of models the job has: when it changes, there is a new version. */
-function saves(view: IJobView): number {
-  return view.record.outputs.length;
 }

@@ -13,13 +13,14 @@ import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { DOMAIN } from '../api/plugin';
+import { jobIcon } from '../icons';
 import { CommandIDs, ISubmarine, MIME_TYPE } from '../tokens';
 import type { ICardContext } from './context';
 import { JobRenderer } from './renderer';
 import { isJobId } from './snapshot';
 import type { CardWidget } from './widget';
 
-const DOMAIN = 'jupyter_submarine';
 /** Before HTML, of which the same output has a form for those without us. */
 const RANK = 40;
 
@@ -90,6 +91,7 @@ export const showPlugin: JupyterFrontEndPlugin<void> = {
       content.addClass('jp-Submarine-cardTab');
       const widget = new MainAreaWidget({ content });
       widget.id = `submarine-job-${job}`;
+      widget.title.icon = jobIcon;
       widget.title.label = job;
       widget.title.caption = trans.__('Job %1', job);
       widget.title.closable = true;

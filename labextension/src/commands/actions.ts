@@ -3,7 +3,7 @@
 import { Clipboard, Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ISettings } from '../settings';
-import type { IRest } from '../tokens';
+import type { ICancels, IRest } from '../tokens';
 
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
@@ -11,6 +11,7 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 export class JobActions {
   constructor(
     private readonly rest: IRest,
+    private readonly cancels: Pick<ICancels, 'ask'>,
     private readonly settings: () => Promise<ISettings>,
     private readonly trans: TranslationBundle
   ) {}
@@ -23,7 +24,7 @@ export class JobActions {
     if (confirmCancel && !(await this.asked(title, question, this.trans.__('Cancel the job')))) {
       return false;
     }
-    await this.rest.cancel(job, this.trans.__('cancelled in JupyterLab'));
+    await this.cancels.ask(job, this.trans.__('cancelled in JupyterLab'));
     return true;
   }
 

@@ -41,7 +41,12 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null
   ): void => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
-    const actions = new JobActions(submarine.rest, () => readSettings(registry), trans);
+    const actions = new JobActions(
+      submarine.rest,
+      submarine.cancels,
+      () => readSettings(registry),
+      trans
+    );
     addActions(app.commands, actions, trans);
     addChoice(app.commands, submarine, trans);
     for (const choice of choices(trans)) {

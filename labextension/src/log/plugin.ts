@@ -9,6 +9,7 @@ import {
 import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { logIcon } from '../icons';
 import { CommandIDs, ISubmarine } from '../tokens';
 import { DOMAIN } from '../api/plugin';
 import { isJobId } from '../card/snapshot';
@@ -42,6 +43,7 @@ export const logPlugin: JupyterFrontEndPlugin<void> = {
       const widget = new MainAreaWidget({ content });
       widget.toolbar.hide();
       widget.id = `submarine-log-${job}`;
+      widget.title.icon = logIcon;
       widget.title.label = trans.__('Log of %1', job);
       widget.title.caption = widget.title.label;
       widget.title.closable = true;

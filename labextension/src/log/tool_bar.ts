@@ -6,6 +6,7 @@ import { Menu } from '@lumino/widgets';
 import { downloadIcon } from '@jupyterlab/ui-components';
 import type { ILogInfo } from '../api/log_types';
 import { size } from '../card/words';
+import { openMenu } from '../menus';
 import { button, Choice, Toggle } from './controls';
 import { chosen, compareAttempts, compareTasks, type IFilter } from './source';
 
@@ -146,10 +147,7 @@ export class ToolBar {
     });
     this._addRest(commands, menu, logs.length);
     const box = at.getBoundingClientRect();
-    menu.aboutToClose.connect(() => {
-      at.focus();
-    });
-    menu.open(box.left, box.bottom);
+    openMenu(menu, box.left, box.bottom, at);
   }
 
   private _addRest(commands: CommandRegistry, menu: Menu, count: number): void {

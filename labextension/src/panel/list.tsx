@@ -4,6 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import type { JobsModel } from './model';
 import { JobRow, ROW_HEIGHT } from './row';
+import { RowMenu } from './row_menu';
 
 /** Rows beyond the edges of the screen. */
 const SPARE = 6;
@@ -45,6 +46,7 @@ export class JobList extends React.Component<IListProps, IListState> {
 
   override componentWillUnmount(): void {
     this._observer?.disconnect();
+    clearTimeout(this._timer);
   }
 
   override render(): React.ReactElement {
@@ -56,42 +58,68 @@ export class JobList extends React.Component<IListProps, IListState> {
     const active = this._activeIndex();
     const shown = active >= first && active < last;
     return (
-      <div
-        ref={this._box}
-        className="jp-Submarine-jobs-list"
-        role="listbox"
-        tabIndex={0}
-        aria-label={trans.__('Jobs')}
-        aria-busy={model.loading}
-        {...(shown ? { 'aria-activedescendant': idOf(active) } : {})}
-        onScroll={() => {
-          this._measure();
-        }}
-        onKeyDown={event => {
-          this._key(event);
-        }}
-      >
-        <div role="presentation" style={{ height: rows.length * ROW_HEIGHT }}>
-          {rows.slice(first, last).map((row, i) => (
-            <JobRow
-              key={row.job_id}
-              id={idOf(first + i)}
-              row={row}
-              index={first + i}
-              total={model.total}
-              active={first + i === active}
-              now={now}
-              trans={trans}
-              onOpen={index => {
-                this._open(index);
-              }}
-              onMenu={(index, x, y) => {
-                this._menu(index, x, y);
-              }}
-            />
-          ))}
+      <div className="jp-Submarine-jobs-frame">
+        <div
+          ref={this._box}
+          className="jp-Submarine-jobs-list"
+          role="listbox"
+          tabIndex={0}
+          aria-label={trans.__('Jobs')}
+          aria-busy={model.loading}
+          {...(shown ? { 'aria-activedescendant': idOf(active) } : {})}
+          onScroll={() => {
+            this._measure();
+          }}
+          onFocus={event => {
+            if (active < 0 && event.currentTarget.matches(':focus-visible')) {
+              this._moveTo(0);
+            }
+          }}
+          onKeyDown={event => {
+            this._key(event);
+          }}
+        >
+          <div role="presentation" style={{ height: rows.length * ROW_HEIGHT }}>
+            {rows.slice(first, last).map((row, i) => (
+              <JobRow
+                key={row.job_id}
+                id={idOf(first + i)}
+                row={row}
+                index={first + i}
+                total={model.total}
+                active={first + i === active}
+                now={now}
+                trans={trans}
+                onOpen={index => {
+                  this._open(index);
+                }}
+                onMenu={(index, x, y) => {
+                  this._menu(index, x, y);
+                }}
+              />
+            ))}
+          </div>
         </div>
+        {shown && this._rowMenu(active)}
       </div>
+    );
+  }
+
+  private _rowMenu(active: number): React.ReactElement {
+    const { model, trans } = this.props;
+    const row = model.rows[active];
+    const { top, height } = this.state;
+    const box = this._box.current;
+    const bar = box === null ? 0 : box.offsetWidth - box.clientWidth;
+    return (
+      <RowMenu
+        label={trans.__('What can be done with %1', row?.name || (row?.job_id ?? ''))}
+        top={Math.min(Math.max(0, active * ROW_HEIGHT - top), Math.max(0, height - ROW_HEIGHT))}
+        right={bar + 4}
+        onOpen={() => {
+          this._menuAt(active);
+        }}
+      />
     );
   }
 

@@ -6,7 +6,8 @@
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IDisposable } from '@lumino/disposable';
 import { sentence } from '../api/errors';
-import { ENDED, type State } from '../api/job_types';
+import { byUrgency } from '../api/job_feeds';
+import type { State } from '../api/job_types';
 import type { ICluster, IJobRow } from '../api/list_types';
 import type { ISubmarine, ISubscription } from '../tokens';
 
@@ -164,7 +165,7 @@ export class JobsModel implements IDisposable {
   }
 
   private _sort(): void {
-    this._rows = [...this._known.values()].sort(inOrder);
+    this._rows = [...this._known.values()].sort(byUrgency);
     this._emit();
   }
 
@@ -186,12 +187,6 @@ export class JobsModel implements IDisposable {
   private _subscription: ISubscription | null = null;
   private _disposed = false;
   private readonly _changed = new Signal<this, undefined>(this);
-}
-
-/** Running first, then the newest: as the server sorts. */
-export function inOrder(a: IJobRow, b: IJobRow): number {
-  const ended = Number(ENDED.has(a.state)) - Number(ENDED.has(b.state));
-  return ended || (b.created ?? 0) - (a.created ?? 0) || b.job_id.localeCompare(a.job_id);
 }
 
 /** Whether a job belongs to what is searched for. */

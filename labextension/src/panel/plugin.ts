@@ -17,6 +17,8 @@ import { DOMAIN } from '../api/plugin';
 import { ENDED } from '../api/job_types';
 import type { IJobRow } from '../api/list_types';
 import { isJobId } from '../card/snapshot';
+import { jobsIcon } from '../icons';
+import { openMenu } from '../menus';
 import { CommandIDs, ISubmarine } from '../tokens';
 import type { JobsModel } from './model';
 
@@ -88,19 +90,18 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
           },
           onMenu: (model, job, x, y) => {
             const menu = menuOf(commands, trans, rowOf(model, job));
-            const before = document.activeElement;
-            menu?.aboutToClose.connect(() => {
-              if (before instanceof HTMLElement) {
-                before.focus();
-              }
-            });
-            menu?.open(x, y);
+            if (menu !== undefined) {
+              openMenu(menu, x, y);
+            }
           }
         })
       );
     });
-    tab.title.label = trans.__('Submarine jobs');
-    tab.title.caption = tab.title.label;
+    // As all tabs of the side bar: a sign, and its name for the pointer and for screen readers.
+    tab.title.icon = jobsIcon;
+    tab.title.caption = trans.__('Submarine jobs');
+    tab.node.setAttribute('role', 'region');
+    tab.node.setAttribute('aria-label', tab.title.caption);
     shell.add(tab, 'left', { rank: RANK });
     restorer?.add(tab, ID);
     commands.addCommand(CommandIDs.jobs, {

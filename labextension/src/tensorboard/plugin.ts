@@ -14,6 +14,7 @@ import {
 import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { DOMAIN } from '../api/plugin';
 import { CommandIDs, ISubmarine } from '../tokens';
 import { jobIds, nameOf } from './jobs';
 import { BoardRenderer } from './renderer';
@@ -21,7 +22,6 @@ import { BoardWidget } from './widget';
 
 /** MIME type of `%submarine tensorboard`: `{ jobs: string[] }`. */
 export const BOARD_MIME_TYPE = 'application/vnd.submarine.tensorboard.v1+json';
-const DOMAIN = 'jupyter_submarine';
 const RANK = 40;
 
 export const tensorboardPlugin: JupyterFrontEndPlugin<void> = {
@@ -95,7 +95,10 @@ export const tensorboardPlugin: JupyterFrontEndPlugin<void> = {
 
     const context = {
       trans,
-      problem: async () => (await submarine.ready).problem,
+      problem: async () => {
+        const { available, problem } = await submarine.ready;
+        return available ? '' : problem;
+      },
       url: (jobs: readonly string[]) => submarine.rest.tensorboardUrl(jobs),
       openTab: (jobs: readonly string[]) => {
         void commands.execute(CommandIDs.tensorboard, { jobs: [...jobs] });
