@@ -14,13 +14,13 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_zeppelin.interpreters.worker import Worker
 
 Hear = Callable[[str, Mapping[str, Any]], None]
 #: Seconds that a kernel may take to start, and to end when asked to.
@@ -49,11 +49,11 @@ class Kernel:
     def __init__(self, python: str, rows: int) -> None:
         self._python = python or sys.executable
         self._rows = rows
-        self._lock = threading.Lock()
         self._manager: Any = None
         self._client: Any = None
         self._directory: Path | None = None
         self._closed = False
+        self._worker = Worker("submarine-kernel")
 
     @property
     def modules(self) -> Path | None:
@@ -68,14 +68,7 @@ class Kernel:
         UsageError
             If that Python is not there or has no ipykernel.
         """
-        with self._lock:
-            if self._closed:
-                raise KernelDiedError("The session has ended.", "Run the paragraph again.")
-            if self._manager is not None and self._manager.is_alive():
-                return False
-            self._end()
-            self._launch()
-            return True
+        return self._worker.do(self._start)
 
     def run(
         self, code: str, hear: Hear, stopped: Callable[[], bool], *, silent: bool = False
@@ -92,6 +85,20 @@ class Kernel:
         KernelDiedError
             If the process ends meanwhile.
         """
+        return self._worker.do(lambda: self._run(code, hear, stopped, silent=silent))
+
+    def _start(self) -> bool:
+        if self._closed:
+            raise KernelDiedError("The session has ended.", "Run the paragraph again.")
+        if self._manager is not None and self._manager.is_alive():
+            return False
+        self._end()
+        self._launch()
+        return True
+
+    def _run(
+        self, code: str, hear: Hear, stopped: Callable[[], bool], *, silent: bool
+    ) -> Mapping[str, Any]:
         client = self._client
         message_id = client.execute(
             code, silent=silent, store_history=not silent, allow_stdin=False, stop_on_error=False
@@ -117,19 +124,14 @@ class Kernel:
 
     def complete(self, code: str, cursor: int) -> Mapping[str, Any]:
         """The kernel's proposals; none while it is busy for long."""
-        with self._lock:
-            manager = self._manager
-        if manager is None or not manager.is_alive():
+        manager = self._manager
+        if manager is None:
             return {}
-        client = _client(manager)
-        client.start_channels(iopub=False, stdin=False, hb=False, control=False)
+        worker = Worker("submarine-completion")
         try:
-            reply = client.complete(code, cursor, reply=True, timeout=_COMPLETE)
-            return dict(reply["content"])
-        except (TimeoutError, queue.Empty):
-            return {}
+            return worker.do(lambda: _complete(manager, code, cursor))
         finally:
-            client.stop_channels()
+            worker.end()
 
     def interrupt(self) -> None:
         """What Ctrl-C does in a terminal: to the program and whatever it has started."""
@@ -137,9 +139,9 @@ class Kernel:
 
     def close(self) -> None:
         """End the process and all that it has left running; more than once is no error."""
-        with self._lock:
-            self._closed = True
-            self._end()
+        self._closed = True
+        self._worker.do(self._end)
+        self._worker.end()
 
     def _next(self, get: Callable[..., Any]) -> Any:
         try:
@@ -218,7 +220,7 @@ class Kernel:
             f"exec(compile({text!r}, '<submarine>', 'exec'), {{'ROWS': {self._rows}}})\n"
             f"import sys; sys.path.insert(1, {str(self.modules)!r}); del sys"
         )
-        self.run(code, lambda kind, content: None, lambda: False, silent=True)
+        self._run(code, lambda kind, content: None, lambda: False, silent=True)
 
     def _signal(self, number: int) -> None:
         manager = self._manager
@@ -245,6 +247,20 @@ class Kernel:
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
         self._manager = self._client = self._directory = None
+
+
+def _complete(manager: Any, code: str, cursor: int) -> Mapping[str, Any]:
+    if not manager.is_alive():
+        return {}
+    client = _client(manager)
+    client.start_channels(iopub=False, stdin=False, hb=False, control=False)
+    try:
+        reply = client.complete(code, cursor, reply=True, timeout=_COMPLETE)
+        return dict(reply["content"])
+    except (TimeoutError, queue.Empty):
+        return {}
+    finally:
+        client.stop_channels()
 
 
 def _client(manager: Any) -> Any:

@@ -99,8 +99,8 @@ class ZeppelinMouth(Mouth):
         self._refresher = refresher
         self._renewing = False
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
-        #: What Stop does to a job that is waited for; the command's own words go before.
-        self.on_stop: str | None = None
+        #: While a submit is under way: which jobs the paragraph had before, and their session.
+        self.submitting: tuple[Session, set[str]] | None = None
 
     @property
     def collection(self) -> CellCollection:  # type: ignore[override]
@@ -155,20 +155,36 @@ class ZeppelinMouth(Mouth):
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
         """Show the job's card and keep it up to date until the job has ended."""
         card = self.show(job)
-        record = job.wait(on_interrupt=self.on_stop or on_interrupt)
+        record = job.wait(on_interrupt=on_interrupt)
         self._refresher.settle(card, _LAST_DRAWING)
         return record
 
     def show(self, job: Job) -> Card:
         """Put the job's card into the paragraph; it lives on while the job does."""
         card = self.page.card(job)
-        known = KnownJobs(job.session.profile.state_dir)
-        known.put(self.placed(job))
         if card.view is None:
             card.hear(job.view())
+            if card.final:
+                card.measure()
         self.page.show()
-        self._refresher.add(self.page, card, lambda: known.close(job.id))
+        known = KnownJobs(job.session.profile.state_dir)
+        if card.final:
+            known.close(job.id)
+        else:
+            known.put(self.placed(job))
+            self._refresher.add(self.page, card, lambda: known.close(job.id))
         return card
+
+    def cancel_cut_off(self) -> None:
+        """End a job whose submit was interrupted: it may have reached the cluster."""
+        if self.submitting is None:
+            return
+        session, before = self.submitting
+        self.submitting = None
+        for job_id in KnownJobs.going_on(session.store, self.context.paragraph_id):
+            if job_id not in before:
+                self.page.say(f"{job_id} was being submitted and is cancelled.")
+                session.job(job_id).cancel("stopped in Zeppelin")
 
     def placed(self, job: Job) -> Placed:
         """Where the job is shown."""
@@ -205,7 +221,9 @@ class ParagraphSession(Session):
                 )
                 self._mouth.page.started = True
                 return found
+            self._mouth.submitting = (self, set(known.going_on(self.store, paragraph)))
             job = super().submit(spec, bundle, *rest, **more)
+            self._mouth.submitting = None
             self._mouth.page.started = True
             known.put(self._mouth.placed(job))
             return job

@@ -7,13 +7,16 @@ cluster or of an error is never HTML. Says nothing by itself and keeps nothing u
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import dataclass, field, replace
 
 from submarine_jobs import display
 from submarine_jobs.display import ansi, summary
 from submarine_jobs.display.untrusted import escaped, printable, web_link
+from submarine_jobs.errors import SubmarineError
 from submarine_jobs.job import Job
+from submarine_jobs.metrics import MetricsReader
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.states import State
 from submarine_zeppelin.interpreters.chart import Curves, svg
@@ -21,6 +24,7 @@ from submarine_zeppelin.interpreters.screen import terminal_html
 from submarine_zeppelin.interpreters.wording import in_note
 from submarine_zeppelin.paragraph import Kind, Message, Output
 
+log = logging.getLogger(__name__)
 #: Links of a record that are the cluster's own page of the job, the best first.
 _YARN = ("YARN log", "YARN application", "Job page")
 
@@ -35,13 +39,31 @@ class Card:
     #: Its last word is known, and then, that it is shown.
     final: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
+    _reader: MetricsReader | None = None
 
     def hear(self, view: JobView) -> None:
-        """A newer view of the job."""
+        """A newer view of the job; nothing follows the last word."""
+        if self.final:
+            return
+        if not view.tail and self.view is not None:
+            # One that begins to listen has not read the log yet.
+            view = replace(view, tail=self.view.tail, task=self.view.task)
         self.view = view
         self.final = view.record.state.ended and view.record.state is not State.LOST
         if view.record.state.ended:
             self.ended.set()
+
+    def measure(self) -> None:
+        """Read what was measured since; blocks."""
+        view = self.view
+        if view is None or not any(task.started for task in view.record.tasks):
+            return
+        if self._reader is None:
+            self._reader = MetricsReader(self.job.directory)
+        try:
+            self.curves.add(self._reader.fresh())
+        except (SubmarineError, OSError, ValueError) as error:
+            log.info("no metrics of %s: %s", self.job.id, error)
 
     @property
     def progress(self) -> int:

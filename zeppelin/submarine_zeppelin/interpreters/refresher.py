@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from submarine_jobs.errors import SubmarineError
-from submarine_jobs.metrics import MetricsReader
 from submarine_jobs.view import JobView
 from submarine_zeppelin.interpreters.page import Card, Page
 from submarine_zeppelin.paragraph import ParagraphGoneError
@@ -31,7 +29,6 @@ class _Shown:
     page: Page
     card: Card
     done: Callable[[], None]
-    reader: MetricsReader
     unsubscribe: Callable[[], None] = lambda: None
     dirty: bool = True
     drawn: float = 0.0
@@ -52,7 +49,7 @@ class Refresher:
 
     def add(self, page: Page, card: Card, done: Callable[[], None]) -> None:
         """Keep a card of a page up to date; ``done`` is called when its last word is shown."""
-        shown = _Shown(page, card, done, MetricsReader(card.job.directory))
+        shown = _Shown(page, card, done)
         with self._lock:
             if any(item.card is card for item in self._shown):
                 return
@@ -134,13 +131,8 @@ class Refresher:
             self._drop(shown)
 
     def _measure(self, shown: _Shown, final: bool) -> None:
-        view = shown.card.view
         now = time.monotonic()
-        started = view is not None and any(task.started for task in view.record.tasks)
-        if not started or not (final or now - shown.measured >= METRICS):
+        if not final and now - shown.measured < METRICS:
             return
         shown.measured = now
-        try:
-            shown.card.curves.add(shown.reader.fresh())
-        except (SubmarineError, OSError, ValueError) as error:
-            log.info("no metrics of %s: %s", shown.card.job.id, error)
+        shown.card.measure()

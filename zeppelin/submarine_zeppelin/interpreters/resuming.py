@@ -106,7 +106,12 @@ class Resumer:
             job = session_of(config).job(row.job_id)
             card = page.card(job)
             card.hear(job.view())
+            if card.final:
+                card.measure()
             cards.append(card)
         page.show()
         for card in cards:
+            if card.final:
+                known.close(card.job.id)
+                continue
             self._refresher.add(page, card, functools.partial(known.close, card.job.id))

@@ -148,5 +148,7 @@ def terminal_html(text: str, limit: int) -> str:
     shown = ansi.to_html(text, width=_WIDTH)
     if len(shown) > limit:
         # Colours may take more room than the text.
-        shown = shown[shown.find("\n", len(shown) - limit) + 1 :] if "\n" in shown else ""
+        place = shown.find("\n", len(shown) - limit)
+        before = shown.count("\n", 0, place + 1)
+        shown = f"... {before:,} lines before these\n{shown[place + 1 :]}" if place >= 0 else ""
     return f'<pre style="{BOX}">{shown}</pre>'

@@ -175,29 +175,36 @@ class SubmarineInterpreter(Interpreter):
         mode = settings.choice(self.properties, "submarine.stop", ("cancel", "detach"))
         dashboard = Dashboard(mouth, lambda words: self._execute(words, mouth, mode))
         forms = None
-        for line in lines:
-            word = former.word_of(line)
-            if word is not None:
-                good, forms = dashboard.perform(word)
-            else:
-                good = self._execute(former.ours(_words(line)), mouth, mode)
-            if not good:
-                return False, forms
+        try:
+            for line in lines:
+                word = former.word_of(line)
+                if word is not None:
+                    good, forms = dashboard.perform(word)
+                else:
+                    good = self._execute(former.ours(_words(line)), mouth, mode)
+                if not good:
+                    return False, forms
+        except KeyboardInterrupt:
+            if mode == "cancel":
+                mouth.cancel_cut_off()
+            raise
         return True, forms
 
     def _execute(self, words: Sequence[str], mouth: ZeppelinMouth, mode: str) -> bool:
-        words = self._waiting(list(words))
+        words = self._waiting(list(words), mode)
         _check_verb(words)
-        mouth.on_stop = None if any(w.startswith("--on-interrupt") for w in words) else mode
         if words[:1] == ["tensorboard"] and not {"--help", "-h", "--json"} & set(words):
             return self._boards.show(words[1:], mouth)
         return show_outcome(execute(words, mouth), mouth)
 
-    def _waiting(self, words: list[str]) -> list[str]:
-        """With ``--wait`` where paragraphs last as long as their jobs."""
-        if words[:1] and words[0] in _WAITING and self._waits() and not _NO_WAIT & set(words):
-            return [words[0], "--wait", *words[1:]]
-        return words
+    def _waiting(self, words: list[str], mode: str) -> list[str]:
+        """With what Stop does, and ``--wait`` where paragraphs last as long as their jobs."""
+        if not words or words[0] not in _WAITING:
+            return words
+        added = ["--wait"] if self._waits() and not _NO_WAIT & set(words) else []
+        if not any(word.startswith("--on-interrupt") for word in words):
+            added.append(f"--on-interrupt={mode}")
+        return [words[0], *added, *words[1:]]
 
     def _waits(self) -> bool:
         return scheduled() or settings.flag(self.properties, "submarine.wait")

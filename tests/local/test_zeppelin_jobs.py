@@ -1,0 +1,218 @@
+"""`%submarine` in a note without Zeppelin: real local jobs in paragraphs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from zeppelin_rig import Note, until
+
+from submarine_jobs.config import load_config
+from submarine_jobs.session import Session
+from submarine_zeppelin.interpreters.known_jobs import KnownJobs
+from submarine_zeppelin.paragraph import Code, Kind
+
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+Make = Callable[..., Note]
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Makes sessions of notes on the local backend; every job has ended in the end."""
+    for name in [key for key in os.environ if key.startswith(("SUBMARINE_", "HADOOP_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SUBMARINE_BACKEND", "local")
+    monkeypatch.chdir(tmp_path)
+    made: list[Note] = []
+
+    def new(properties: dict[str, str] | None = None, note_id: str = "2JNOTE") -> Note:
+        made.append(Note(properties or {}, note_id))
+        return made[-1]
+
+    yield new
+    for note in made:
+        note.close()
+    session = Session(load_config().profile)
+    for row in session.store.going_on():
+        session.job(row.job_id).cancel()
+
+
+def test_the_card_lives_on_after_the_paragraph_has_ended(make: Make, tmp_path: Path) -> None:
+    note, end = make(), tmp_path / "end"
+    note.write("md", "%md\n# not part of the program")
+    note.write("a", "%submarine.python\ndef words():\n    return 'all is well'\n", "model.py")
+    waiting = f"while not os.path.exists({str(end)!r}): time.sleep(0.1)"
+    note.write(
+        "b",
+        f"%submarine.python\nimport os, time\nfrom model import words\n{waiting}\nprint(words())",
+    )
+    note.write("c", "%submarine run one --memory 256M")
+    assert note.run("c").code is Code.KEEP
+    assert "SUCCEEDED" not in note.outputs["c"].text
+    end.touch()
+    until(lambda: "SUCCEEDED" in note.outputs["c"].text)
+    assert "all is well" in note.outputs["c"].text
+
+
+def test_a_failed_job_fails_the_paragraph_that_waits_for_it(make: Make) -> None:
+    note = make({"submarine.wait": "true"})
+    note.write("a", "%submarine.python\n\ndef fit():\n    return {}['loss']\n", "model.py")
+    note.write("b", "%submarine.python\nfrom model import fit\n\nfit()\n")
+    note.write("c", "%submarine\nrun one --memory 256M\nlist")
+    assert note.run("c").code is Code.ERROR
+    assert 'Paragraph 2 "main.py", line 4, in <module>' in note.outputs["c"].text
+    assert 'Paragraph 1 "model.py", line 4, in fit' in note.outputs["c"].text
+
+
+def test_scheduled_runs_wait(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERPRETER_GROUP_ID", "submarine-isolated-2JNOTE-1795000000000")
+    note = make()
+    note.write("b", "%submarine.python\nprint('by the clock')")
+    note.write("c", "%submarine run one --memory 256M")
+    assert note.run("c").code is Code.KEEP
+    assert "SUCCEEDED" in note.outputs["c"].text
+    assert "by the clock" in note.outputs["c"].text
+
+
+@pytest.mark.parametrize(("mode", "state"), [("cancel", "CANCELLED"), ("detach", "RUNNING")])
+def test_stop_does_to_the_job_what_is_set(make: Make, mode: str, state: str) -> None:
+    note = make({"submarine.stop": mode})
+    note.write("b", "%submarine.python\nimport time\nprint('on', flush=True)\ntime.sleep(3600)")
+    note.write("c", "%submarine run one --memory 256M --wait")
+    running = note.start("c")
+    until(lambda: "c" in note.outputs and "RUNNING" in note.outputs["c"].text)
+    note.entry("Submarine").cancel(note.context("c"))
+    assert running.end().code is Code.ERROR
+    job = Session(load_config().profile).job("one")
+    assert job.record().state.value == state
+    job.cancel()
+
+
+def test_a_job_is_submitted_once_while_it_goes_on(make: Make) -> None:
+    note = make()
+    note.write("b", "%submarine.python\nimport time\ntime.sleep(3600)")
+    note.write("c", "%submarine run one --memory 256M")
+    note.run("c")
+    assert note.entry("Submarine").active(note.context("c"))
+    note.run("c")
+    assert "nothing was submitted" in note.outputs["c"].text
+    # Another process, another paragraph, another program.
+    other = make()
+    other.write("b", "%submarine.python\nimport time\ntime.sleep(3600)")
+    other.write("c", "%submarine run one --memory 256M")
+    other.run("c")
+    session = Session(load_config().profile)
+    assert len(session.jobs()) == 1
+    other.write("d", "%submarine run one --memory 256M")
+    other.run("d")
+    assert len(session.jobs()) == 2
+    other.write("b", "%submarine.python\nimport time\ntime.sleep(3601)")
+    other.run("c")
+    assert len(session.jobs()) == 3
+
+
+def test_jobs_come_back_into_their_paragraphs(make: Make, tmp_path: Path) -> None:
+    first, end = make(), tmp_path / "end"
+    waiting = f"while not os.path.exists({str(end)!r}): time.sleep(0.1)"
+    program = f"%submarine.python\nimport os, time\n{waiting}\nprint('over now')"
+    first.write("b", program)
+    first.write("c", "%submarine run one --memory 256M")
+    first.run("c")
+    first.close()
+    end.touch()
+    # Somebody else hears of the end before: the paragraph still shows that the job runs.
+    Session(load_config().profile).job("one").wait(60)
+    second = make()
+    second.write("b", program)
+    second.write("c", "%submarine run one --memory 256M")
+    second.write("d", "%submarine help")
+    second.run("d")
+    until(lambda: "c" in second.outputs and "SUCCEEDED" in second.outputs["c"].text)
+    assert "over now" in second.outputs["c"].text
+    # Shown once, it is not looked for again.
+    until(lambda: not KnownJobs(tmp_path / "state").open())
+    third = make()
+    third.write("d", "%submarine list")
+    third.run("d")
+    assert "c" not in third.outputs
+
+
+def test_a_recovered_paragraph_starts_nothing(make: Make) -> None:
+    note = make()
+    note.write("b", "%submarine.python\nimport time\ntime.sleep(3600)")
+    note.write("c", "%submarine run one --memory 256M")
+    note.run("c")
+    note.close()
+    again = make()
+    again.write("c", "%submarine run one --memory 256M")
+    assert again.run("c", recovering=True).code is Code.KEEP
+    assert "one-" in again.outputs["c"].text
+    assert len(Session(load_config().profile).jobs()) == 1
+
+
+def test_nothing_of_a_job_is_markup(make: Make) -> None:
+    note = make()
+    note.write("b", f"%submarine.python\nprint({EVIL!r})\nraise ValueError({EVIL!r})")
+    note.write("c", f"%submarine run --name '{EVIL}' --memory 256M --wait")
+    note.write("d", "%submarine\nlist\nlogs last\nshow last --json")
+    note.run("c")
+    note.run("d")
+    for shown in (note.outputs["c"], note.outputs["d"]):
+        assert EVIL in shown.text
+        assert not any("<script" in m.data for m in shown.messages if m.kind is Kind.HTML)
+        assert not any("<img" in m.data for m in shown.messages if m.kind is Kind.HTML)
+
+
+def test_what_is_wrong_is_one_sentence_and_nothing_is_submitted(make: Make) -> None:
+    note = make()
+    note.write("x", "%python\nepochs = 3")
+    note.write("a", "%submarine.python\nprint(epochs)")
+    note.write("c", "%submarine run one")
+    assert note.run("c").code is Code.ERROR
+    said = note.outputs["c"].text
+    assert "main.py uses epochs (paragraph 2, line 2)" in said
+    assert "paragraph 1 does. Make paragraph 1 a %submarine.python paragraph" in said
+    for line, words in [
+        ("runn", "runn"),
+        ("clear", "nothing to clear"),
+        ("minicluster stop", "for a terminal"),
+        ("run 'one", "quotes"),
+    ]:
+        note.write("c", f"%submarine {line}")
+        assert note.run("c").code is Code.ERROR
+        assert words in note.outputs["c"].text
+    assert Session(load_config().profile).jobs() == []
+
+
+def test_nobody_is_somebody(make: Make) -> None:
+    note = make({"submarine.allow.service.user": "false"})
+    note.write("a", "%submarine.python\nprint(1)")
+    note.write("c", "%submarine run one --memory 256M")
+    assert note.run("c").code is Code.ERROR
+    assert "did not say who you are" in note.outputs["c"].text
+
+
+def test_the_form_runs_its_job_once(make: Make) -> None:
+    note = make({"tf.worker.services.memory": "256M", "tf.worker.services.cpu": "1"})
+    note.write("a", "%submarine.python\nprint('from the form')")
+    note.write("c", "%submarine dashboard")
+    shown = note.run("c")
+    assert shown.forms is not None
+    assert set(shown.forms["forms"]) >= {"input_path", "worker_launch_cmd", "clean_checkpoint"}
+    params = {**shown.forms["params"], "command": "JOB_RUN"}
+    assert note.run("c", params=params).code is Code.ERROR
+    assert "no worker launch command" in note.outputs["c"].text
+    params["worker_launch_cmd"] = "python main.py"
+    ran = note.run("c", params=params)
+    assert ran.code is Code.KEEP
+    assert ran.forms is not None
+    assert ran.forms["params"]["command"] == "SHOW"
+    assert ran.forms["params"]["worker_launch_cmd"] == "python main.py"
+    until(lambda: "SUCCEEDED" in note.outputs["c"].text)
+    note.run("c", params=ran.forms["params"])
+    assert "from the form" in note.outputs["c"].text
+    assert len(Session(load_config().profile).jobs()) == 1

@@ -1,0 +1,188 @@
+"""`%submarine.python` and `%submarine.sh` in a note without Zeppelin: real kernels, real shells."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from zeppelin_rig import Note, until
+
+from submarine_zeppelin.paragraph import Code, Kind
+
+
+@pytest.fixture
+def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Note]:
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    made = Note({"zeppelin.python.maxResult": "3"})
+    yield made
+    made.close()
+
+
+def test_paragraphs_share_a_session_and_stream(note: Note, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    note.write("a", "%submarine.python\nimport os, time\nx = 20\nx + 1")
+    note.write(
+        "b",
+        "%submarine.python\nprint('first', x, flush=True)\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.05)\nprint('last')",
+    )
+    assert note.run("a").code is Code.SUCCESS
+    assert note.outputs["a"].text == "21\n"
+    running = note.start("b")
+    until(lambda: "b" in note.outputs and note.outputs["b"].text == "first 20\n")
+    go.touch()
+    assert running.end().code is Code.SUCCESS
+    assert note.outputs["b"].text == "first 20\nlast\n"
+
+
+def test_errors_have_paragraph_and_line(note: Note) -> None:
+    note.write("a", "%submarine.python\n\ndef fit():\n    return 1 / 0", "model.py")
+    note.write("b", "%submarine.python\nfrom model import fit as other\nfit()")
+    note.write("c", "%submarine.python\n\nx = (1,\ny = 2")
+    note.run("a")
+    assert note.run("b").code is Code.ERROR
+    assert "Paragraph 2, line 3" in note.outputs["b"].text
+    assert 'Paragraph 1 "model.py", line 4, in fit()' in note.outputs["b"].text
+    assert "ZeroDivisionError" in note.outputs["b"].text
+    assert note.run("c").code is Code.ERROR
+    assert "Paragraph 3, line 3" in note.outputs["c"].text
+    assert "SyntaxError" in note.outputs["c"].text
+
+
+def test_modules_of_the_note_are_imported_as_they_are_now(note: Note) -> None:
+    note.write("a", "%submarine.python\nWORD = 'old'", "pkg/words.py")
+    note.write("b", "%submarine.python\nfrom pkg.words import WORD\nprint(WORD)")
+    note.run("b")
+    note.write("a", "%submarine.python(only)\nWORD = 'new'", "pkg/words.py")
+    assert "part of pkg/words.py; it did not run here" in (note.run("a").messages[0].data)
+    note.run("b")
+    assert note.outputs["b"].text == "new\n"
+
+
+def test_tables_pictures_pages_and_colours(note: Note) -> None:
+    note.write(
+        "a",
+        "%submarine.python\nimport pandas\n"
+        "pandas.DataFrame({'n': range(9), 'text': ['%html <b>\\t|'] * 9})",
+    )
+    note.run("a")
+    table, more = note.outputs["a"].messages
+    assert table.kind is Kind.TABLE
+    assert table.data == "n\ttext\n" + "\n".join(f"{n}\t %html <b> |" for n in range(3))
+    assert more.data == "The first 3 of 9 rows.\n"
+    note.write(
+        "b",
+        "%submarine.python\nfrom IPython.display import HTML, Image, display\n"
+        "display(HTML('<b>mine</b>'))\n"
+        "display(Image(b'\\x89PNG\\r\\n\\x1a\\n' + b'0' * 30, format='png'))\n"
+        "print('\\x1b[31mred <i>\\x1b[0m')",
+    )
+    note.run("b")
+    page, picture, text = note.outputs["b"].messages
+    assert (page.kind, page.data) == (Kind.HTML, "<b>mine</b>")
+    assert picture.kind is Kind.IMG
+    assert picture.data.startswith("iVBORw0KGgo")
+    assert text.kind is Kind.HTML
+    assert "red &lt;i&gt;" in text.data
+    assert "\x1b" not in text.data
+
+
+def test_stop_interrupts_and_the_session_goes_on(note: Note) -> None:
+    note.write(
+        "a", "%submarine.python\nimport time\nx = 1\nprint('on', flush=True)\ntime.sleep(3600)"
+    )
+    running = note.start("a")
+    until(lambda: "a" in note.outputs and "on" in note.outputs["a"].text)
+    note.entry("Python").cancel(note.context("a"))
+    assert running.end().code is Code.ERROR
+    assert "KeyboardInterrupt" in note.outputs["a"].text
+    note.write("b", "%submarine.python\nprint(x)")
+    note.run("b")
+    assert note.outputs["b"].text == "1\n"
+
+
+def test_a_session_that_dies_says_so_and_starts_anew(note: Note) -> None:
+    note.write("a", "%submarine.python\nimport os\nos._exit(3)")
+    assert note.run("a").code is Code.ERROR
+    assert "has ended, and its variables are gone" in note.outputs["a"].text
+    note.write("b", "%submarine.python\nprint('anew')")
+    assert note.run("b").code is Code.SUCCESS
+
+
+def test_completion_is_the_kernels(note: Note) -> None:
+    python = note.entry("Python")
+    assert python.completion("pri", 3, note.context("a")) == []
+    note.write("a", "%submarine.python\nimport collections")
+    note.run("a")
+    found = python.completion("collections.Ordered", 19, note.context("a"))
+    assert [one.value for one in found] == ["OrderedDict"]
+    # One that asks beside it takes no reply away from the session.
+    assert note.run("a").code is Code.SUCCESS
+
+
+def test_nothing_is_left_of_a_session(note: Note) -> None:
+    note.write(
+        "a", "%submarine.python\nimport os, subprocess\nchild = subprocess.Popen(['sleep', '3600'])"
+    )
+    note.write("b", "%submarine.python\nprint(os.getpid(), child.pid)")
+    note.run("a")
+    note.run("b")
+    pids = [int(word) for word in note.outputs["b"].text.split()]
+    note.close()
+    until(lambda: not any(_runs(pid) for pid in pids))
+
+
+def test_ten_thousand_lines_stay_within_the_limit(note: Note) -> None:
+    note.write("a", "%submarine.python\nfor n in range(10_000): print('line', n, 'x' * 20)")
+    note.write("b", "%submarine.python\nfor n in range(10_000): print(f'\\x1b[3{n % 8}mline {n}')")
+    for paragraph in "ab":
+        assert note.run(paragraph).code is Code.SUCCESS
+        shown = note.outputs[paragraph]
+        assert shown.largest <= 102_400
+        assert sum(len(one.data) for one in shown.messages) <= 102_400
+        assert "line 9999" in shown.text
+        assert "lines before these" in shown.text
+        assert shown.shows < 200
+
+
+def test_a_shell_streams_and_fails_with_paragraph_and_line(note: Note) -> None:
+    note.write("a", "%submarine.sh\necho first\nnot_a_command_at_all\nexit 3")
+    assert note.run("a").code is Code.ERROR
+    lines = note.outputs["a"].text.splitlines()
+    assert lines[0] == "first"
+    assert lines[1].startswith("Paragraph 1: line 3: not_a_command_at_all")
+    assert lines[-1] == "Exit code 3."
+    note.write("b", "%submarine.sh(only)\necho no", "prepare.sh")
+    assert "prepare.sh of the program; it did not run" in note.run("b").messages[0].data
+
+
+def test_a_stopped_shell_takes_its_children_along(note: Note) -> None:
+    note.write("a", "%submarine.sh\nsleep 3600 &\necho $!\ntrap '' TERM\nsleep 3600")
+    running = note.start("a")
+    until(lambda: "a" in note.outputs and note.outputs["a"].text.strip().isdecimal())
+    child = int(note.outputs["a"].text)
+    note.entry("Shell").cancel(note.context("a"))
+    assert running.end().code is Code.ERROR
+    assert "Stopped." in note.outputs["a"].text
+    until(lambda: not _runs(child))
+
+
+def test_a_shell_has_the_time_that_is_set(tmp_path: Path) -> None:
+    note = Note({"shell.command.timeout.millisecs": "300"})
+    note.write("a", "%submarine.sh\nsleep 3600")
+    assert note.run("a").code is Code.ERROR
+    assert "Ended after 0.3 s" in note.outputs["a"].text
+    assert "sleep" not in os.listdir(tmp_path)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    finally:
+        time.sleep(0)
