@@ -80,6 +80,8 @@ def run_options(asked: Asked) -> RunOptions:
                 f"It takes {', '.join(TAKEN)}.",
             )
     options = parse_run(["--name", f"kernel-{asked.name}"[:100], *words_of(asked.run, {})])
+    if (options.python_env or "").startswith("docker:"):
+        raise _needs_plain_container()
     return replace(options, framework="any", env={**options.env, **asked.env})
 
 
@@ -112,12 +114,16 @@ def submit_kernel(session: Session, asked: Asked) -> Job:
     options = replace(run_options(asked), args=("--idle", f"{asked.idle:g}"))
     spec = spec_from_options(options, session.profile, bundle, notebook=asked.notebook or None)
     if spec.distributed:
-        raise UsageError(
-            "A kernel needs a job of one task in a plain container.",
-            "Leave docker:IMAGE out; python_env archive:URI or auto brings an environment along.",
-        )
+        raise _needs_plain_container()
     session.backend().prepare()
     return session.submit(spec, bundle)
+
+
+def _needs_plain_container() -> UsageError:
+    return UsageError(
+        "A kernel needs a plain container, and a Docker image has a coordinator beside it.",
+        "Bring an environment along: python_env auto or archive:URI.",
+    )
 
 
 def orphans(session: Session, asked: Asked) -> list[Job]:
@@ -175,6 +181,15 @@ async def place(job: Job, patience: float, say: Callable[[str], None]) -> AgentA
         await asyncio.sleep(pause)
         if now - began > 20:
             pause = min(pause * 1.3, LAST_LOOK)
+
+
+async def explain(job: Job, seconds: float = 20.0) -> None:
+    """Raise KernelGoneError with the reason if the job has ended, or ends within ``seconds``."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while loop.time() < deadline:
+        await in_thread(lambda: _situation(job))
+        await asyncio.sleep(LOOK)
 
 
 def _situation(job: Job) -> str:

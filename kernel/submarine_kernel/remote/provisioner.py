@@ -26,6 +26,7 @@ from submarine_kernel.remote.last_words import LastWords
 from submarine_kernel.remote.owner import KernelGoneError, RemoteKernel
 from submarine_kernel.remote.placing import (
     Asked,
+    explain,
     give_up,
     orphans,
     place,
@@ -123,7 +124,11 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         try:
             address = await _in_tunnels(place(job, asked.patience, self._waits))
             remote = RemoteKernel(job)
-            await _in_tunnels(remote.open(address, self._ports()))
+            try:
+                await _in_tunnels(remote.open(address, self._ports()))
+            except KernelGoneError:
+                await _in_tunnels(explain(job))
+                raise
             if key := cast(bytes, self.connection_info.get("key", b"")):
                 # Clients of the kernel before this one go on with what they know.
                 await _in_tunnels(remote.start(key))

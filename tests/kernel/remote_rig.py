@@ -1,0 +1,147 @@
+"""Kernels in containers, spoken to as a front end does; on the local backend their job is a process
+of this machine, with the same agent, port and tunnels as on a cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import KernelManager
+
+from submarine_jobs.job import Job
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_kernel.install import install_kernel
+from submarine_kernel.remote.kernelspec import provisioning
+
+#: For what takes a second on a machine with nothing else to do.
+PATIENCE = 120.0
+NAME = "small"
+
+#: A program that owns a kernel as a notebook server does, until it is killed.
+SERVER = """\
+import json, sys, time
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import KernelManager
+kernels, name, connection_file, session, code = sys.argv[1:]
+specs = KernelSpecManager(kernel_dirs=[kernels])
+manager = KernelManager(
+    kernel_name=name, kernel_spec_manager=specs, connection_file=connection_file
+)
+import os
+manager.start_kernel(env={**os.environ, "JPY_SESSION_NAME": session})
+client = manager.client()
+client.start_channels()
+client.wait_for_ready(timeout=120)
+client.execute_interactive(code, timeout=120)
+import asyncio
+info = asyncio.run(manager.provisioner.get_provisioner_info())
+print(json.dumps({"job": info["job_id"], "info": info}), flush=True)
+time.sleep(600)
+"""
+
+
+def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+    """What ``condition`` gives once that is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+    return found
+
+
+class Remote:
+    """Kernelspecs of one test directory, and the kernels that were started with them."""
+
+    def __init__(self, root: Path, session: Session, run: dict[str, Any]) -> None:
+        self.root = root
+        self.session = session
+        self.run = run
+        self.kernels = root / "share" / "jupyter" / "kernels"
+        self.managers: list[KernelManager] = []
+        self.clients: list[BlockingKernelClient] = []
+        self.servers: list[subprocess.Popen[str]] = []
+
+    def install(self, name: str = NAME, **more: Any) -> None:
+        """A kernelspec as ``submarine kernel install`` makes it."""
+        stanza = provisioning(name, {"memory": "400M", **self.run, **more})
+        install_kernel(name=name, prefix=str(self.root), container=stanza)
+
+    def manager(self, name: str = NAME) -> KernelManager:
+        """A kernel manager that has started nothing."""
+        specs = KernelSpecManager(kernel_dirs=[str(self.kernels)])
+        self.managers.append(KernelManager(kernel_name=name, kernel_spec_manager=specs))
+        return self.managers[-1]
+
+    def start(self, name: str = NAME, **env: str) -> tuple[KernelManager, BlockingKernelClient]:
+        """A kernel that has answered."""
+        manager = self.manager(name)
+        manager.start_kernel(env={**os.environ, **env})
+        return manager, self.connect(manager)
+
+    def connect(self, manager: KernelManager) -> BlockingKernelClient:
+        """A client whose kernel has answered."""
+        client = manager.client()
+        self.clients.append(client)
+        client.start_channels()
+        client.wait_for_ready(timeout=PATIENCE)
+        return client
+
+    def serve(self, session: str = "", code: str = "x = 42") -> tuple[subprocess.Popen[str], Any]:
+        """Another process that owns a kernel; and what it says of it."""
+        words = [str(self.kernels), NAME, str(self.root / "connection.json"), session, code]
+        server = subprocess.Popen(
+            [sys.executable, "-c", SERVER, *words], stdout=subprocess.PIPE, text=True
+        )
+        self.servers.append(server)
+        assert server.stdout is not None
+        return server, json.loads(server.stdout.readline())
+
+    def job_of(self, manager: KernelManager) -> Job:
+        """The job that a kernel is."""
+        return self.session.job(manager.provisioner._remote.job.id)
+
+    def close(self) -> None:
+        """End everything."""
+        for server in self.servers:
+            server.kill()
+            server.wait()
+            if server.stdout is not None:
+                server.stdout.close()
+        for client in self.clients:
+            client.stop_channels()
+        for manager in self.managers:
+            if manager.has_kernel:
+                manager.shutdown_kernel(now=True)
+            manager.context.destroy(linger=0)
+        for row in self.session.store.going_on():
+            job = self.session.job(row.job_id)
+            if not job.record().state.ended:
+                job.cancel("the test is over")
+
+
+def execute(client: BlockingKernelClient, code: str) -> tuple[str, str]:
+    """How it ended (``ok`` or the exception's name), and what it printed."""
+    printed: list[str] = []
+
+    def hear(message: dict[str, Any]) -> None:
+        if message["msg_type"] == "stream":
+            printed.append(message["content"]["text"])
+
+    reply = client.execute_interactive(code, timeout=PATIENCE, output_hook=hear, allow_stdin=False)
+    content = reply["content"]
+    return content.get("ename") or content["status"], "".join(printed)
+
+
+def local_session(root: Path) -> Session:
+    """A session of the local backend with a state directory of its own."""
+    return Session(Profile(backend="local", state_dir=root / "state"))

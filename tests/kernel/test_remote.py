@@ -1,0 +1,242 @@
+"""A kernel in a container, from its start to its end, and everybody's end before it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import queue
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+
+from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_kernel.remote.placing import Asked, submit_kernel
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.states import State
+from tests.kernel.remote_rig import NAME, PATIENCE, Remote, execute, local_session, until
+
+
+@pytest.fixture
+def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.chdir(tmp_path)
+    made = Remote(tmp_path, local_session(tmp_path), {"backend": "local"})
+    made.install()
+    yield made
+    made.close()
+
+
+def test_a_life(remote: Remote) -> None:
+    manager, client = remote.start()
+    job = remote.job_of(manager)
+    assert job.record().state is State.RUNNING
+    assert execute(client, "import os; print(os.environ['SUBMARINE_JOB_ID'])") == (
+        "ok",
+        f"{job.id}\n",
+    )
+    assert (
+        execute(client, "open('big', 'w').write('x' * 9_000_000); print(open('big').read())")[1]
+        == "x" * 9_000_000 + "\n"
+    )
+
+    # Interrupt.
+    busy = client.execute("import time\nprint('in it', flush=True)\ntime.sleep(1000)")
+    until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
+    manager.interrupt_kernel()
+    assert client.get_shell_msg(timeout=PATIENCE)["content"]["ename"] == "KeyboardInterrupt", busy
+
+    # Restart: the same container and connection, another process.
+    assert execute(client, "import os; print(os.getpid()); a = 1")[0] == "ok"
+    manager.restart_kernel()
+    client.wait_for_ready(timeout=PATIENCE)
+    assert execute(client, "a")[0] == "NameError"
+    assert remote.job_of(manager).id == job.id
+
+    # A kernel that dies, not its container.
+    client.execute("import os; os._exit(7)")
+    until(lambda: not manager.is_alive())
+    assert asyncio.run(manager.provisioner.poll()) == 7
+    assert not manager.provisioner._remote.gone
+    manager.restart_kernel(now=True)
+    client.wait_for_ready(timeout=PATIENCE)
+    assert remote.job_of(manager).id == job.id
+
+    manager.shutdown_kernel()
+    assert job.wait(PATIENCE).state is State.SUCCEEDED
+
+
+def test_a_container_that_is_killed_is_a_dead_kernel_with_a_reason(remote: Remote) -> None:
+    manager, client = remote.start()
+    job, connection = remote.job_of(manager), manager.get_connection_info()
+    execute(client, "a = 1")
+    assert job.handle is not None
+    os.kill(int(job.handle["pid"]), signal.SIGKILL)
+    until(lambda: not manager.is_alive())
+    sentence = manager.provisioner._remote.gone
+    assert "container of the kernel is gone" in sentence
+    assert job.record().reason is EndReason.AGENT_LOST
+    said = until(lambda: _stream(client))
+    assert said == f"{sentence}\n"
+
+    # What the user's restart gives is a new container behind the same ports and key.
+    manager.restart_kernel()
+    client.wait_for_ready(timeout=PATIENCE)
+    assert remote.job_of(manager).id != job.id
+    assert manager.get_connection_info() == connection
+    assert execute(client, "a")[0] == "NameError"
+
+
+def _stream(client: BlockingKernelClient) -> str:
+    try:
+        message = client.get_iopub_msg(timeout=1)
+    except queue.Empty:
+        return ""
+    return str(message["content"]["text"]) if message["msg_type"] == "stream" else ""
+
+
+def test_a_container_that_is_cancelled(remote: Remote) -> None:
+    manager, _client = remote.start()
+    remote.job_of(manager).cancel("somebody needs the GPU")
+    until(lambda: not manager.is_alive())
+    assert "somebody needs the GPU" in manager.provisioner._remote.gone
+
+
+def test_no_container_outlives_its_server_for_long(remote: Remote) -> None:
+    remote.install(idle_timeout="3s")
+    server, said = remote.serve()
+    job = remote.session.job(said["job"])
+    assert job.record().state is State.RUNNING
+    server.kill()
+    record = job.wait(PATIENCE)
+    assert record.state is State.SUCCEEDED
+    assert b"nobody was there for 3 s" in b"".join(chunk.data for chunk in job.read_log("stderr"))
+
+
+def test_a_server_that_comes_back_finds_the_kernel(remote: Remote) -> None:
+    server, said = remote.serve()
+    server.kill()
+    server.wait()
+    manager = remote.manager()
+    # What a server that persists its kernels does, in a new process.
+    asyncio.run(manager._async_pre_start_kernel())
+    asyncio.run(manager.provisioner.load_provisioner_info(said["info"]))
+    manager._reconcile_connection_info(manager.provisioner.connection_info)
+    assert remote.job_of(manager).id == said["job"]
+    client = remote.connect(manager)
+    assert execute(client, "print(x)") == ("ok", "42\n")
+    # A console that was attached to the connection file of before goes on, too.
+    console = BlockingKernelClient(connection_file=str(remote.root / "connection.json"))
+    console.load_connection_file()
+    remote.clients.append(console)
+    console.start_channels()
+    console.wait_for_ready(timeout=PATIENCE)
+    assert execute(console, "print(x + 1)") == ("ok", "43\n")
+
+
+def test_the_same_notebook_gets_its_kernel_back_and_no_other_does(remote: Remote) -> None:
+    server, said = remote.serve("work/digits.ipynb")
+    other, _ = remote.start(JPY_SESSION_NAME="work/digits.ipynb")
+    assert remote.job_of(other).id != said["job"], "it has an owner"
+    other.shutdown_kernel()
+    server.kill()
+    server.wait()
+    stranger, _their = remote.start(JPY_SESSION_NAME="work/other.ipynb")
+    assert remote.job_of(stranger).id != said["job"]
+
+    def back() -> tuple[object, BlockingKernelClient] | None:
+        # Its keeper may not have seen yet that the server is gone.
+        manager, client = remote.start(JPY_SESSION_NAME="work/digits.ipynb")
+        if remote.job_of(manager).id == said["job"]:
+            return manager, client
+            manager.shutdown_kernel(now=True)
+        return None
+
+    _, client = until(back)
+    assert execute(client, "print(x)") == ("ok", "42\n")
+
+
+def test_the_key_is_nowhere_but_in_a_file_of_the_container(remote: Remote) -> None:
+    manager, client = remote.start()
+    job = remote.job_of(manager)
+    key = bytes(manager.get_connection_info()["key"])
+    token = job.directory.secret().token.encode()
+    execute(client, "print('something for the log')")
+    assert job.handle is not None
+    agent = psutil.Process(int(job.handle["pid"]))
+    for process in [agent, *agent.children(recursive=True)]:
+        for place in ("cmdline", "environ"):
+            content = Path(f"/proc/{process.pid}/{place}").read_bytes()
+            assert key not in content
+            assert token not in content
+    holding = set()
+    for path in remote.root.rglob("*"):
+        if path.is_file() and key in path.read_bytes():
+            holding.add(path.name)
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    assert holding == {"kernel.json"}
+    assert stat.S_IMODE(Path(manager.connection_file).stat().st_mode) == 0o600
+
+
+def test_an_environment_without_ipykernel(remote: Remote) -> None:
+    bare = remote.root / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
+    remote.install(python_env=f"path:{bare}")
+    with pytest.raises(SubmarineError, match="ipykernel is not installed"):
+        remote.manager().start_kernel()
+
+
+def test_what_a_kernel_cannot_have_is_refused_before_anything_is_submitted(remote: Remote) -> None:
+    with pytest.raises(UsageError, match="takes no option 'worker'"):
+        submit_kernel(remote.session, Asked(NAME, {"worker": 3}))
+    with pytest.raises(UsageError, match="plain container"):
+        submit_kernel(remote.session, Asked(NAME, {"python_env": "docker:ubuntu"}))
+    assert remote.session.store.ids() == set()
+
+
+def test_a_start_that_is_given_up_leaves_no_job(remote: Remote) -> None:
+    """The agent is stopped before it can open its port: so the kernel waits for ever."""
+    stopped = threading.Event()
+
+    def stop() -> None:
+        scratch = remote.root / "state" / "local"
+        while not stopped.is_set():
+            for pid in (f.parent for f in scratch.glob("*/agent.json")):
+                for process in psutil.process_iter(["cmdline"]):
+                    if str(pid) in (process.info["cmdline"] or []):
+                        process.suspend()
+                        frozen.append(process)
+                        return
+            time.sleep(0.001)
+
+    frozen: list[psutil.Process] = []
+    thread = threading.Thread(target=stop)
+    thread.start()
+    remote.install(start_timeout="1s")
+    with pytest.raises(SubmarineError, match="no container in 1 s"):
+        remote.manager().start_kernel()
+    stopped.set()
+    thread.join()
+    (job_id,) = remote.session.store.ids()
+    assert remote.session.job(job_id).directory.read_json("cancel.json") is not None
+    for process in frozen:
+        process.resume()
+    assert remote.session.job(job_id).wait(PATIENCE).state is State.CANCELLED
+
+
+def test_info_of_the_provisioner_is_json(remote: Remote) -> None:
+    manager, _client = remote.start()
+    info = asyncio.run(manager.provisioner.get_provisioner_info())
+    assert json.loads(json.dumps(info))["job_id"] == remote.job_of(manager).id
