@@ -1,0 +1,285 @@
+"""Paragraphs as the cells of a program, and what users of the former interpreter type."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from submarine_jobs.cells import Cell
+from submarine_jobs.commands.run import parse_run
+from submarine_jobs.errors import UsageError
+from submarine_jobs.metrics import Row
+from submarine_zeppelin import properties as settings
+from submarine_zeppelin.interpreters import ENTRIES, FORMER, former, make
+from submarine_zeppelin.interpreters.chart import MAX_POINTS, Curves, svg
+from submarine_zeppelin.interpreters.notes import (
+    Spellings,
+    bundle_of,
+    collect,
+    elsewhere,
+    head_of,
+    read_note,
+    shell_files,
+)
+from submarine_zeppelin.interpreters.submarine import lines_of
+from submarine_zeppelin.interpreters.wording import in_note
+from submarine_zeppelin.paragraph import Context, NoteParagraph, Server
+
+CONTEXT = Context("2JA_B", "p1", user="Ada.L")
+
+
+def note(*paragraphs: tuple[str, str]) -> list[NoteParagraph]:
+    return [NoteParagraph("2J", f"p{n}", *pair) for n, pair in enumerate(paragraphs, start=1)]
+
+
+def cells(*paragraphs: tuple[str, str]) -> list[Cell]:
+    return collect(read_note(note(*paragraphs), Spellings())).cells()
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "body", "line"),
+    [
+        ("%submarine.python\nx = 1\ny = 2", "submarine.python", "x = 1\ny = 2", 2),
+        ("\n  %submarine.python(only) \nx = 1", "submarine.python", "x = 1", 3),
+        ("%submarine.python x = 1\ny = 2", "submarine.python", "x = 1\ny = 2", 1),
+        ("%submarine.python\r\n\r\nx = 1", "submarine.python", "\nx = 1", 2),
+        ("%submarine run digits", "submarine", "run digits", 1),
+        ("x = 1", "", "x = 1", 1),
+        ("%", "", "%", 1),
+        ("%md\n# %submarine.python", "md", "# %submarine.python", 2),
+        ("", "", "", 1),
+    ],
+)
+def test_heads(text: str, name: str, body: str, line: int) -> None:
+    head = head_of(text)
+    assert (head.name, head.body, head.first_line) == (name, body, line)
+
+
+@given(st.text())
+def test_any_text_is_a_paragraph(text: str) -> None:
+    head = head_of(text)
+    assert head.first_line >= 1
+    read_note(note(("", text)), Spellings())
+
+
+def test_titles_are_files_in_the_order_of_the_note() -> None:
+    found = cells(
+        ("model.py", "%submarine.python\nfirst = 1"),
+        ("Data, as it comes", "%submarine.python\ndata = 2"),
+        ("", "%md\nnot of it"),
+        ("model.py", "%md\nnot of it either, whatever its title"),
+        ("model.py", "%submarine.python\nsecond = 3"),
+        ("", "%submarine.python(only)\ntrain = 4"),
+        ("", "%python\nforeign = 5"),
+        ("", "%submarine run digits"),
+        ("", "%submarine.python\n\n"),
+    )
+    assert [(cell.filename, cell.source, cell.label) for cell in found] == [
+        ("model.py", "first = 1", "¶1"),
+        ("main.py", "data = 2", "¶2"),
+        ("model.py", "second = 3", "¶5"),
+        ("main.py", "train = 4", "¶6"),
+    ]
+
+
+def test_lines_lead_back_to_paragraphs() -> None:
+    paragraphs = read_note(
+        note(
+            ("model.py", "%submarine.python\n\na = 1"),
+            ("model.py", "%submarine.python\nb = 2"),
+            ("", "%submarine.python\nimport model"),
+            ("run/prepare.sh", "%submarine.sh\necho 1"),
+            ("run/prepare.sh", "%submarine.sh\necho 2"),
+            ("", "%submarine.sh\necho not of the program"),
+        ),
+        Spellings(),
+    )
+    bundle = bundle_of(paragraphs, collect(paragraphs), "main.py")
+    assert bundle.text("model.py") == "\na = 1\n\nb = 2\n"
+    assert bundle.text("run/prepare.sh") == "echo 1\n\necho 2\n"
+    assert sorted(bundle.files) == ["main.py", "model.py", "run/prepare.sh"]
+    place = bundle.source_map.lookup("model.py", 4)
+    assert place is not None
+    assert (place.label, place.cell_id, place.line) == ("¶2", "p2", 2)
+    place = bundle.source_map.lookup("model.py", 2)
+    assert place is not None
+    assert (place.label, place.line) == ("¶1", 3)
+
+
+@pytest.mark.parametrize("title", ["../evil.py", "/etc/x.py", "os.py", "a b.py", "~/x.py"])
+def test_titles_that_are_no_files_are_refused_by_paragraph(title: str) -> None:
+    with pytest.raises(UsageError, match="Paragraph 1, "):
+        cells((title, "%submarine.python\nx = 1"))
+
+
+@pytest.mark.parametrize("title", ["../x.sh", "/x.sh", ".x.sh", "a b.sh"])
+def test_titles_that_are_no_shell_files_are_refused(title: str) -> None:
+    with pytest.raises(UsageError, match="cannot be a file"):
+        shell_files(read_note(note((title, "%submarine.sh\necho")), Spellings()))
+
+
+def test_other_spellings_of_the_group_are_learnt() -> None:
+    found = Spellings()
+    assert found.entry_of("submarine.python") == "python"
+    assert found.entry_of("python") is None
+    assert found.entry_of("gpus.python") is None
+    found.learn("python", "%gpus.python\nx = 1")
+    assert found.entry_of("gpus.python") == "python"
+    assert found.entry_of("gpus") == "submarine"
+    found.learn("python", "%python\nx = 1")
+    assert found.entry_of("python") == "python"
+    assert found.entry_of("") == "submarine"
+    assert found.entry_of("md") is None
+    assert found.entry_of("spark.python") is None
+
+
+def test_python_of_others_is_where_names_may_be() -> None:
+    paragraphs = read_note(
+        note(
+            ("", "%python\na = 1"), ("", "%spark.pyspark\nb = 2"), ("", "%sh\nc=3"), ("", "d = 4")
+        ),
+        Spellings(),
+    )
+    assert [cell.label for cell in elsewhere(paragraphs)] == ["¶1", "¶2"]
+
+
+def test_sentences_speak_of_paragraphs() -> None:
+    said = in_note("Cell ¶3, line 2: x; cell ¶4 does. Add %%submarine to cell ¶4 and run it.")
+    assert said == (
+        "Paragraph 3, line 2: x; paragraph 4 does. Make paragraph 4 a %submarine.python paragraph."
+    )
+
+
+def test_lines_are_commands() -> None:
+    assert lines_of("\n# all of it\n\n run a \\\n  --gpu 1\nlist\n") == ["run a    --gpu 1", "list"]
+    assert lines_of(" \n") == ["help"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("yarn jar submarine.jar job run --name a", "run --name a"),
+        ("submarine list", "list"),
+        ("%submarine list", "list"),
+        ("job show a", "show a"),
+        ("help run", "run --help"),
+        ("help", "--help"),
+        ("JOB_LIST", "list"),
+    ],
+)
+def test_command_lines_of_old(typed: str, meant: str) -> None:
+    assert former.ours(typed.split()) == meant.split()
+
+
+@pytest.mark.parametrize("line", ["JOB_RUN", "job run", "Job  Run"])
+def test_words_of_old(line: str) -> None:
+    assert former.word_of(line) == former.JOB_RUN
+    assert former.word_of(f"{line} digits") is None
+
+
+def test_the_form_and_the_properties_are_a_run() -> None:
+    properties = {
+        "machinelearning.distributed.enable": "true",
+        "tf.worker.services.num": "3",
+        "tf.worker.services.gpu": "2",
+        "tf.worker.services.docker.image": "tf:2",
+        "tf.parameter.services.num": "2",
+        "tf.parameter.services.memory": "3G",
+        "tf.checkpoint.path": "hdfs:///user/${username}/ckpt/",
+        "tf.tensorboard.enable": "true",
+    }
+    fields = former.Fields.of(
+        {
+            "command": "JOB_RUN",
+            "input_path": "hdfs:///data",
+            "worker_launch_cmd": "python main.py --job-dir=%checkpoint_path%",
+            "ps_launch_cmd": "python main.py --ps",
+            "clean_checkpoint": ["true"],
+        }
+    )
+    assert fields.clean_checkpoint
+    options = parse_run(former.run_words(properties, fields, CONTEXT)[1:])
+    worker, ps = options.role("worker"), options.role("ps")
+    assert worker is not None
+    assert ps is not None
+    assert options.name == "ada-l-2ja-b"
+    assert options.input_path == "hdfs:///data"
+    assert options.checkpoint_path == "hdfs:///user/Ada.L/ckpt/2JA_B"
+    assert (worker.count, options.gpus, options.vcores, options.memory) == (3, 2, 2, 4096)
+    assert worker.command == "python main.py --job-dir=%checkpoint_path%"
+    assert worker.image == "tf:2"
+    assert (ps.count, ps.memory, ps.command) == (2, 3072, "python main.py --ps")
+    assert options.role("tensorboard") is not None
+
+
+def test_without_distribution_there_is_one_worker() -> None:
+    fields = former.Fields(worker_launch_cmd="python main.py")
+    options = parse_run(former.run_words({"tf.worker.services.num": "5"}, fields, CONTEXT)[1:])
+    worker = options.role("worker")
+    assert worker is not None
+    assert worker.count == 1
+    assert options.role("ps") is None
+
+
+@pytest.mark.parametrize("path", ["hdfs:///", "hdfs://nn/user/ada/x", "/a/b/c", "/a/../../b/c/d"])
+def test_shallow_checkpoint_paths_are_never_removed(path: str) -> None:
+    with pytest.raises(UsageError, match="is not cleaned"):
+        former.check_cleanable(path)
+
+
+def test_deep_checkpoint_paths_may_be() -> None:
+    former.check_cleanable("hdfs://nn/user/ada/ckpt/2J")
+
+
+@given(st.dictionaries(st.sampled_from(["command", "input_path", "clean_checkpoint"]), st.none()))
+def test_odd_values_of_a_form_are_empty(params: dict[str, None]) -> None:
+    assert former.Fields.of(params) == former.Fields()
+
+
+def test_settings_say_what_is_wrong_with_them() -> None:
+    with pytest.raises(UsageError, match=r"tf\.worker\.services\.num"):
+        settings.number({"tf.worker.services.num": "many"}, "tf.worker.services.num")
+    with pytest.raises(UsageError, match="true or false"):
+        settings.flag({"submarine.wait": "perhaps"}, "submarine.wait")
+    with pytest.raises(UsageError, match="cancel or detach"):
+        settings.choice({"submarine.stop": "kill"}, "submarine.stop", ("cancel", "detach"))
+    misspelt = {"machinelearing.distributed.enable": "true"}
+    assert settings.flag(misspelt, "machinelearning.distributed.enable")
+    assert settings.output_limit({"zeppelin.interpreter.output.limit": "50000"}) == 50_000
+    assert settings.output_limit({"zeppelin.interpreter.output.limit": "x"}) == 102_400
+
+
+def test_every_entry_is_made_by_its_old_and_new_name() -> None:
+    class Nothing(Server):
+        def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
+            raise AssertionError
+
+        def output(self, context: Context) -> None:  # type: ignore[override]
+            raise AssertionError
+
+    for name in [*(entry.class_name for entry in ENTRIES), *FORMER]:
+        make(name, {}, Nothing(), "session").close()
+    with pytest.raises(KeyError):
+        make("os.system", {}, Nothing(), "session")
+
+
+def row(time: float, **scalars: float) -> Row:
+    return Row(time, "worker:0", 1, 1, time, None, None, None, None, None, scalars)
+
+
+def test_metrics_are_a_picture_without_markup_of_the_job() -> None:
+    evil = "<script>x"
+    curves = Curves()
+    curves.add(row(float(n), **{evil: 1 / (n + 1), "loss": float("nan")}) for n in range(1000))
+    assert list(curves.series) == [evil, "loss"]
+    assert len(curves.series[evil]) <= 2 * MAX_POINTS
+    assert curves.series[evil][-1] == (999.0, 1 / 1000)
+    picture = svg(curves.series)
+    assert "<script" not in picture
+    assert "&lt;script&gt;x 0.001" in picture
+    assert len(re.findall("<polyline", picture)) == 1
+    assert len(picture) < 10_000
+    assert svg({}) == ""
