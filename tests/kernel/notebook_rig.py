@@ -31,14 +31,24 @@ class Visitor:
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """Status, headers and body of one request."""
+        """Status, headers and body of one request, whose own body is JSON."""
+        return self._send(method, path, json.dumps(body) if body is not None else None, headers)
+
+    def post(
+        self, path: str, body: str, headers: dict[str, str]
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """The same of a text as it stands."""
+        return self._send("POST", path, body, headers)
+
+    def _send(
+        self, method: str, path: str, data: str | None, headers: dict[str, str] | None
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
         connection = http.client.HTTPSConnection(
             self.host, self.port, timeout=60, context=self.context
         )
         given = dict(headers or {})
         if self.token:
             given["Authorization"] = f"token {self.token}"
-        data = json.dumps(body) if body is not None else None
         try:
             connection.request(method, path, data, given)
             answer = connection.getresponse()

@@ -17,7 +17,7 @@ CHUNK = 1 << 16
 
 
 class Door:
-    """Listens in a thread of its own, until the process ends.
+    """Listens in a thread of its own, until it is closed or the process ends.
 
     Raises
     ------
@@ -27,33 +27,59 @@ class Door:
 
     def __init__(self, listen: str, port: int, context: ssl.SSLContext, inside: int) -> None:
         self._inside = inside
-        self._open = 0
+        self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
-        server = asyncio.start_server(
-            self._carry,
-            listen,
-            port,
-            ssl=context,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS,
-            reuse_address=True,
-        )
-        self._server = self._loop.run_until_complete(server)
-        threading.Thread(target=self._loop.run_forever, name="door", daemon=True).start()
+        # Whoever knocks without TLS is no news: it would fill the job's log.
+        self._loop.set_exception_handler(lambda *_: None)
+        try:
+            self._server = self._loop.run_until_complete(
+                asyncio.start_server(
+                    self._carry,
+                    listen,
+                    port,
+                    ssl=context,
+                    ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                    reuse_address=True,
+                )
+            )
+        except BaseException:
+            self._loop.close()
+            raise
+        self._thread = threading.Thread(target=self._loop.run_forever, name="door", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Let nobody in any more, and everybody go."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._end())
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.05)  # an aborted transport closes at the loop's next turns
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        ours = {writer}
+        self._writers.add(writer)
         try:
-            if self._open > MOST:
+            if len(self._writers) > 2 * MOST:
                 return
             with suppress(OSError, ssl.SSLError):
                 to, away = await asyncio.open_connection("127.0.0.1", self._inside)
-                try:
-                    await asyncio.gather(_pass(reader, away), _pass(to, writer))
-                finally:
-                    away.close()
+                ours.add(away)
+                self._writers.add(away)
+                await asyncio.gather(_pass(reader, away), _pass(to, writer))
         finally:
-            self._open -= 1
-            writer.close()
+            for one in ours:
+                one.close()
+            self._writers -= ours
 
 
 async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

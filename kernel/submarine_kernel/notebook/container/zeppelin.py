@@ -7,6 +7,7 @@ password that only this container and the owner of the job can make.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import time
 from xml.sax.saxutils import escape
@@ -15,6 +16,7 @@ from .application import Application, StartError
 from .surroundings import Surroundings
 
 USER = "submarine"
+STORAGE = "org.apache.zeppelin.notebook.repo.VFSNotebookRepo"
 #: A part of a core that its processes use when nothing runs stays below this.
 AT_REST = 0.1
 
@@ -45,6 +47,7 @@ class Zeppelin(Application):
         if os.path.isdir(given):
             shutil.copytree(given, conf, dirs_exist_ok=True)
         self.around.private("zeppelin/conf/zeppelin-site.xml", self._site())
+        self.around.private("zeppelin/conf/zeppelin-env.sh", self._environment(given))
         self.around.private("zeppelin/conf/shiro.ini", _shiro(self.around.token))
         return ["bash", start]
 
@@ -57,7 +60,27 @@ class Zeppelin(Application):
             "ZEPPELIN_LOG_DIR": os.path.join(scratch, "logs"),
             "ZEPPELIN_PID_DIR": os.path.join(scratch, "run"),
             "ZEPPELIN_WAR_TEMPDIR": os.path.join(scratch, "webapps"),
+            # Without it the server reads its input, and ends with it.
+            "ZEPPELIN_IDENT_STRING": "submarine",
         }
+
+    def _environment(self, given: str) -> str:
+        """The installation's own ``zeppelin-env.sh``, and ours behind it: variables win."""
+        ours = {
+            "ZEPPELIN_ADDR": "127.0.0.1",
+            "ZEPPELIN_PORT": str(self.port),
+            "ZEPPELIN_NOTEBOOK_DIR": self.around.notebooks,
+            "ZEPPELIN_NOTEBOOK_STORAGE": STORAGE,
+            "ZEPPELIN_ALLOW_ANONYMOUS": "false",
+            **self.variables(),
+        }
+        lines = ["export " + name + "=" + shlex.quote(value) for name, value in ours.items()]
+        try:
+            with open(os.path.join(given, "zeppelin-env.sh"), encoding="utf-8") as file:
+                lines.insert(0, file.read())
+        except FileNotFoundError:
+            pass
+        return "\n".join(lines) + "\n"
 
     def _site(self) -> str:
         scratch = os.path.join(self.around.root, "zeppelin")
@@ -65,7 +88,7 @@ class Zeppelin(Application):
             "zeppelin.server.addr": "127.0.0.1",
             "zeppelin.server.port": str(self.port),
             "zeppelin.notebook.dir": self.around.notebooks,
-            "zeppelin.notebook.storage": "org.apache.zeppelin.notebook.repo.VFSNotebookRepo",
+            "zeppelin.notebook.storage": STORAGE,
             "zeppelin.anonymous.allowed": "false",
             "zeppelin.war.tempdir": os.path.join(scratch, "webapps"),
             "zeppelin.recovery.dir": os.path.join(scratch, "recovery"),

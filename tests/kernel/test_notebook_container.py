@@ -1,0 +1,196 @@
+"""What runs in a notebook's container, part by part: use, the door, links that are not believed."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submarine_jobs.credentials import new_secret
+from submarine_jobs.live import tls_context
+from submarine_kernel.notebook.access import Address
+from submarine_kernel.notebook.container.application import Application, newest_change
+from submarine_kernel.notebook.container.door import Door
+from submarine_kernel.notebook.container.lab import Lab
+from submarine_kernel.notebook.container.surroundings import Surroundings, free_port, token_of
+from submarine_kernel.notebook.container.zeppelin import Zeppelin
+from submarine_kernel.notebook.starting import place_in, program
+
+
+class _Jupyter(http.server.BaseHTTPRequestHandler):
+    """Answers as Jupyter does; ``lists`` is what it has."""
+
+    lists: dict[str, Any] = {}
+    token = ""
+
+    def do_GET(self) -> None:
+        name = self.path.partition("?")[0].rpartition("/")[2]
+        good = self.headers.get("Authorization") == f"token {self.token}"
+        self.send_response(200 if good else 403)
+        self.end_headers()
+        self.wfile.write(json.dumps(self.lists.get(name, [])).encode() if good else b"{}")
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> Surroundings:
+    """A container."""
+    secret = new_secret("j")
+    (tmp_path / "notebooks").mkdir()
+    words = {"token": secret.token, "certificate": secret.certificate, "key": secret.key}
+    return Surroundings(str(tmp_path), str(tmp_path / "notebooks"), "127.0.0.1", free_port(), words)
+
+
+@pytest.fixture
+def lab(around: Surroundings) -> Iterator[Lab]:
+    """JupyterLab's client, and a server that answers it."""
+    handler = type("Handler", (_Jupyter,), {"token": around.token, "lists": {}})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        lab = Lab(around)
+        lab.port = server.server_address[1]
+        lab.lists = handler.lists  # type: ignore[attr-defined]
+        yield lab
+        server.shutdown()
+
+
+def test_use_is_a_busy_kernel_or_its_last_message(lab: Any) -> None:
+    assert lab.last_used() == 0.0
+    lab.lists["kernels"] = [
+        {"execution_state": "idle", "last_activity": "2026-11-20T10:00:00.5Z"},
+        {"execution_state": "idle", "last_activity": "2026-11-20T12:00:00.000000Z"},
+    ]
+    assert lab.last_used() == 1795176000.0
+    lab.lists["terminals"] = [{"name": "1", "last_activity": "2026-11-20T13:00:00Z"}]
+    assert lab.last_used() == 1795176000.0 + 3600
+    before = time.time()
+    lab.lists["kernels"][0]["execution_state"] = "busy"
+    assert lab.last_used() >= before
+    for nonsense in ("{}", ["x", 1, {"last_activity": None}], None):
+        lab.lists["kernels"] = nonsense
+        assert lab.last_used() == 1795176000.0 + 3600
+    lab.port = free_port()
+    assert lab.last_used() == 0.0
+
+
+def test_a_change_in_the_future_is_one_of_now(tmp_path: Path) -> None:
+    assert newest_change(str(tmp_path)) == 0.0
+    (tmp_path / "deep").mkdir()
+    file = tmp_path / "deep" / "x.ipynb"
+    file.write_text("")
+    os.utime(file, (1000, 1000))
+    assert newest_change(str(tmp_path)) == 1000.0
+    os.utime(file, (time.time() + 1e6,) * 2)
+    assert newest_change(str(tmp_path)) <= time.time()
+
+
+def test_the_door_shows_the_certificate_and_passes_both_ways(around: Surroundings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as inside:
+        door = Door("127.0.0.1", around.port, around.tls(), inside.getsockname()[1])
+        assert not (Path(around.root) / "door.pem").exists()
+        with socket.create_connection(("127.0.0.1", around.port), 30) as stranger:
+            other = tls_context(new_secret("other"))
+            with pytest.raises(ssl.SSLError):
+                other.wrap_socket(stranger)
+        with socket.create_connection(("127.0.0.1", around.port), 30) as plain:
+            plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert plain.recv(100)[:4] != b"HTTP"
+        context = ssl.create_default_context(cadata=around.secret["certificate"])
+        context.check_hostname = False
+        connected = socket.create_connection(("127.0.0.1", around.port), 30)
+        with context.wrap_socket(connected) as guest:
+            inside.settimeout(30)
+            served, _ = inside.accept()
+            with served:
+                served.settimeout(30)
+                guest.sendall(b"x" * 300_000)
+                got = 0
+                while got < 300_000:
+                    got += len(served.recv(1 << 16))
+                served.sendall(b"and back")
+                assert guest.recv(100) == b"and back"
+            assert guest.recv(100) == b""
+        door.close()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", around.port), 30)
+
+
+def test_a_taken_port_is_an_error(around: Surroundings) -> None:
+    with (
+        socket.create_server(("127.0.0.1", around.port)),
+        pytest.raises(OSError, match="address already in use"),
+    ):
+        Door("127.0.0.1", around.port, around.tls(), 1)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "",
+        "http://host:1/lab",
+        "https://notebook-0/lab",
+        "https://host:99999/lab",
+        "https://a@host:1/lab",
+        "https://host:1/lab?token=x",
+        "https://host:1/lab\nhttps://other:1/",
+        "javascript:alert(1)",
+    ],
+)
+def test_a_link_that_is_odd_is_no_place(link: str) -> None:
+    assert place_in({"JupyterLab": link}) is None
+
+
+def test_a_place_and_its_url() -> None:
+    place = place_in({"Docs": "https://docs/", "JupyterLab": "https://node-1.example:17001/lab"})
+    assert place is not None
+    address = Address(place, "to ken")
+    assert address.url() == "https://node-1.example:17001/lab?token=to%20ken"
+    assert address.url("http://127.0.0.1:8") == "http://127.0.0.1:8/lab?token=to%20ken"
+    assert "ken" not in repr(address)
+    six = place_in({"Zeppelin": "https://[::1]:17001/"})
+    assert six is not None
+    assert (six.host, Address(six, "t").url(), Address(six, "t").user) == (
+        "[::1]",
+        "https://[::1]:17001/",
+        "submarine",
+    )
+
+
+def test_the_token_is_made_of_the_jobs_and_says_nothing_of_it(around: Surroundings) -> None:
+    assert around.token == token_of(around.secret["token"]) != token_of("another")
+    assert around.secret["token"] not in repr(around) + around.token
+
+
+def test_configurations_are_for_this_user_alone(around: Surroundings, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "zeppelin.sh").write_text("")
+    apps: list[Application] = [Lab(around), Zeppelin(around, str(home))]
+    for app in apps:
+        words = [*app.command(), *app.variables(), *app.variables().values()]
+        assert around.token not in " ".join(words)
+    holding = [p for p in Path(around.root).rglob("*") if p.is_file()]
+    holding = [path for path in holding if around.token in path.read_text()]
+    assert {path.name for path in holding} == {"jupyter_server_config.json", "shiro.ini"}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in holding)
+
+
+def test_what_travels_imports_nothing_of_ours() -> None:
+    files = program().files
+    assert {"main.py", "submarine_notebook/main.py", "submarine_notebook/__init__.py"} <= set(files)
+    for name, content in files.items():
+        compile(content, name, "exec")
+        for package in (b"submarine_jobs", b"submarine_kernel", b"submarine_runtime"):
+            assert b"import " + package not in content
+            assert b"from " + package not in content
