@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from submarine_jobs.commands import Outcome
+from submarine_jobs.commands.outcome import JOB_FAILED, SUCCESS
 from submarine_jobs.errors import UsageError
 
 
@@ -52,6 +53,29 @@ def uninstall(directory: str) -> Outcome:
         "\n".join(f"Removed {path}." for path in removed)
         + "\nRestart Zeppelin, and remove the group's settings on its page Interpreters.",
         value={"removed": [str(path) for path in removed]},
+    )
+
+
+@zeppelin.command()
+@click.argument("directory")
+def check(directory: str) -> Outcome:
+    """Look whether the group in the Zeppelin of DIRECTORY is well; exit code 1 where it is not."""
+    from submarine_jobs.display.untrusted import one_line
+    from submarine_jobs.doctor import Status
+    from submarine_zeppelin import checking, installing
+
+    results = checking.check(installing.installation(directory))
+    width = max(len(result.name) for result in results)
+    lines = []
+    for result in results:
+        lines.append(f"{result.status:<8} {result.name:<{width}}  {one_line(result.sentence)}")
+        if result.fix:
+            lines.append(f"{'':8} {'':{width}}  -> {one_line(result.fix)}")
+    failed = any(result.status is Status.ERROR for result in results)
+    return Outcome(
+        "\n".join(lines),
+        value={"checks": [result.to_json() for result in results]},
+        exit_code=JOB_FAILED if failed else SUCCESS,
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -61,7 +60,7 @@ class Process:
         self.handler = Handler(
             self.sessions,
             self.executions,
-            self._initialised,
+            self._learn,
             self._reconnected,
             lambda: self.ending.request("Zeppelin's server asked for it"),
         )
@@ -107,13 +106,10 @@ class Process:
             time.sleep(pause)
             pause = min(2 * pause, 5.0)
 
-    def _initialised(self, properties: Mapping[str, str]) -> None:
-        self._learn(properties)
-        self.ending.configure(properties)
-
     def _learn(self, properties: Mapping[str, str]) -> None:
         """What a process has to know of properties, the server's or an interpreter's."""
         self._mask.learn(properties)
+        self.ending.configure(properties)
         if LIMIT_PROPERTY in properties:
             self.outputs.limit = limit_of(properties)
 
@@ -149,5 +145,5 @@ def main(words: Sequence[str] | None = None) -> int:
     except (ServerAwayError, EventRefusedError) as error:
         print(f"Zeppelin's server at {where} took no registration: {error}.", file=sys.stderr)
         return 1
-    while True:
-        signal.pause()
+    process.ending.wait()
+    return 0

@@ -66,6 +66,12 @@ PROPERTIES = (
         "checkbox",
     ),
     Property(
+        "submarine.recovery.hours",
+        "24",
+        "Where Zeppelin recovers its interpreters: hours that they wait for a server to come back.",
+        "number",
+    ),
+    Property(
         "submarine.yarn.queue", "", "Queue of the jobs; empty: the profile's, or the cluster's own."
     ),
     Property(

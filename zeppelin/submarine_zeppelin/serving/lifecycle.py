@@ -47,18 +47,19 @@ class Ending:
     def __init__(self, close: Callable[[], None]) -> None:
         self._close = close
         self._once = threading.Lock()
-        self._recovery_hours = 0.0
+        self._recovers = False
+        self._hours = _HOURS
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Take note whether the server will come back for us."""
-        storage = properties.get(_STORAGE, "")
-        if storage and not storage.endswith(_NO_STORAGE):
+        """Take note whether the server will come back for us, and how long to wait for it."""
+        if _STORAGE in properties:
+            storage = properties[_STORAGE] or _NO_STORAGE
+            self._recovers = not storage.endswith(_NO_STORAGE)
+        if properties.get(RECOVERY_HOURS):
             try:
-                self._recovery_hours = float(properties.get(RECOVERY_HOURS) or _HOURS)
+                self._hours = max(0.0, float(properties[RECOVERY_HOURS]))
             except ValueError:
-                self._recovery_hours = _HOURS
-        else:
-            self._recovery_hours = 0.0
+                log.warning("%s is no number: %s hours it is", RECOVERY_HOURS, self._hours)
 
     def request(self, why: str, code: int = 0) -> None:
         """End the process soon, from any thread; returns at once."""
@@ -77,11 +78,20 @@ class Ending:
         os._exit(code)
 
     def on_signals(self) -> None:
-        """End when asked by a signal; in the main thread."""
+        """End when asked by a signal; in the main thread, which calls ``wait`` then."""
+        self._woken, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(
-                number, lambda received, _: self.request(signal.strsignal(received) or "")
-            )
+            signal.signal(number, lambda got, _: self.request(signal.strsignal(got) or "a signal"))
+
+    def wait(self) -> None:
+        """Wait for signals for good.
+
+        Not by ``signal.pause``: one that comes just before it would be noticed by the next only.
+        """
+        while True:
+            os.read(self._woken, 64)
 
     def watch(self, parent: int, address: Callable[[], tuple[str, int]]) -> None:
         """End when the parent has; under recovery, when no server came back in good time.
@@ -99,7 +109,7 @@ class Ending:
         _await_end(parent)
         log.warning("Zeppelin's server, process %s, has ended", parent)
         seen = time.monotonic()
-        while time.monotonic() < seen + self._recovery_hours * 3600:
+        while self._recovers and time.monotonic() < seen + self._hours * 3600:
             time.sleep(LOOK)
             if _answers(*address()):
                 seen = time.monotonic()

@@ -11,6 +11,7 @@ from typing import Any
 
 from thriftpy2.server import TThreadedServer
 from thriftpy2.thrift import TProcessor
+from thriftpy2.transport import TTransportException
 
 from submarine_zeppelin.serving.handler import Handler
 from submarine_zeppelin.serving.idl import protocol
@@ -20,11 +21,10 @@ log = logging.getLogger(__name__)
 _here = threading.local()
 
 
-class InterpreterServer(TThreadedServer):  # type: ignore[misc]
-    """Serves Zeppelin's calls on a bound socket until the process ends."""
+class ThriftServer(TThreadedServer):  # type: ignore[misc]
+    """Serves calls on a bound socket until it is stopped, or the process ends."""
 
-    def __init__(self, handler: Handler, bound: BoundSocket) -> None:
-        processor = _Processor(protocol.RemoteInterpreterService, handler)
+    def __init__(self, processor: Any, bound: BoundSocket) -> None:
         super().__init__(processor, bound, daemon=True)
 
     def start(self) -> None:
@@ -48,6 +48,27 @@ class InterpreterServer(TThreadedServer):  # type: ignore[misc]
                     time.sleep(0.2)
                 continue
             threading.Thread(target=self.handle, args=(client,), daemon=True).start()
+
+    def handle(self, client: Any) -> None:
+        """Serve one connection until the other side has done with it."""
+        transport = self.itrans_factory.get_transport(client)
+        wire = self.iprot_factory.get_protocol(transport)
+        try:
+            while True:
+                self.processor.process(wire, wire)
+        except (TTransportException, ConnectionError):
+            pass
+        except Exception:
+            log.exception("a connection was ended")
+        finally:
+            transport.close()
+
+
+class InterpreterServer(ThriftServer):
+    """Serves Zeppelin's calls of interpreters."""
+
+    def __init__(self, handler: Handler, bound: BoundSocket) -> None:
+        super().__init__(_Processor(protocol.RemoteInterpreterService, handler), bound)
 
     def handle(self, client: Any) -> None:
         """Serve one connection."""

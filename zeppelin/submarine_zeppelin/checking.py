@@ -1,0 +1,144 @@
+"""``submarine zeppelin check``: is the group in a Zeppelin installation as it has to be.
+
+Its checks are in the form of ``submarine doctor``, some of whose own are among them. Changes
+nothing; starts a process of the group for a moment, as Zeppelin would.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from submarine_jobs.config import load_config
+from submarine_jobs.doctor import examine
+from submarine_jobs.doctor.checks import CHECKS
+from submarine_jobs.doctor.patient import Patient
+from submarine_jobs.doctor.result import Check, Finding, Result, error, ok, warning
+from submarine_jobs.errors import SubmarineError
+from submarine_zeppelin import setting_file
+from submarine_zeppelin.installing import Installation, is_ours, runner_in, saved_properties
+from submarine_zeppelin.properties import text
+from submarine_zeppelin.serving.handler import FORM_TYPE
+
+#: Those of the doctor that say whether the cluster is seen and answers.
+OF_THE_CLUSTER = ("profile", "hadoop configuration", "resource manager", "hdfs")
+_PROBE = "import submarine_zeppelin.process, thriftpy2; print(thriftpy2.__version__)"
+_TIMEOUT = 60.0
+
+
+def check(where: Installation) -> list[Result]:
+    """All findings, in order."""
+    own = (
+        Check("installation", lambda _: _installation(where)),
+        Check("settings of Zeppelin", lambda _: _saved(where)),
+        Check("python", lambda _: _python(where), seconds=_TIMEOUT),
+        Check("start", lambda _: _start(where), seconds=_TIMEOUT),
+    )
+    chosen = [one for one in CHECKS if one.name in OF_THE_CLUSTER]
+    options, broken = _options(where)
+    try:
+        patient = Patient(load_config(options).profile)
+    except SubmarineError as wrong:
+        sentence, fix = wrong.message, wrong.fix
+        chosen = [Check("profile", lambda _: error(sentence, fix))]
+        patient = Patient(load_config({"backend": "local"}).profile)
+    return examine(patient, own if broken else (*own, *chosen))
+
+
+def _options(where: Installation) -> tuple[dict[str, Any], bool]:
+    """What the settings say of the cluster; and whether they cannot be read."""
+    try:
+        entries = setting_file.read(where.setting)
+    except SubmarineError:
+        return {}, True
+    properties: dict[str, str] = {}
+    for entry in entries:
+        for name, one in (entry.get("properties") or {}).items():
+            if isinstance(one, dict):
+                properties[name] = str(one.get("defaultValue") or "")
+    return {
+        "profile": text(properties, "submarine.profile") or None,
+        "hadoop_conf_dir": text(properties, "SUBMARINE_HADOOP_CONF_DIR") or None,
+    }, False
+
+
+def _installation(where: Installation) -> Finding:
+    entries = setting_file.read(where.setting)
+    again = f"Run `submarine zeppelin install {where.home}`."
+    if not entries:
+        return error(f"{where.setting} is not there.", again)
+    if not is_ours(entries):
+        return error(f"{where.setting} does not start Submarine.", again)
+    if jars := where.jars():
+        return error(
+            f"{where.folder} holds {jars[0].name}, whose settings Zeppelin takes instead of ours.",
+            f"Run `submarine zeppelin install --replace {where.home}`.",
+        )
+    names = ", ".join(f"%{entry['group']}.{entry['name']}" for entry in entries)
+    return ok(f"{where.setting} has {names}.")
+
+
+def _saved(where: Installation) -> Finding:
+    saved = saved_properties(where)
+    if saved is None:
+        return ok("Zeppelin has none of the group yet and takes the defaults.")
+    ours = {name for entry in setting_file.read(where.setting) for name in entry["properties"]}
+    if missing := sorted(ours - saved):
+        return warning(
+            f"Zeppelin's own settings of the group lack {', '.join(missing)}: their defaults hold.",
+            "Add what is to be another on its page Interpreters.",
+        )
+    return ok("Zeppelin's own settings of the group have all of ours.")
+
+
+def _runner(where: Installation) -> list[str]:
+    entries = setting_file.read(where.setting)
+    words = shlex.split(runner_in(entries[-1])) if entries else []
+    if not words:
+        raise SubmarineError("There is no runner to look at.", "Install the group first.")
+    return words
+
+
+def _python(where: Installation) -> Finding:
+    python = _runner(where)[0]
+    if shutil.which(python) is None:
+        return error(
+            f"{python} is no program that this account can run.",
+            f"Name one: `submarine zeppelin install {where.home} --python PROGRAM`.",
+        )
+    done = subprocess.run(
+        [python, "-c", _PROBE], capture_output=True, text=True, timeout=_TIMEOUT, check=False
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        return error(
+            f"{python} cannot import the interpreter: {last[:200]}.",
+            f"Install it there: {python} -m pip install jupyter-submarine.",
+        )
+    return ok(f"{python} has the interpreter and thriftpy2 {done.stdout.strip()}.")
+
+
+def _start(where: Installation) -> Finding:
+    from submarine_zeppelin.rehearsal import rehearsal
+
+    with rehearsal(_runner(where), {**os.environ, "ZEPPELIN_LOG_DIR": ""}) as started:
+        form = _called(lambda: started.client.getFormType("session", "class"))
+    if form != FORM_TYPE:
+        return error(
+            "A process of the group answers something else than Submarine.",
+            f"Run `submarine zeppelin install {where.home}`.",
+        )
+    return ok(f"A process of the group was ready in {started.seconds:.1f} s and speaks thrift.")
+
+
+def _called(call: Callable[[], object]) -> object:
+    from thriftpy2.thrift import TException
+
+    try:
+        return call()
+    except (TException, OSError) as wrong:
+        raise SubmarineError(f"A process of the group does not answer: {wrong}.") from None
