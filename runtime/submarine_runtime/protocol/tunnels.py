@@ -69,7 +69,7 @@ def _target(name: str, found: Any) -> Target:
         path, port = found.get("unix"), found.get("port")
         if isinstance(path, str) and port is None and _stays_below(path):
             return Target(unix=path)
-        if isinstance(port, int) and path is None and 0 < port < 1 << 16:
+        if type(port) is int and path is None and 0 < port < 1 << 16:
             return Target(port=port)
     raise ValueError(
         f'{FILE}: "{name}" is neither {{"unix": a path below the scratch directory}} '
