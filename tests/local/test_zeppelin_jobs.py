@@ -71,9 +71,13 @@ def test_a_failed_job_fails_the_paragraph_that_waits_for_it(make: Make) -> None:
 def test_scheduled_runs_wait(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERPRETER_GROUP_ID", "submarine-isolated-2JNOTE-1795000000000")
     note = make()
-    note.write("b", "%submarine.python\nprint('by the clock')")
+    note.write(
+        "b", "%submarine.python\nprint('loss: 0.75 - acc: 0.5', flush=True)\nprint('by the clock')"
+    )
     note.write("c", "%submarine run one --memory 256M")
     assert note.run("c").code is Code.KEEP
+    assert "<svg" in note.outputs["c"].messages[-1].data
+    assert "loss 0.75" in note.outputs["c"].text
     assert "SUCCEEDED" in note.outputs["c"].text
     assert "by the clock" in note.outputs["c"].text
 
