@@ -53,7 +53,8 @@ def program(steps: int = 60, pause: float = 0.1, every: int = 5, hold: str = "")
     Parameters
     ----------
     hold
-        A file without which no task does its last step: none ends before the test is done with it.
+        A file without which no task does its last step: none ends before the test is done with it,
+        on however slow a machine.
     """
     values = {"steps": steps, "pause": pause, "every": every, "hold": hold}
     return PROGRAM.format(**values, factor=FACTOR, modulus=MODULUS)
@@ -128,7 +129,7 @@ def task_of(job: Job, name: str) -> TaskRecord:
     return next(task for task in job.record().tasks if task.task == name)
 
 
-def until(what: str, check: Callable[[], Any], seconds: float = 90.0) -> Any:
+def until(what: str, check: Callable[[], Any], seconds: float = 120.0) -> Any:
     """Wait for ``check`` to give something true; its value."""
     deadline = time.monotonic() + seconds
     while True:
@@ -161,21 +162,39 @@ def processes(job: Job, kind: str, task: str | None = None) -> list[psutil.Proce
     """
     application = str((job.handle or {}).get("application_id") or "")
     number = "_".join(application.split("_")[1:])
-    found = []
-    for process, environ, command in _all_processes():
+    found: dict[int, tuple[int, psutil.Process]] = {}
+    for process, parent, environ, command in _all_processes():
         if f"_{number}_" not in environ.get("CONTAINER_ID", ""):
             continue
         if kind == _kind(environ, command) and (task is None or task == _task(environ)):
-            found.append(process)
-    return found
+            found[process.pid] = (parent, process)
+    # A child that has its parent's command line still is about to become something else.
+    return [process for parent, process in found.values() if parent not in found]
 
 
-def _all_processes() -> Iterator[tuple[psutil.Process, dict[str, str], list[str]]]:
+def _all_processes() -> Iterator[tuple[psutil.Process, int, dict[str, str], list[str]]]:
     for process in psutil.process_iter():
         try:
-            yield process, process.environ(), process.cmdline()
+            yield process, process.ppid(), process.environ(), process.cmdline()
         except psutil.Error:
             continue
+
+
+def process_of(job: Job, kind: str, task: str | None = None) -> psutil.Process:
+    """The one process of this kind, waited for."""
+    what = f"one {kind} process of {task or 'the job'}"
+    found: list[psutil.Process] = until(
+        what, lambda: len(seen := processes(job, kind, task)) == 1 and seen
+    )
+    return found[0]
+
+
+def gone(process: psutil.Process) -> bool:
+    """Whether it has ended, reaped or not."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _kind(environ: dict[str, str], command: list[str]) -> str:
@@ -200,10 +219,8 @@ def _task(environ: dict[str, str]) -> str:
 
 
 def kill(job: Job, kind: str, task: str | None = None) -> psutil.Process:
-    """``kill -9`` the one process of this kind."""
-    found: list[psutil.Process] = until(
-        f"a {kind} process of {task or 'the job'}", lambda: processes(job, kind, task)
-    )
-    for process in found:
-        process.kill()
-    return found[0]
+    """``kill -9`` the one process of this kind; it is dead when this returns."""
+    process = process_of(job, kind, task)
+    process.kill()
+    until(f"the end of a {kind}", lambda: gone(process))
+    return process

@@ -49,15 +49,21 @@ def own(three: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture
-def train(own: Session) -> Iterator[Callable[..., Job]]:
-    """Start a training; whatever still runs when the test ends is cancelled."""
+def go(tmp_path: Path) -> Path:
+    """The file without which no training does its last step: for when the fault is done."""
+    return tmp_path / "go"
+
+
+@pytest.fixture
+def train(own: Session, go: Path) -> Iterator[Callable[..., Job]]:
+    """Start a training, held by ``go``; whatever still runs when the test ends is cancelled."""
     started: list[Job] = []
 
     def start(
         name: str, *, at: int = 12, task: str = "worker:0", source: str = "", **changes: Any
     ) -> Job:
         fields = {"roles": workers(2), "policy": "all", "framework": "any", **changes}
-        spec, bundle = make_spec(source or program(), name, **fields)
+        spec, bundle = make_spec(source or program(hold=str(go)), name, **fields)
         job = own.submit(spec, bundle)
         started.append(job)
         if at:

@@ -15,7 +15,16 @@ from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.cluster.training import check_result, kill, processes, program, task_of, until, workers
+from tests.cluster.training import (
+    check_result,
+    kill,
+    process_of,
+    processes,
+    program,
+    task_of,
+    until,
+    workers,
+)
 
 pytestmark = pytest.mark.cluster
 
@@ -24,18 +33,20 @@ STEPS = 60
 
 def node_of(job: Job, kind: str, task: str | None = None) -> str:
     """The NodeManager whose container a process of the job is in."""
-    (process,) = until(f"a {kind} of {task}", lambda: processes(job, kind, task))
-    directory = process.cwd()
+    directory = process_of(job, kind, task).cwd()
     return next(part for part in Path(directory).parts if part.startswith("nodemanager-"))
 
 
-def test_a_node_that_is_lost_for_good(three: Minicluster, train: Callable[..., Job]) -> None:
+def test_a_node_that_is_lost_for_good(
+    three: Minicluster, train: Callable[..., Job], go: Path
+) -> None:
     job = train("node-lost", roles=workers(2, spread=True), at=30)
     master = node_of(job, "coordinator")
     held = {index: node_of(job, "agent", f"worker:{index}") for index in (0, 1)}
     assert held[0] != held[1]
     lost = next(index for index, node in held.items() if node != master)
     three.lose(held[lost])
+    go.touch()
     try:
         job.wait(timeout=150)
         record = check_result(job, STEPS)
@@ -46,13 +57,14 @@ def test_a_node_that_is_lost_for_good(three: Minicluster, train: Callable[..., J
 
 
 def test_node_manager_and_resource_manager_restart_under_a_job(
-    three: Minicluster, train: Callable[..., Job]
+    three: Minicluster, train: Callable[..., Job], go: Path
 ) -> None:
-    job = train("daemons", source=program(STEPS, 0.4))
+    job = train("daemons", source=program(STEPS, 0.2, hold=str(go)))
     three.restart(node_of(job, "agent", "worker:1"))
     three.kill("resourcemanager")
     time.sleep(2)
     three.start()
+    go.touch()
     job.wait(timeout=150)
     record = check_result(job, STEPS)
     assert record.epoch == 1
@@ -61,33 +73,35 @@ def test_node_manager_and_resource_manager_restart_under_a_job(
 
 @pytest.mark.parametrize("away", [10, pytest.param(60, marks=pytest.mark.full)])
 def test_the_namenode_is_away_for_a_while(
-    three: Minicluster, train: Callable[..., Job], away: int
+    three: Minicluster, train: Callable[..., Job], go: Path, away: int
 ) -> None:
-    job = train("namenode", source=program(STEPS, 0.1 + away / STEPS))
+    job = train("namenode", source=program(STEPS, 0.1 + away / STEPS, hold=str(go)))
     three.kill("namenode")
     time.sleep(away)
     three.start()
+    go.touch()
     job.wait(timeout=180)
     record = check_result(job, STEPS)
     assert [task.restarts for task in record.tasks] == [0, 0]
 
 
-def test_a_real_preemption_is_no_failure(own: Session, train: Callable[..., Job]) -> None:
+def test_a_real_preemption_is_no_failure(own: Session, train: Callable[..., Job], go: Path) -> None:
     # Two on each node, one beside the master: all that there is, of which queue default is
     # promised one half. What the other job asks for fits nowhere else.
     job = train("preempted", roles=workers(5, memory=900), at=20, max_restarts=1)
     urgent = own.submit(
         JobSpec(
             "urgent", "yarn", queue="gpu", program=None, python=sys.executable,
-            roles=(Role(resources=Resources(memory=300), command="sleep 5"),),
+            roles=(Role(resources=Resources(memory=300), command="sleep 1"),),
         ),
         None,
     )  # fmt: skip
     try:
-        assert urgent.wait(timeout=90).state is State.SUCCEEDED
+        assert urgent.wait(timeout=180).state is State.SUCCEEDED
     finally:
         if not urgent.record().state.ended:
             urgent.cancel("the test is over")
+    go.touch()
     job.wait(timeout=180)
     record = check_result(job, STEPS, 5)
     said = " ".join(event.detail for event in record.events)
@@ -98,22 +112,23 @@ def test_a_real_preemption_is_no_failure(own: Session, train: Callable[..., Job]
 def test_a_master_that_dies_in_every_attempt_leaves_a_closed_job(
     train: Callable[..., Job],
 ) -> None:
-    job = train("masters", source=program(STEPS, 1.0), at=3)
+    job = train("masters", at=3)
     kill(job, "master")
-    until("the second master", lambda: processes(job, "coordinator"), 60)
-    until("claim-2.json", lambda: job.directory.read_json("claim-2.json"), 60)
+    until("the second master", lambda: processes(job, "coordinator"))
+    until("claim-2.json", lambda: job.directory.read_json("claim-2.json"))
     kill(job, "master")
-    record = until("the end", lambda: (r := job.record()).state.ended and r, 90)
+    record = until("the end", lambda: (r := job.record()).state.ended and r)
     assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST)
     assert "died 2 times" in record.detail
     assert sorted(task.task for task in record.tasks) == ["worker:0", "worker:1"]
     assert record.missing
-    until("nothing is left", lambda: not processes(job, "program"), 60)
+    until("nothing is left", lambda: not processes(job, "program"))
 
 
-def test_a_role_with_a_node_label_runs_on_its_node(train: Callable[..., Job]) -> None:
+def test_a_role_with_a_node_label_runs_on_its_node(train: Callable[..., Job], go: Path) -> None:
     role = Role("worker", 2, Resources(memory=128), node_label="fast")
     job = train("labelled", roles=(role,), at=2)
     assert {node_of(job, "agent", f"worker:{index}") for index in (0, 1)} == {"nodemanager-2"}
-    job.wait(timeout=60)
+    go.touch()
+    job.wait(timeout=120)
     check_result(job, STEPS)

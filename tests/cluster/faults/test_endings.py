@@ -108,13 +108,13 @@ def test_cancel_at_every_other_point(
         source += 'os.truncate(os.open(str(model.parent / "large"), 66), 300 << 20)\n'
     job = train(f"cancel-{point}", at=0, source=source, roles=workers(2), **fields)
     if point == "preparing":
-        until("it prepares", lambda: processes(job, "agent", "worker:0"), 60)
+        until("it prepares", lambda: processes(job, "agent", "worker:0"))
     if point == "finishing":
         last = f"end with {right_value(5)}\n".encode()
-        until("it saves", lambda: last in job.log("stdout", -400, 400, task="worker:0").data, 60)
+        until("it saves", lambda: last in job.log("stdout", -400, 400, task="worker:0").data)
     record = job.cancel("test")
     assert record.state is State.CANCELLED or (
         point == "finishing" and record.state is State.SUCCEEDED
     )
-    until("nothing is left", lambda: not processes(job, "program"), 30)
-    until("no agent is left", lambda: not processes(job, "agent"), 30)
+    until("nothing is left", lambda: not processes(job, "program"))
+    until("no agent is left", lambda: not processes(job, "agent"))
