@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { PLAIN, tokenize } from '../src/log/ansi';
-import { align, LineReader, MAX_LINE } from '../src/log/lines';
+import { align } from '../src/log/alignment';
+import { LineReader, MAX_LINE } from '../src/log/lines';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -77,4 +78,42 @@ test('a page from the middle begins at a line, after a carriage return, or cut',
   expect(align(bytes('tail\nline'))).toEqual({ skip: 5, kind: 'line' });
   expect(align(bytes('10%\r20%'))).toEqual({ skip: 4, kind: 'cr' });
   expect(align(bytes('é').slice(1))).toEqual({ skip: 1, kind: 'cut' });
+});
+
+/** As `shown`, with lines that are written to again. */
+function painted(data: Uint8Array, step: number): string[] {
+  const reader = new LineReader(0);
+  const rows = new Map<number, string>();
+  for (let i = 0; i < data.length; i += step) {
+    for (const { offset, text, again } of reader.push(data.slice(i, i + step))) {
+      expect(again === true && !rows.has(offset)).toBe(false);
+      rows.set(offset, text);
+    }
+  }
+  return [...rows.values()];
+}
+
+/** Two bars of tqdm, the inner one on a line of its own. */
+const NESTED =
+  'begin\n\router 0%' +
+  [0, 50, 100].map(n => `\n\r\u001b[32minner ${n}%\u001b[0m\u001b[A`).join('') +
+  '\router 50%' +
+  [0, 50, 100].map(n => `\n\rinner ${n}%\u001b[A`).join('') +
+  '\router 100%\n\nend\n';
+
+test.each([1, 2, 3, 7, 11, 1000])('bars below each other stay where they are: %d', step => {
+  expect(painted(bytes(NESTED), step)).toEqual(['begin', 'outer 100%', 'inner 100%', 'end']);
+});
+
+test('a table that is drawn anew is there once, and no further up than a screen', () => {
+  const draw = (n: number) => `\u001b[2Ka ${n}\n\u001b[2Kb ${n}\n\u001b[2Kc ${n}\n`;
+  const table = draw(1) + '\u001b[3A' + draw(2) + '\u001b[3F' + draw(3) + 'after\n';
+  for (const step of [1, 5, 1000]) {
+    expect(painted(bytes(table), step)).toEqual(['a 3', 'b 3', 'c 3', 'after']);
+  }
+  const many = Array.from({ length: 100 }, (_, n) => `line ${n}\n`).join('');
+  const rows = painted(bytes(`${many}\u001b[999Atop\u001b[999B\nlast\u001b[5`), 9);
+  expect(rows.filter(row => row === 'top')).toHaveLength(1);
+  expect(rows.indexOf('top')).toBe(68);
+  expect(rows.at(-1)).toBe('last');
 });

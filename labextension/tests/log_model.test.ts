@@ -253,3 +253,18 @@ test('of two filters chosen quickly the last one counts', async () => {
   expect(model.status.phase).toBe('ready');
   expect(texts(model)).toEqual(['err']);
 });
+
+test.each([1, 7, 1000])('bars below each other are folded live and read anew: %d', async step => {
+  const fake = new FakeLogs();
+  fake.set(OUT, 'begin\n');
+  const model = open(fake);
+  await model.open();
+  const inner = Array.from({ length: 300 }, (_, n) => `\n\rinner ${n}\u001b[A`).join('');
+  fake.write(OUT, `\router 0${inner}\router 1${inner}\router 2\n\nend\n`, step);
+  const lines = ['begin', 'outer 2', 'inner 299', 'end'];
+  expect(texts(model)).toEqual(lines);
+  whole(model);
+  await model.goTo('end');
+  expect(texts(model)).toEqual(lines);
+  whole(model);
+});

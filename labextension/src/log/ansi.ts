@@ -1,6 +1,7 @@
 /**
- * Escape sequences of terminals in a log: colours and weights (SGR) become styles, everything else
- * that moves a cursor, rings or names a window is dropped. Makes no DOM and knows no theme.
+ * Escape sequences of terminals in a log: colours and weights (SGR) become styles, the cursor's way up
+ * and down is told to whoever puts lines together, everything else that rings or names a window is
+ * dropped. Makes no DOM and knows no theme.
  */
 
 /** One of the 16 colours by number, or red, green and blue as `r g b` for CSS. */
@@ -116,6 +117,28 @@ function readSequence(text: string, at: number): { end: number; sgr: string | nu
     i++;
   }
   return { end: Math.min(i + 1, text.length), sgr: null };
+}
+
+/**
+ * How far down the cursor goes by the sequence that begins at `at` (up: less than 0), and where the
+ * sequence ends; null: it is another one, or not whole.
+ */
+export function verticalMove(data: Uint8Array, at: number): { down: number; end: number } | null {
+  let i = at + 2;
+  let count = 0;
+  for (; i < at + 5 && isDigit(data[i]); i++) {
+    count = count * 10 + (data[i] ?? 0) - 0x30;
+  }
+  const final = String.fromCharCode(data[i] ?? 0);
+  if (data[at + 1] !== 0x5b || !'ABEF'.includes(final)) {
+    return null;
+  }
+  const lines = Math.max(count, 1);
+  return { down: final === 'B' || final === 'E' ? lines : -lines, end: i + 1 };
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
 }
 
 function applySgr(style: IStyle, parameters: string): IStyle {

@@ -1,16 +1,21 @@
 /**
  * Bytes of one log to lines with their byte offsets, however the bytes were cut: in a character, an
- * escape sequence or between CR and LF. What a carriage return overwrites is folded into one line.
+ * escape sequence or between CR and LF. What a carriage return overwrites is folded into one line, and
+ * what is written after the cursor went up into the line that it went to: bars of progress that stand
+ * one below the other.
  *
  * The line that is not ended yet is kept as bytes and read anew with each push, so there is no state
  * of a decoder to go wrong. Knows nothing of other logs, windows or DOM.
  */
 
-import { isPlain, PLAIN, tokenize, type ISpan, type IStyle } from './ansi';
+import { isPlain, PLAIN, tokenize, verticalMove, type ISpan, type IStyle } from './ansi';
 
 const LF = 0x0a;
 const CR = 0x0d;
 const ESC = 0x1b;
+
+/** So many lines above the last one can be written to again. */
+const SCREEN = 32;
 
 /** A longer line is shown in pieces of so many bytes. */
 export const MAX_LINE = 16384;
@@ -25,13 +30,14 @@ export interface IPiece {
   readonly spans: readonly ISpan[];
   /** Whether more of this line may come. */
   readonly open: boolean;
+  /** A line that was here before has another text. */
+  readonly again?: boolean;
 }
 
-/** Where a read that began anywhere can be shown from. */
-export interface IAlignment {
-  skip: number;
-  /** `line`: a line begins there; `cr`: what comes overwrites what was before; `cut`: within a line. */
-  kind: 'line' | 'cr' | 'cut';
+/** What stays on the screen before it is written over. */
+interface IHeld {
+  readonly bytes: Uint8Array;
+  readonly style: IStyle;
 }
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -53,10 +59,22 @@ export class LineReader {
     const data = join(this._pending, bytes);
     const base = this._segment;
     let start = 0;
-    for (let i = this._pending.length; i < data.length; i++) {
+    for (let i = this._unread(); i < data.length; i++) {
       const byte = data[i];
-      if (byte === LF) {
-        pieces.push(this._piece(data.subarray(start, i), base + i + 1, false));
+      const move = byte === ESC ? verticalMove(data, i) : null;
+      if (move !== null) {
+        this._leave(data.subarray(start, i), pieces, this._up - move.down);
+        i = move.end - 1;
+        start = move.end;
+        this._segment = base + start;
+      } else if (byte === LF && this._up > 0) {
+        this._leave(data.subarray(start, i), pieces, this._up - 1);
+        start = i + 1;
+        this._segment = base + start;
+      } else if (byte === LF) {
+        const piece = this._piece(data.subarray(start, i), base + i + 1, false);
+        pieces.push(piece);
+        this._remember(piece);
         start = i + 1;
         this._begin(base + start);
       } else if (byte === CR) {
@@ -65,22 +83,85 @@ export class LineReader {
         this._segment = base + start;
       } else if (i - start >= MAX_LINE) {
         const cut = start + safeCut(data.subarray(start, i));
-        pieces.push(this._piece(data.subarray(start, cut), base + cut, false));
+        if (this._up > 0) {
+          this._leave(data.subarray(start, cut), pieces, this._up);
+          this._segment = base + cut;
+        } else {
+          pieces.push(this._piece(data.subarray(start, cut), base + cut, false));
+          this._begin(base + cut);
+        }
         start = cut;
-        this._begin(base + start);
       }
     }
     this._segment = base + start;
     this._pending = data.slice(start);
     if (this.offset > this._line) {
-      pieces.push(this._piece(this._pending, this.offset, true));
+      pieces.push(...this._last());
     }
     return pieces;
   }
 
+  private _remember(piece: IPiece): void {
+    this._above.push(piece);
+    if (this._above.length > SCREEN) {
+      this._above.shift();
+    }
+  }
+
+  /** Where bytes begin that were not looked at: a sequence that was cut is looked at again. */
+  private _unread(): number {
+    const escape = this._pending.lastIndexOf(ESC);
+    const { length } = this._pending;
+    return escape >= 0 && length - escape < 8 ? escape : length;
+  }
+
+  /** What the bytes so far make of the line in which they end, and of the last one. */
+  private _last(): IPiece[] {
+    if (this._up === 0) {
+      return [this._piece(this._pending, this.offset, true)];
+    }
+    const pieces: IPiece[] = [];
+    this._paint(this._pending.subarray(0, completeLength(this._pending)), pieces);
+    const below = this._below ?? { bytes: new Uint8Array(), style: PLAIN };
+    const { text, spans } = spansOf(below.bytes, below.style);
+    return [...pieces, { offset: this._line, end: this.offset, text, spans, open: true }];
+  }
+
+  /** The cursor goes to another line, so many above the last one. */
+  private _leave(segment: Uint8Array, pieces: IPiece[], up: number): void {
+    if (this._up === 0) {
+      this._hold(segment);
+      this._below = this._held;
+    } else {
+      this._style = this._paint(segment, pieces);
+    }
+    this._up = Math.min(Math.max(up, 0), this._above.length);
+    this._held = this._up === 0 ? this._below : null;
+  }
+
+  /** Write over a line above the last one; the style that is in force after it. */
+  private _paint(segment: Uint8Array, pieces: IPiece[]): IStyle {
+    const read = spansOf(segment, this._style);
+    const held = this._held;
+    const shown = read.text === '' && held !== null ? spansOf(held.bytes, held.style) : read;
+    const at = this._above.length - this._up;
+    const old = this._above[at];
+    if (old !== undefined && shown.text !== '') {
+      const line = { ...old, text: shown.text, spans: shown.spans };
+      this._above[at] = line;
+      const here = pieces.findIndex(piece => piece.offset === line.offset);
+      if (here >= 0) {
+        pieces[here] = { ...line, again: pieces[here]?.again ?? false };
+      } else {
+        pieces.push({ ...line, again: true });
+      }
+    }
+    return read.style;
+  }
+
   private _begin(offset: number): void {
     this._line = this._segment = offset;
-    this._held = null;
+    this._held = this._below = null;
   }
 
   /** Remember what a carriage return would leave on the screen, and the style after it. */
@@ -109,30 +190,13 @@ export class LineReader {
   private _line: number;
   private _segment: number;
   private _pending: Uint8Array = new Uint8Array();
-  private _held: { bytes: Uint8Array; style: IStyle } | null = null;
+  private _held: IHeld | null = null;
+  /** Of the last line, while the cursor is above it. */
+  private _below: IHeld | null = null;
+  /** Lines that the cursor may go up to, the newest last; and how far above the last line it is. */
+  private readonly _above: IPiece[] = [];
+  private _up = 0;
   private _style: IStyle = PLAIN;
-}
-
-/** Where to begin in bytes that were read from the middle of a log. */
-export function align(data: Uint8Array): IAlignment {
-  const newline = data.indexOf(LF);
-  if (newline >= 0 && newline + 1 < data.length) {
-    return { skip: newline + 1, kind: 'line' };
-  }
-  const cr = data.indexOf(CR);
-  if (cr >= 0 && cr + 1 < data.length && data[cr + 1] !== LF) {
-    return { skip: cr + 1, kind: 'cr' };
-  }
-  return { skip: continuation(data), kind: 'cut' };
-}
-
-/** How many bytes at the beginning belong to a character that began before. */
-export function continuation(data: Uint8Array): number {
-  let skip = 0;
-  while (skip < Math.min(3, data.length) && ((data[skip] ?? 0) & 0xc0) === 0x80) {
-    skip++;
-  }
-  return skip;
 }
 
 function spansOf(

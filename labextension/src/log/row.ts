@@ -1,7 +1,8 @@
 /** A line of a log as it is kept in memory, and the bytes that become lines; plain data. */
 
 import { PLAIN, type ISpan } from './ansi';
-import type { IAlignment, IPiece } from './lines';
+import type { IAlignment } from './alignment';
+import type { IPiece } from './lines';
 import type { LogSource } from './source';
 
 export interface IRow {

@@ -7,9 +7,13 @@
  * Lines have numbers, `base` for the first: they stay when lines before them come or go.
  */
 
-import { align, continuation, LineReader, MAX_LINE, type IAlignment, type IPiece } from './lines';
+import { align, continuation, type IAlignment } from './alignment';
+import { LineReader, MAX_LINE, type IPiece } from './lines';
 import { type IPart, type IRow, rowOf, spansOf } from './row';
 import type { LogSource } from './source';
+
+/** Lines at the end, of all logs, among which one that is written to again is looked for. */
+const REPAINTED = 600;
 
 export const LIMITS = { rows: 4000, characters: 6_000_000, page: 1500 };
 
@@ -193,6 +197,10 @@ export class LogWindow {
   }
 
   private _put(source: LogSource, piece: IPiece, time: number | null): void {
+    if (piece.again === true) {
+      this._repaint(source, piece);
+      return;
+    }
     const row = this._open.get(source);
     if (row?.offset !== piece.offset) {
       this._push(source, piece, 'line', time);
@@ -202,6 +210,16 @@ export class LogWindow {
     Object.assign(row, piece, { time: time ?? row.time, version: row.version + 1 });
     if (!piece.open) {
       this._open.delete(source);
+    }
+  }
+
+  /** Another text of a line that ended already, if it is still near. */
+  private _repaint(source: LogSource, { offset, text, spans }: IPiece): void {
+    const near = this.rows.slice(-REPAINTED);
+    const row = near.find(one => one.source === source && one.offset === offset);
+    if (row?.kind === 'line') {
+      this._characters += text.length - row.text.length;
+      Object.assign(row, { text, spans, version: row.version + 1 });
     }
   }
 
