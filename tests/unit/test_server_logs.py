@@ -125,6 +125,88 @@ def test_a_line_longer_than_the_longest_is_searched_all_the_same() -> None:
     assert [hit.offset for hit in back] == offsets[::-1]
 
 
+PIECES = ["ab", "a", "b", " ", "abab", "é", "日本", "\r"]
+ANCHORED = [
+    "ab",
+    "x+",
+    r"\bab\b",
+    "^ab?",
+    "ab$",
+    "[ab]b",
+    "é|日本",
+    "a b|b a",
+    "x{3,}",
+    r"\Bx",
+    ".x$",
+]
+
+
+def with_long_lines(seed: int) -> bytes:
+    """Lines of up to eight times the longest; what is found in them is shorter than the overlap."""
+    chance = random.Random(seed)
+    lines = []
+    for _ in range(chance.randint(1, 6)):
+        length, line = chance.choice([0, 3, 30, 190, 199, 200, 201, 260, 700, 1600]), ""
+        while len(line.encode()) < length:
+            line += chance.choice([*PIECES, "x" * chance.randint(1, 20) + "."])
+        lines.append(line)
+    return "\n".join(lines).encode() + b"\n" * chance.randint(0, 1)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_searched_in_parts_hold_what_they_hold_as_a_whole(seed: int) -> None:
+    data = with_long_lines(seed)
+    for expression in ANCHORED:
+        wanted = pattern(expression)
+        spans = [match.span() for match in wanted.finditer(data) if match.group()]
+        found = hits(forward(Text(data), wanted, 0, len(data), 1 << 20))
+        assert [(hit.offset, hit.offset + hit.length) for hit in found] == spans, expression
+        back = hits(backward(Text(data), wanted, len(data), 1 << 20))
+        assert [(hit.offset, hit.offset + hit.length) for hit in back] == spans[::-1], expression
+        # Some at a time, going on where the last answer ended, finds the same.
+        assert by_some(data, wanted, 0) == spans, expression
+        assert by_some(data, wanted, len(data), back=True) == spans[::-1], expression
+
+
+def by_some(data: bytes, wanted: Any, place: int, *, back: bool = False) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    while place > 0 if back else place < len(data):
+        steps = (
+            backward(Text(data), wanted, place, 3)
+            if back
+            else forward(Text(data), wanted, place, len(data), 3)
+        )
+        before = place
+        for step in steps:
+            spans += [(hit.offset, hit.offset + hit.length) for hit in step.hits]
+            place = step.reached
+        assert place < before if back else place > before
+    return spans
+
+
+@pytest.mark.parametrize(
+    "line", [b"x" * 79, b"\n" * 79, b"x" * (searching.LONGEST_LINE - 9) + b"\n"]
+)
+def test_a_search_holds_a_bounded_part_of_the_log(line: bytes) -> None:
+    """Of a line without an end as of any other."""
+    data = line * ((24 << 20) // len(line)) + b"needle"
+    bound = searching.LONGEST_LINE + 2 * searching.LARGEST_PIECE
+    held: list[int] = []
+
+    class Measured:
+        def finditer(self, window: bytes, *place: int) -> Any:
+            held.append(len(window))
+            return pattern("needle").finditer(window, *place)
+
+    for steps in (
+        forward(Text(data), Measured(), 0, len(data), 9),
+        backward(Text(data), Measured(), len(data), 9),
+    ):
+        assert [hit.offset for hit in hits(steps)] == [len(data) - 6]
+    assert max(held) <= bound
+
+
 def test_a_long_line_is_shown_around_its_match() -> None:
     line = "é".encode() * 5000 + b"here" + b"y" * 5000
     (hit,) = hits(forward(Text(line), pattern("here"), 0, len(line), 5))

@@ -2,7 +2,9 @@
 
 Whole lines are given to the pattern, so a match across two pieces or two segments is found. A line
 longer than ``LONGEST_LINE`` is searched in parts that overlap by ``OVERLAP``: only there a match
-longer than that can be missed. Knows neither where the bytes come from nor how long it may take.
+longer than that can be missed or told too short, and, backward, matches that touch each other for
+longer than that can be told from another beginning. At most ``LONGEST_LINE`` and two of the largest
+pieces are held at a time. Knows neither where the bytes come from nor how long it may take.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ FIRST_PIECE, LARGEST_PIECE = 256 << 10, 4 << 20
 GROWTH = 4
 LONGEST_LINE = 1 << 20
 OVERLAP = 64 << 10
+#: Bytes before a part of a line that tell the pattern what is no beginning of a line or a word.
+CONTEXT = 4
 #: Characters of a line that are shown, and those of them before a match far inside it.
 SHOWN, BEFORE = 2000, 200
 
@@ -72,8 +76,11 @@ def forward(read: Read, pattern: Any, begin: int, end: int, most: int) -> Iterat
                 break
         most -= len(hits)
         yield Found(hits, place if most <= 0 else max(place, base + until), len(data))
+        place = max(place, base + until)
         if until and window[until - 1 : until] == b"\n":
             line = base + until
+        else:
+            until = max(0, until - CONTEXT)
         window, base = window[until:], base + until
 
 
@@ -122,19 +129,19 @@ def backward(read: Read, pattern: Any, begin: int, most: int) -> Iterator[Found]
         if start is None:
             yield Found([], limit, len(data))
             continue
+        whole = not start or window[start - 1 : start] == b"\n"
         kept: deque[tuple[int, int]] = deque(maxlen=most)
-        for match in pattern.finditer(window, start):
+        # Where a line is cut into parts, a match that only ends behind the cut is the next part's.
+        for match in pattern.finditer(window, start if whole else 0):
             if base + match.start() >= limit:
                 break
-            if match.end() > match.start():
+            if match.end() > match.start() >= start:
                 kept.append(match.span())
         hits = [_hit(window, base, *span, base + start) for span in reversed(kept)]
         most -= len(hits)
-        limit = hits[-1].offset if most <= 0 else base + start
+        limit = hits[-1].offset if most <= 0 else min(limit, base + start)
         yield Found(hits, limit, len(data))
-        # What follows a line that was cut into parts is still needed to match across the cut.
-        cut = window[start - 1 : start] == b"\n"
-        window = window[:start] if cut else window[: start + OVERLAP]
+        window = window[:start] if whole else window[: start + OVERLAP]
 
 
 def _first_line(window: bytes, base: int) -> int | None:
