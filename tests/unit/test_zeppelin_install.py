@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -45,6 +46,15 @@ def test_each_entry_has_all_that_zeppelin_needs(home: Path) -> None:
     names = [name for one in entries for name in one["properties"]]
     assert sorted(names) == sorted(item.name for item in PROPERTIES)
     assert all(one["description"] for entry in entries for one in entry["properties"].values())
+
+
+def test_every_setting_is_told_in_the_documentation() -> None:
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    told = "".join((docs / name).read_text() for name in ("zeppelin.md", "zeppelin-migration.md"))
+    # Those of the roles are told together: tf.worker.services.num, .memory and so on.
+    role = re.compile(r"(tf\.\w+\.services\.)[\w.]+")
+    names = [role.sub(r"\1", item.name) for item in PROPERTIES]
+    assert [name for name in names if name not in told] == []
 
 
 def test_installing_again_keeps_what_an_administrator_set(home: Path) -> None:
