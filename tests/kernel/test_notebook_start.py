@@ -188,6 +188,45 @@ def test_stop_keeps_the_notebooks_and_the_next_begins_with_them(desk: Desk) -> N
     assert b"the last one" in (place / "last.ipynb").read_bytes()
 
 
+@pytest.mark.full
+def test_nothing_is_lost_with_the_container(folder: Path) -> None:
+    mouth = Person()
+    first = Desk(mouth, folder, execute([*START, "--idle", "never"], mouth).value, "")
+    guest = Visitor(first.job(), first.value["page"], first.value["token"])
+    guest.save("mine.ipynb", "saved for good")
+    snapshots = Path(first.value["job_dir"].removeprefix("file://")) / "snapshots"
+    until(lambda: any(snapshots.rglob("*.json")), "there is a snapshot")
+    scratch = str(next(folder.rglob(f"local/{first.value['job_id']}")))
+    agents = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if scratch in (process.info["cmdline"] or []) and "agent" in process.info["cmdline"]
+    ]
+    assert agents
+    for agent in agents:
+        agent.kill()
+    until(lambda: first.job().record().state.ended, "the loss is noticed")
+    # Nothing of it outlives its agent.
+    until(lambda: not of_scratch(scratch), "all of its processes have ended")
+    words = [*START, "--no-wait", "--idle", "3s", "--from", first.value["job_id"]]
+    following = first.job(execute(words, mouth).value["job_id"])
+    assert following.wait(180).state is State.SUCCEEDED
+    kept = Path(following.job_dir.removeprefix("file://")) / "checkpoints" / "mine.ipynb"
+    assert b"saved for good" in kept.read_bytes()
+
+
+def of_scratch(scratch: str) -> list[list[str]]:
+    """Command lines of the processes of a job's program."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if scratch in process.environ().get("SUBMARINE_TUNNELS", ""):
+                found.append(process.cmdline())
+        except psutil.Error:
+            continue
+    return found
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -57,7 +57,7 @@ class Door:
 
     async def _end(self) -> None:
         self._server.close()
-        for writer in self._writers:
+        for writer in list(self._writers):
             writer.transport.abort()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
