@@ -9,13 +9,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zeppelin_rig import Obedient, Running, context, html, running, wait_for
+from thriftpy2.thrift import TClient
+from zeppelin_rig import NoServer, Obedient, Running, context, html, running, wait_for
 
 from submarine_jobs.errors import UsageError
 from submarine_zeppelin.paragraph import Code, Context, Kind, Message, Result
 from submarine_zeppelin.serving import executions
 from submarine_zeppelin.serving.executions import Execution, Executions
+from submarine_zeppelin.serving.handler import Handler
+from submarine_zeppelin.serving.idl import protocol
 from submarine_zeppelin.serving.results import Delivery
+from submarine_zeppelin.serving.server import InterpreterServer
+from submarine_zeppelin.serving.sessions import Sessions
+from submarine_zeppelin.serving.transport import BoundSocket, connected
 from submarine_zeppelin.serving.writing import Outputs
 
 
@@ -229,6 +235,58 @@ def _step(rig: Rig, what: str, paragraph: str, text: str) -> Future[Result] | No
     elif hasattr(rig, "last"):
         rig.executions.delivered(rig.last, reached=what == "delivered")
     return None
+
+
+def test_at_the_end_nothing_begins_and_nothing_is_cancelled(rig: Rig) -> None:
+    go = rig.interpreter.hold("p1")
+    running_one = rig.call("p1")
+    wait_for(lambda: rig.executions.status("p1") == "RUNNING")
+    waiting = rig.call("p2")
+    wait_for(lambda: rig.executions.status("p2") == "PENDING")
+    rig.executions.stop()
+    assert waiting.result(60).code is Code.ERROR
+    assert rig.call("p3").result(60).code is Code.ERROR
+    go.set()
+    assert running_one.result(60).code is Code.SUCCESS
+    wait_for(lambda: not rig.executions.busy())
+    assert rig.interpreter.began == [("p1", "a")]
+    assert rig.interpreter.cancelled == []
+
+
+def test_a_connection_that_is_lost_loses_no_result(rig: Rig) -> None:
+    """As the server's client does it: the same call again, on another connection."""
+    sessions = Sessions(NoServer(), lambda properties: None)
+    sessions._made["s", "c"] = rig.interpreter
+    nothing = (lambda *_: None,) * 3
+    bound = BoundSocket("127.0.0.1", range(0))
+    server = InterpreterServer(Handler(sessions, rig.executions, *nothing), bound)
+    server.start()
+    place = protocol.RemoteInterpreterContext(noteId="n", paragraphId="p1")
+
+    def ask(*, listen: bool) -> object:
+        wire = connected("127.0.0.1", bound.port, timeout=60)
+        client = TClient(protocol.RemoteInterpreterService, wire)
+        try:
+            if listen:
+                return client.interpret("s", "c", "a", place)
+            client._send("interpret", sessionId="s", className="c", text="a", context=place)
+            wait_for(lambda: rig.interpreter.running)
+            return None
+        finally:
+            client.close()
+
+    go = rig.interpreter.hold("p1")
+    ask(listen=False)
+    again = ThreadPoolExecutor(1).submit(ask, listen=False)  # lost while it runs
+    again.result(60)
+    go.set()
+    wait_for(lambda: not rig.executions.busy())
+    assert ask(listen=True).msg[0].data == "done"  # lost with its answer on the way
+    assert len(rig.interpreter.began) == 1
+    wait_for(lambda: rig.executions._runs["p1"].delivered)
+    assert ask(listen=True).msg[0].data == "done"  # the page's button, afterwards
+    assert len(rig.interpreter.began) == 2
+    server.stop()
 
 
 def test_threads_do_not_pile_up(rig: Rig) -> None:

@@ -119,7 +119,7 @@ class Process:
         self.outputs.send_all_again()
 
     def _close(self) -> None:
-        self.executions.cancel_all()
+        self.executions.stop()
         self.sessions.close_all()
 
 

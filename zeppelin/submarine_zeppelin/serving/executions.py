@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from submarine_zeppelin.paragraph import Code, Context, Interpreter, Result
+from submarine_zeppelin.paragraph import Code, Context, Interpreter, Kind, Message, Result
 from submarine_zeppelin.serving.complaints import complaint
 from submarine_zeppelin.serving.output import ParagraphOutput
 from submarine_zeppelin.serving.results import Delivery
@@ -31,6 +31,7 @@ ASKED_AGAIN = 30.0
 AFTER_CANCEL = 1.0
 #: Seconds that an interpreter has to stop what it does.
 TO_STOP = 15.0
+_ENDING = Result(Code.ERROR, (Message(Kind.TEXT, "The interpreter ends; run this again.\n"),))
 
 
 @dataclass(eq=False)
@@ -71,6 +72,7 @@ class Executions:
         self._runs: OrderedDict[str, Execution] = OrderedDict()
         self._lanes: dict[tuple[int, str], Execution] = {}
         self._numbers = itertools.count(1)
+        self._stopped = False
 
     def run(self, interpreter: Interpreter, text: str, context: Context) -> Execution:
         """The run that a call of ``interpret`` means, ended."""
@@ -114,12 +116,18 @@ class Executions:
         with self._lock:
             return any(not one.left.is_set() for one in self._runs.values())
 
-    def cancel_all(self) -> None:
-        """The process ends: nothing is to begin, and what runs is asked to stop."""
+    def stop(self) -> None:
+        """The process ends: nothing begins any more.
+
+        What runs is not cancelled, since that may cancel its job, and jobs live on; its
+        interpreter is closed.
+        """
         with self._lock:
-            runs = [one for one in self._runs.values() if not one.finished.is_set()]
-        for execution in runs:
-            self.cancel(execution.interpreter, execution.context)
+            self._stopped = True
+            for execution in self._runs.values():
+                if execution.state == PENDING and not execution.finished.is_set():
+                    execution.result = _ENDING
+                    self._finish(execution)
 
     def _find_or_start(self, interpreter: Interpreter, text: str, context: Context) -> Execution:
         while True:
@@ -164,6 +172,9 @@ class Executions:
         self._runs[context.paragraph_id] = execution
         self._runs.move_to_end(context.paragraph_id)
         self._forget_old()
+        if self._stopped:
+            execution.result = _ENDING
+            self._finish(execution)
         name = f"paragraph-{next(self._numbers)}"
         threading.Thread(target=self._perform, args=(execution,), daemon=True, name=name).start()
         return execution
