@@ -113,7 +113,8 @@ class RemoteKernel:
                 f"A port of this machine that belongs to the kernel of {self.job.id} cannot be "
                 f"opened: {error.strerror}."
             ) from error
-        self._tending = asyncio.get_running_loop().create_task(self._tend(address))
+        if self._take != "look":  # who only looks gives no sign of life
+            self._tending = asyncio.get_running_loop().create_task(self._tend(address))
 
     async def start(self, key: bytes = b"") -> None:
         """Start a kernel in the same container, once the last one has ended.
