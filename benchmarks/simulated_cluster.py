@@ -32,6 +32,8 @@ class ResourceManager:
     ----------
     apps, waiting
         Application -> job, of those that run and of those that wait for their first container.
+    others, singles
+        Applications of everybody; and those that are found by their id.
     asked
         Path below ``/ws/v1/cluster`` -> how often.
     """
@@ -45,6 +47,7 @@ class ResourceManager:
         self.asked: Counter[str] = Counter()
         self.apps: dict[str, str] = {}
         self.waiting: dict[str, str] = {}
+        self.singles: dict[str, dict[str, Any]] = {}
         self._answers: dict[tuple[bool, bool], tuple[int, bytes]] = {}
         simulated = self
 
@@ -77,6 +80,8 @@ class ResourceManager:
             return self.scheduler
         if name == "/nodes":
             return self.nodes
+        if name.removeprefix("/apps/") in self.singles:
+            return json.dumps({"app": self.singles[name.removeprefix("/apps/")]}).encode()
         if name != "/apps" or "states" not in query:
             return b"{}"
         everybody = "user" not in query

@@ -118,6 +118,24 @@ def test_ends_take_the_scheduler_s_place_and_cost_nothing_later(cluster: Any) ->
     assert cluster.asked == {"/apps": 1, "/scheduler": 1}
 
 
+def test_an_application_that_lost_its_tag_costs_no_question_either(cluster: Any) -> None:
+    cluster.apps = numbered(0, 3)
+    (lost,) = numbered(7, 1)
+    cluster.others.append(
+        stray := {**cluster.app(lost, "nobody", "RUNNING"), "applicationTags": ""}
+    )
+    cluster.singles[lost] = stray
+    polls = Polls(cluster)
+    handles = {job_id: {"application_id": identity} for identity, job_id in cluster.apps.items()}
+    handles["j-20261122-0007"] = {"application_id": lost}
+    polls._survey.look(handles)
+    for _ in range(3):
+        cluster.asked.clear()
+        seen = polls._survey.look(handles)
+        assert {found.stage for found in seen.values()} == {Stage.RUNNING}
+        assert cluster.asked == {"/apps": 1, "/scheduler": 1}
+
+
 def test_whoever_looks_at_the_cluster_learns_who_holds_without_a_question(cluster: Any) -> None:
     cluster.apps = numbered(0, 2)
     polls = Polls(cluster)

@@ -48,6 +48,8 @@ class Survey:
         self._rm, self._waits, self._answers, self._user = rm, waits, waits.answers, user
         #: Applications that nobody knows -> when that was said.
         self._forgotten: dict[str, float] = {}
+        #: Those that go on and are not found by their tag: only a list of all holds them.
+        self._untagged: set[str] = set()
         #: Those that had all their containers, and what others still asked for, as last seen.
         self._placed: frozenset[str] = frozenset()
         self._needs: dict[str, Sequence[Need]] = {}
@@ -71,6 +73,7 @@ class Survey:
         if not wanted:
             self._answers.renew(SCHEDULER)
             return {}
+        self._untagged &= {identity for identity, _ in wanted.values()}
         shown = {wanted[job_id][0] for job_id in explain if job_id in wanted} - self._placed
         going_on = self._going_on(shown)
         apps = {str(app.get("id")): app for app in going_on}
@@ -101,7 +104,8 @@ class Survey:
         """
         everybody = bool(shown) or self._answers.looked_at
         # First what those that wait ask for: everybody's requests would be too long.
-        if everybody and self._needs.keys() >= shown and self._answers.age(APPS) >= FRESH:
+        everybody = everybody and self._needs.keys() >= shown and self._answers.age(APPS) >= FRESH
+        if everybody or self._untagged:
             return listed_applications(self._answers.renew(APPS))
         own = listed_applications(
             self._rm.get(
@@ -157,8 +161,10 @@ class Survey:
             app = application(self._rm, identity)  # a tag may get lost
             if app is None:
                 self._forgotten[identity] = time.monotonic()
-            else:
-                apps[identity] = app
+                continue
+            apps[identity] = app
+            if str(app.get("state")) in GOING_ON.split(","):
+                self._untagged.add(identity)
         return apps
 
     def _all(self, going_on: Sequence[App]) -> list[App]:
