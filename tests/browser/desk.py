@@ -40,7 +40,7 @@ class Desk:
         self.url = url or lab.url
         #: Errors of scripts that nobody caught, and what was written to the console as an error.
         self.errors: list[str] = []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
 
     def login(self) -> None:
         """Get the cookie; the token shall not stand in any later address."""

@@ -144,8 +144,9 @@ def test_rerun_and_copy_as_command(desk: Desk, jobs: Jobs) -> None:
 
 @pytest.mark.cluster
 def test_a_job_on_yarn_shows_its_container_gpu_and_page(desk: Desk) -> None:
+    flag = desk.lab.scratch / "flag-yarned"
     cells = (
-        "%%submarine --only\nimport time\nprint('on the node', flush=True)\ntime.sleep(12)",
+        WAITING.format(flag=str(flag)),
         "%submarine run yarned --gpu 1 --memory 512M",
     )
     desk.open(desk.lab.write("yarned.ipynb", *cells))
@@ -159,5 +160,6 @@ def test_a_job_on_yarn_shows_its_container_gpu_and_page(desk: Desk) -> None:
     expect(link).to_have_attribute("href", re.compile(r"^http://.*application_\d+_\d+"))
     expect(link).to_have_attribute("rel", re.compile("noopener"))
     desk.shot("card-yarn-running", card)
+    flag.touch()
     expect(card.get_by_text("SUCCEEDED").first).to_be_visible(timeout=2 * TIMEOUT)
     desk.shot("card-yarn-succeeded", card)

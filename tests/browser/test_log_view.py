@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
+from submarine_runtime.protocol import layout
 from tests.browser.desk import Desk, Log
 from tests.browser.jobs import Jobs
 
@@ -135,3 +141,73 @@ def test_long_lines_wrap_when_asked(desk: Desk, jobs: Jobs) -> None:
     before = row.evaluate(height)
     log.node.get_by_role("button", name="Wrap").click()
     assert row.evaluate(height) > 3 * before
+
+
+def test_the_download_is_the_file(log: Log, desk: Desk) -> None:
+    log.node.get_by_role("combobox", name="Stream").select_option("stdout")
+    expect(log.status).to_contain_text("complete")
+    with desk.page.expect_download() as download:
+        log.node.get_by_role("button", name="Download").click()
+    said = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True).stdout
+    assert download.value.path().read_bytes() == said
+
+
+def test_marked_lines_stay_while_more_come_and_are_copied(desk: Desk, jobs: Jobs) -> None:
+    ticking = "import time\nfor n in range(3000):\n    print(f'tick {n:05d}', flush=True)\n"
+    job = jobs.start(ticking + "    time.sleep(0.005)", "marked")
+    desk.open_lab()
+    log = desk.open_log(job)
+    desk.wait_for(lambda: log.texts()[-1] >= "tick 00100")
+    marked = log.lines.evaluate(
+        """node => {
+          const rows = [...node.querySelectorAll('.jp-Submarine-log-row')].slice(-20, -17);
+          const range = document.createRange();
+          range.setStart(rows[0], 0);
+          range.setEnd(rows[2], rows[2].childNodes.length);
+          document.getSelection().removeAllRanges();
+          document.getSelection().addRange(range);
+          window.addEventListener('copy', () => {
+            window.copied = document.getSelection().toString();
+          });
+          return rows.map(row => row.textContent);
+        }"""
+    )
+    follow = log.node.get_by_role("button", name="Follow")
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    # More than the page holds while it follows: what is marked would be gone.
+    desk.page.wait_for_timeout(1500)
+    desk.page.keyboard.press("Control+C")
+    desk.page.wait_for_function("() => window.copied !== undefined")
+    copied = desk.page.evaluate("() => window.copied")
+    assert [line for line in copied.splitlines() if line] == marked
+    jobs.session.job(job).cancel("seen enough")
+
+
+def test_it_says_how_far_behind_it_is_while_nobody_answers_at_the_port(
+    desk: Desk, jobs: Jobs
+) -> None:
+    ticking = "import time\nfor n in range(3000):\n    print(f'tick {n:05d}', flush=True)\n"
+    job = jobs.start(ticking + "    time.sleep(0.2)", "unheard")
+    jobs.wait(job, lambda state: state.value == "RUNNING")
+    live = Path(jobs.session.job(job).directory.file(layout.LIVE))
+    desk.wait_for(live.exists, 60)
+    address = json.loads(live.read_text())
+    with socket.socket() as closed:
+        # Nobody listens there, and nobody else gets it.
+        closed.bind(("127.0.0.1", 0))
+        live.write_text(json.dumps({**address, "port": closed.getsockname()[1]}))
+        desk.open_lab()
+        desk.command("submarine:logs", job=job)
+        log = Log(desk.page)
+        expect(log.status).to_contain_text("live path to the job is down", timeout=60_000)
+        expect(log.status).to_contain_text(re.compile(r"\d.* behind"))
+        # What the job has shipped comes all the same.
+        expect(log.rows.first).to_be_visible(timeout=60_000)
+        desk.shot("log-behind")
+        live.write_text(json.dumps(address))
+        expect(log.status).to_contain_text("· live", timeout=60_000)
+    seen = log.collected()
+    expect(log.row("tick 00000")).to_have_count(1)
+    numbers = [int(line.split()[1]) for line in seen]
+    assert numbers == list(range(len(numbers)))
+    jobs.session.job(job).cancel("seen enough")

@@ -1,11 +1,10 @@
-"""The jobs panel, the palette, TensorBoard as a tab, and Notebook 7."""
+"""The jobs panel, the palette, TensorBoard as a tab."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
 from tests.browser.desk import Desk
@@ -98,15 +97,6 @@ def test_tensorboard_opens_as_a_tab(desk: Desk, jobs: Jobs) -> None:
     expect(frame.get_by_text(re.compile("TensorBoard")).first).to_be_visible(timeout=60_000)
     expect(frame.get_by_text("loss").first).to_be_visible(timeout=60_000)
     desk.shot("tensorboard")
-
-
-def test_notebook_7_shows_the_card(desk: Desk, jobs: Jobs) -> None:
-    job = jobs.start("import time\nprint('x', flush=True)\ntime.sleep(6)", "seven")
-    cell = new_code_cell("%submarine run seven", outputs=[jobs.output(job)])
-    desk.open_notebook7(desk.lab.write("seven.ipynb", cell))
-    card = desk.card()
-    expect(card.get_by_text("SUCCEEDED").first).to_be_visible(timeout=30_000)
-    desk.shot("notebook-7")
 
 
 def test_a_notebook_without_jobs_loads_nothing_of_ours_but_the_entry(desk: Desk) -> None:
