@@ -30,11 +30,29 @@ from .conftest import Submit, make_spec
 
 pytestmark = pytest.mark.cluster
 
-LIMIT = 120.0
-WAITS = "import time\nprint('up', flush=True)\ntime.sleep(120)\n"
+LIMIT = 180.0
+WAITS = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
+#: Prints ten lines, waits for a file, and prints ten more: it lives as long as the test wants.
+HELD = """\
+import os, time
+for i in range(20):
+    print(i, flush=True)
+    time.sleep(0.2)
+    while i == 9 and not os.path.exists({go!r}):
+        time.sleep(0.05)
+"""
+HELD_PRINTS = [b"%d" % i for i in range(20)]
 
 
-def until(condition: Callable[[], bool], what: str, limit: float = 60.0) -> None:
+@pytest.fixture(scope="module")
+def finished(session: Session) -> Job:
+    """A job that has succeeded, for all tests that only look at one."""
+    job = session.submit(*make_spec("print('kept')\n", "finished", env={"A": "b c"}))
+    assert job.wait(LIMIT).state is State.SUCCEEDED
+    return job
+
+
+def until(condition: Callable[[], bool], what: str, limit: float = 120.0) -> None:
     deadline = time.monotonic() + limit
     while not condition():
         assert time.monotonic() < deadline, f"not within {limit} s: {what}"
@@ -152,7 +170,7 @@ def test_the_kernel_dies_right_after_submit_and_another_machine_takes_over(
         f"job = submit({source!r}, 'orphan')\nprint(job.id, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)",
     )
-    out, _ = kernel.communicate(timeout=60)
+    out, _ = kernel.communicate(timeout=LIMIT)
     assert kernel.returncode == -signal.SIGKILL
     elsewhere = Session(replace(yarn_profile, state_dir=tmp_path / "other"))
     job = elsewhere.job(out.strip())
@@ -175,7 +193,7 @@ def test_the_kernel_dies_between_intent_and_hand_over(
         "b.YarnBackend.submit = die\n"
         "submit('print(1)', 'halfway')",
     )
-    out, _ = kernel.communicate(timeout=60)
+    out, _ = kernel.communicate(timeout=LIMIT)
     job = session.job(out.strip().rpartition("/")[2])
     assert job.record().state is State.SUBMITTING
     record = job.cancel("nobody will submit it")
@@ -184,7 +202,7 @@ def test_the_kernel_dies_between_intent_and_hand_over(
 
 
 def test_two_kernels_submit_at_once(yarn_profile: Profile, session: Session) -> None:
-    body = "job = submit('print(1)', 'twin')\nprint(job.id, job.wait(100).state.value)"
+    body = "job = submit('print(1)', 'twin')\nprint(job.id, job.wait(150).state.value)"
     kernels = [run_kernel(yarn_profile, body) for _ in range(2)]
     answers = [kernel.communicate(timeout=LIMIT)[0].split() for kernel in kernels]
     assert [answer[1] for answer in answers] == ["SUCCEEDED", "SUCCEEDED"]
@@ -195,7 +213,7 @@ def test_cancelled_while_it_waits_for_room(
     minicluster: Minicluster, session: Session, submit: Submit
 ) -> None:
     filler = submit(WAITS, "filler", memory=6000)
-    until(lambda: filler.record().state is State.RUNNING, "the filler runs")
+    until(lambda: filler.log("stdout").data == b"up\n", "the filler runs")
     waiting = submit("print('never')\n", "waiting", memory=4000)
     until(lambda: bool(waiting.view().pending), "a sentence on why it waits")
     assert waiting.record().state is State.PENDING
@@ -218,20 +236,29 @@ def test_cancelled_at_any_moment_of_its_start(submit: Submit, delay: float) -> N
 
 
 def test_cancelled_while_it_saves_and_after_it_has_ended(submit: Submit) -> None:
-    """Many small files keep the job saving for some seconds."""
+    """Many small files keep the job saving for some seconds; more where that was too quick."""
     source = (
         "import os\n"
-        "for i in range(250):\n"
-        "    with open(os.path.join(os.environ['SUBMARINE_MODEL_DIR'], f'{i}.bin'), 'wb') as f:\n"
+        "for i in range({files}):\n"
+        "    with open(os.path.join(os.environ['SUBMARINE_MODEL_DIR'], f'{{i}}.bin'), 'wb') as f:\n"
         "        f.write(bytes(1000))\n"
     )
-    job = submit(source)
-    until(lambda: job.record().state in (State.FINISHING, State.SUCCEEDED), "it saves", LIMIT)
-    assert job.record().state is State.FINISHING
-    record = job.cancel()
-    assert record.state in (State.CANCELLED, State.SUCCEEDED)
-    assert job.log("stdout").data == b""
-    assert job.cancel().state is record.state
+    for files in (250, 1000, 4000):
+        job = submit(source.format(files=files))
+        seen: list[State] = []
+
+        def saves_or_has_ended(job: Job = job, seen: list[State] = seen) -> bool:
+            seen.append(job.record().state)
+            return seen[-1] is State.FINISHING or seen[-1].ended
+
+        until(saves_or_has_ended, "it saves", LIMIT)
+        record = job.cancel()
+        assert record.state in (State.CANCELLED, State.SUCCEEDED)
+        assert job.log("stdout").data == b""
+        assert job.cancel().state is record.state
+        if seen[-1] is State.FINISHING:
+            return
+    pytest.fail("it was never seen to save")
 
 
 def test_cancel_when_the_agent_cannot_be_reached(submit: Submit) -> None:
@@ -255,7 +282,7 @@ def test_the_agent_is_shot_and_the_job_is_closed_once(session: Session, submit: 
     assert record.reason in (EndReason.AGENT_LOST, EndReason.MASTER_LOST), record.detail
     assert record.written_by == "closer"
     assert program is not None
-    until(lambda: not Path(f"/proc/{program}").exists(), "the program is gone too", 10)
+    until(lambda: not Path(f"/proc/{program}").exists(), "the program is gone too")
 
 
 def test_killed_on_the_cluster_by_somebody(session: Session, submit: Submit) -> None:
@@ -269,37 +296,35 @@ def test_killed_on_the_cluster_by_somebody(session: Session, submit: Submit) -> 
 
 
 def test_the_resourcemanager_restarts_while_the_job_runs(
-    minicluster: Minicluster, submit: Submit
+    minicluster: Minicluster, submit: Submit, tmp_path: Path
 ) -> None:
-    job = submit("import time\nfor i in range(15):\n    print(i)\n    time.sleep(1)\n")
+    go = tmp_path / "go"
+    job = submit(HELD.format(go=str(go)))
     until(lambda: job.record().state is State.RUNNING, "it runs")
     minicluster.kill("resourcemanager")
     time.sleep(1)
     assert not job.record().state.ended, "an absent ResourceManager is no end"
     minicluster.restart("resourcemanager")
+    assert not job.record().state.ended, "nor is one that is back"
+    go.touch()
     record = job.wait(LIMIT)
     assert record.state is State.SUCCEEDED, record.detail
-    assert job.log("stdout").data.split() == [b"%d" % i for i in range(15)]
+    assert job.log("stdout").data.split() == HELD_PRINTS
 
 
-def test_rerun_needs_the_job_directory_alone(
-    yarn_profile: Profile, submit: Submit, tmp_path: Path
-) -> None:
-    job = submit("print('again')\n", "repeat", env={"A": "b c"})
-    first = job.wait(LIMIT)
+def test_rerun_needs_the_job_directory_alone(yarn_profile: Profile, finished: Job) -> None:
+    job = finished
     elsewhere = Session(replace(yarn_profile, state_dir=yarn_profile.state_dir))
     again = elsewhere.job(job.id).rerun()
-    second = again.wait(LIMIT)
-    assert (first.state, second.state) == (State.SUCCEEDED, State.SUCCEEDED)
+    assert again.wait(LIMIT).state is State.SUCCEEDED
     assert again.id != job.id
     assert again.directory.spec() == replace(job.directory.spec(), rerun_of=job.id)
     bundles = [j.directory.storage.read(j.directory.file("bundle.zip")) for j in (job, again)]
     assert bundles[0] == bundles[1]
 
 
-def test_a_job_directory_is_private_and_holds_no_secret_elsewhere(submit: Submit) -> None:
-    job = submit("print('x')\n")
-    job.wait(LIMIT)
+def test_a_job_directory_is_private_and_holds_no_secret_elsewhere(finished: Job) -> None:
+    job = finished
     secret = job.directory.secret()
     storage = job.directory.storage
     for path, _ in storage.walk(job.directory.path):
@@ -309,9 +334,8 @@ def test_a_job_directory_is_private_and_holds_no_secret_elsewhere(submit: Submit
             assert b"PRIVATE KEY" not in data, path
 
 
-def test_somebody_elses_job_is_refused_in_a_sentence(yarn_profile: Profile, submit: Submit) -> None:
-    job = submit("print('mine')\n")
-    job.wait(LIMIT)
+def test_somebody_elses_job_is_refused_in_a_sentence(yarn_profile: Profile, finished: Job) -> None:
+    job = finished
     root = job.directory.path.rpartition("/")[0].rpartition("/")[0]
     stranger = f"""
 import sys
@@ -330,7 +354,7 @@ except SubmarineError as error:
 
     with tempfile.TemporaryDirectory() as state:
         done = subprocess.run(
-            [sys.executable, "-c", stranger, state], capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", stranger, state], capture_output=True, text=True, timeout=120
         )
     assert "StorageError" in done.stdout, done.stdout + done.stderr
     assert "permission denied" in done.stdout
@@ -366,11 +390,14 @@ def test_unfinished_job_of_a_dead_listener_can_be_followed(submit: Submit) -> No
 
 
 def test_after_yarn_has_forgotten_everything(
-    minicluster: Minicluster, yarn_profile: Profile, submit: Submit, tmp_path: Path
+    minicluster: Minicluster,
+    yarn_profile: Profile,
+    finished: Job,
+    submit: Submit,
+    tmp_path: Path,
 ) -> None:
     """The ResourceManager loses its memory; job directory and log are all that is needed."""
-    job = submit("print('kept')\n", "forgotten")
-    job.wait(LIMIT)
+    job = finished
     minicluster.kill("resourcemanager")
     shutil.rmtree(minicluster.layout.data("resourcemanager"))
     minicluster.start()
@@ -397,13 +424,17 @@ def test_cancel_whose_reply_is_lost(submit: Submit, monkeypatch: pytest.MonkeyPa
     assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED), record.detail
 
 
-def test_the_namenode_is_away_for_a_while(minicluster: Minicluster, submit: Submit) -> None:
+def test_the_namenode_is_away_for_a_while(
+    minicluster: Minicluster, submit: Submit, tmp_path: Path
+) -> None:
     """The program does not notice, and nothing of its log is lost."""
-    job = submit("import time\nfor i in range(20):\n    print(i)\n    time.sleep(1)\n")
+    go = tmp_path / "go"
+    job = submit(HELD.format(go=str(go)))
     until(lambda: job.log("stdout", 0, 10).data != b"", "its first line")
     minicluster.kill("namenode")
     time.sleep(8)
     minicluster.start()
+    go.touch()
     record = job.wait(LIMIT)
     assert record.state is State.SUCCEEDED, record.detail
-    assert job.log("stdout").data.split() == [b"%d" % i for i in range(20)]
+    assert job.log("stdout").data.split() == HELD_PRINTS
