@@ -167,6 +167,17 @@ def answered(client: BlockingKernelClient) -> None:
     raise TimeoutError("the kernel has not answered")
 
 
+def listening(client: BlockingKernelClient) -> None:
+    """Until iopub is heard: what is published before its subscription has arrived is lost."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        client.kernel_info()
+        with contextlib.suppress(queue.Empty):
+            client.get_iopub_msg(timeout=1.0)
+            return
+    raise TimeoutError("nothing was heard on iopub")
+
+
 def round_trips(specs: KernelSpecManager) -> dict[str, Any]:
     """p50 and p95 of the kernels that take turns, and of the one behind a delay."""
     managers = {
@@ -188,6 +199,7 @@ def round_trips(specs: KernelSpecManager) -> dict[str, Any]:
         clients["delayed"] = stack.enter_context(connected(remote.connection))
         for client in clients.values():
             answered(client)
+            listening(client)
         taken: dict[str, list[tuple[float, float]]] = {name: [] for name in clients}
         for turn in range(TURNS + 20):
             for name, client in clients.items():

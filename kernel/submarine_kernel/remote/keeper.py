@@ -18,7 +18,7 @@ made here. Its owner, on the notebook's side, comes through the port of the job 
 =====================================  ========================================================
 
 ``{"type": "exited", "run": N, "code": N}`` comes without being asked. Without a sign of an owner
-for ``--idle`` seconds the keeper ends kernel and job.
+for ``--idle`` seconds (or ``UNMET``, if none ever came) the keeper ends kernel and job.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 GRACE = 3.0
 #: Seconds in which a signal to all processes of the container has reached all of them.
 SETTLE = 0.1
+#: Seconds for an owner to come at all: who has given up waiting never does.
+UNMET = 300.0
 #: Seconds without a ping after which another may take an orphan.
 OWNED = 15.0
 
@@ -55,6 +57,7 @@ class Keeper:
         self.file = os.path.join(scratch, "kernel.json")
         self.idle = idle
         self.heard = time.monotonic()
+        self.met = False
         self.owner: asyncio.StreamWriter | None = None
         self.process: asyncio.subprocess.Process | None = None
         self.run = 0
@@ -150,9 +153,10 @@ class Keeper:
     async def lease(self) -> None:
         """End when nobody has been there for long."""
         while True:
-            left = self.heard + self.idle - time.monotonic()
+            patience = self.idle if self.met else min(self.idle, UNMET)
+            left = self.heard + patience - time.monotonic()
             if left <= 0:
-                say(f"nobody was there for {self.idle:g} s: the kernel ends, and its job")
+                say(f"nobody was there for {patience:g} s: the kernel ends, and its job")
                 self.over.set()
                 return
             await asyncio.sleep(min(left, 10.0))
@@ -197,6 +201,7 @@ class Keeper:
         owned = take == "own" or (take == "orphan" and not present)
         if owned:
             before, self.owner, self.heard = self.owner, writer, time.monotonic()
+            self.met = True
             if before is not None and before is not writer:
                 self.tell(before, type="refused")
                 before.close()

@@ -91,7 +91,7 @@ class RemoteKernel:
         Parameters
         ----------
         ports
-            ``shell_port`` and so on, where they are not to be any that are free.
+            ``shell_port`` and so on, to be taken where they are free.
 
         Raises
         ------
@@ -103,7 +103,10 @@ class RemoteKernel:
             wanted = {
                 f"kernel-{name}": int((ports or {}).get(f"{name}_port", 0)) for name in CHANNELS
             }
-            await self._ports.start(wanted)
+            try:
+                await self._ports.start(wanted)
+            except OSError:
+                await self._ports.start()  # somebody has taken one meanwhile
         except (TunnelError, TimeoutError) as error:
             raise KernelGoneError(
                 f"The kernel of job {self.job.id} cannot be reached: {error}."
