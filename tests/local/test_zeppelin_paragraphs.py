@@ -149,6 +149,12 @@ def test_ten_thousand_lines_stay_within_the_limit(note: Note) -> None:
         assert shown.shows < 200
 
 
+def test_nothing_is_lost_of_what_is_printed_line_by_line(note: Note) -> None:
+    note.write("a", "%submarine.python\nfor n in range(3000): print(n, flush=True)")
+    assert note.run("a").code is Code.SUCCESS
+    assert note.outputs["a"].text == "".join(f"{n}\n" for n in range(3000))
+
+
 def test_a_shell_streams_and_fails_with_paragraph_and_line(note: Note) -> None:
     note.write("a", "%submarine.sh\necho first\nnot_a_command_at_all\nexit 3")
     assert note.run("a").code is Code.ERROR

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from submarine_minicluster.cluster import Minicluster
 from tests.zeppelin.page import Page
 from tests.zeppelin.server import Note, Zeppelin, output_of
 
@@ -76,6 +77,9 @@ def test_the_example_trains_on_the_cluster(submarine: Zeppelin) -> None:
         )
     assert "test accuracy 0.9" in text_of(ended)
     assert jobs_in(ended) == jobs_in(ran)
+    # What it printed of its training is a picture.
+    assert "<svg" in output_of(ended)
+    assert re.search(r"accuracy 0\.9", text_of(ended))
     assert ended["runtimeInfos"]["jobUrl"]["values"][0]["jobUrl"].startswith("http")
 
 
@@ -114,6 +118,7 @@ def test_stop_ends_the_job_and_text_of_a_job_stays_text(submarine: Zeppelin) -> 
     note.awaited(command, lambda now: "CANCELLED" in text_of(now), JOB)
 
 
+@pytest.mark.full
 def test_a_job_is_one_job_however_often_it_is_asked_for(submarine: Zeppelin) -> None:
     name = f"once-{uuid.uuid4().hex[:8]}"
     program = "%submarine.python\nimport time\ntime.sleep(3600)\n"
@@ -155,6 +160,7 @@ def test_a_job_outlives_the_interpreter_and_comes_back_into_its_paragraph(
     assert "over now" in text_of(shown)
 
 
+@pytest.mark.full
 def test_a_scheduled_run_waits_and_carries_the_result(submarine: Zeppelin) -> None:
     good = "%submarine.python\nprint('by the clock')\n"
     note = submarine.note("clock", ("", good), ("", "%submarine run clock --memory 256M"))
@@ -171,3 +177,38 @@ def test_a_scheduled_run_waits_and_carries_the_result(submarine: Zeppelin) -> No
         assert "by the clock" in text_of(ran)
     finally:
         submarine.call("DELETE", f"notebook/cron/{note.id}")
+
+
+@pytest.mark.full
+def test_a_job_outlives_the_server_and_is_right_again_in_its_paragraph(
+    zeppelin_home: Path, minicluster: Minicluster, tmp_path: Path
+) -> None:
+    server = Zeppelin(zeppelin_home / "killed", {**minicluster.environ()})
+    server.install(**{"submarine.allow.service.user": "true"})
+    end = tmp_path / "end"
+    program = (
+        "%submarine.python\nimport os, time\n"
+        f"while not os.path.exists({str(end)!r}): time.sleep(0.2)\nprint('over now')\n"
+    )
+    try:
+        server.start()
+        note = server.note(
+            "killed",
+            ("", program),
+            ("", "%submarine run back --memory 256M"),
+            ("", "%submarine help"),
+        )
+        command, other = note.paragraphs[-2:]
+        shown = note.run(command, JOB)
+        server.kill()
+        # The interpreter goes with its server; the job stays.
+        server.await_(lambda: not server.interpreters("submarine"))
+        end.touch()
+        server.start()
+        assert jobs_in(note.get(command)) == jobs_in(shown)
+        note.run(other, JOB)
+        ended = note.awaited(command, lambda now: "SUCCEEDED" in text_of(now), JOB)
+        assert "over now" in text_of(ended)
+    finally:
+        end.touch()
+        server.close()

@@ -58,4 +58,15 @@ def _install():
     shell.display_formatter.formatters[TABLE] = formatter
 
 
+def _keep_all():
+    """What is printed faster than it is read waits here, instead of being lost after 1,000."""
+    from IPython import get_ipython
+    from zmq import SNDHWM
+
+    thread = getattr(getattr(get_ipython(), "kernel", None), "iopub_thread", None)
+    if thread is not None:
+        thread.schedule(lambda: thread.socket.setsockopt(SNDHWM, 20_000))
+
+
 _install()
+_keep_all()

@@ -28,6 +28,10 @@ START, END = 120.0, 1.0
 #: Seconds between two looks for a message, a wish to stop and a death.
 _LOOK = 0.1
 _COMPLETE = 2.0
+#: Seconds of silence after the answer: then the word that all is over was lost in a flood.
+_LOST = 2.0
+#: Messages of a session that wait to be shown.
+_KEPT = 20_000
 _PREFIX = "submarine-kernel-"
 
 
@@ -104,23 +108,35 @@ class Kernel:
             code, silent=silent, store_history=not silent, allow_stdin=False, stop_on_error=False
         )
         begun, interrupted, idle = silent, False, False
-        while not idle:
+        reply: Mapping[str, Any] | None = None
+        heard_at = time.monotonic()
+        while not idle and (reply is None or time.monotonic() - heard_at < _LOST):
             if stopped() and begun and not interrupted:
                 interrupted = True
                 self.interrupt()
             message = self._next(client.get_iopub_msg)
             if message is None:
                 hear("tick", {})
-            elif message["parent_header"].get("msg_id") == message_id:
+                if reply is None and (reply := self._reply(message_id)) is not None:
+                    heard_at = time.monotonic()
+                continue
+            heard_at = time.monotonic()
+            if message["parent_header"].get("msg_id") == message_id:
                 kind, content = message["msg_type"], message["content"]
                 begun = begun or kind == "execute_input"
                 idle = kind == "status" and content["execution_state"] == "idle"
                 hear(kind, content)
-        while True:
-            reply = self._next(client.get_shell_msg)
-            if reply is not None and reply["parent_header"].get("msg_id") == message_id:
-                content = reply["content"]
-                return content if isinstance(content, dict) else {}
+        while reply is None:
+            reply = self._reply(message_id)
+        return reply
+
+    def _reply(self, message_id: str) -> Mapping[str, Any] | None:
+        """The answer to an execution, if it is there."""
+        found = self._next(self._client.get_shell_msg)
+        if found is None or found["parent_header"].get("msg_id") != message_id:
+            return None
+        content = found["content"]
+        return content if isinstance(content, dict) else {}
 
     def complete(self, code: str, cursor: int) -> Mapping[str, Any]:
         """The kernel's proposals; none while it is busy for long."""
@@ -265,9 +281,13 @@ def _complete(manager: Any, code: str, cursor: int) -> Mapping[str, Any]:
 
 def _client(manager: Any) -> Any:
     """A client of its own name: two of the same would take each other's replies away."""
+    import zmq
     from jupyter_client.blocking.client import BlockingKernelClient
 
-    client = BlockingKernelClient(connection_file=manager.connection_file)
+    context: Any = zmq.Context.instance()
+    # What is printed faster than it is shown is kept; the default is 1,000 and loses the rest.
+    context.setsockopt(zmq.RCVHWM, _KEPT)
+    client = BlockingKernelClient(connection_file=manager.connection_file, context=context)
     client.load_connection_file()
     return client
 
