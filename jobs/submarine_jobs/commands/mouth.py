@@ -27,7 +27,7 @@ class Mouth:
     Attributes
     ----------
     kind
-        ``python``, ``cli``, ``notebook``, later ``zeppelin``.
+        ``python``, ``cli``, ``notebook``, ``zeppelin``.
     command
         What a person types before a verb, for sentences: ``submarine`` or ``%submarine``.
     interactive
