@@ -14,6 +14,8 @@ test.each([
   [['submarine', 'submarine: pkg/model.py'], 'pkg/model.py'],
   [['submarine:a b.py'], 'a b.py'],
   [['submarine:'], ''],
+  [['submarine-only'], 'main.py'],
+  [['x', 'submarine-only:model.py'], 'model.py'],
   [['Submarine', 'submarine-x', 'x:submarine', ''], null],
   [[{ submarine: 1 }, null, 7], null],
   ['submarine', null],
@@ -25,7 +27,7 @@ test.each([
 test('the tag is put on and taken off, others stay', () => {
   expect(toggled(undefined)).toEqual(['submarine']);
   expect(toggled(['slow', 3])).toEqual(['slow', 'submarine']);
-  expect(toggled(['slow', 'submarine', 'submarine:a.py'])).toEqual(['slow']);
+  expect(toggled(['slow', 'submarine', 'submarine-only:a.py'])).toEqual(['slow']);
 });
 
 const views: EditorView[] = [];

@@ -370,6 +370,9 @@ def test_labels_in_a_sentence() -> None:
         (["submarine", "submarine: pkg/model.py"], "--file pkg/model.py"),
         (["submarine:a b.py"], "--file 'a b.py'"),
         (["submarine:"], "--file ''"),
+        (["submarine-only"], "--only"),
+        (["x", "submarine-only: a.py"], "--only --file a.py"),
+        (["submarine-only", "submarine:a.py"], "--only --file a.py"),
         (["Submarine", "submarine-x", "x:submarine", ""], None),
     ],
 )
