@@ -54,6 +54,7 @@ class Rig:
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     monkeypatch.setattr(executions, "AFTER_CANCEL", 0.05)
+    monkeypatch.setattr(executions, "CLOSE_FOLLOWS", 0.3)
     with running() as server:
         made = Rig(server)
         yield made
@@ -205,8 +206,8 @@ STEPS = st.lists(
 def test_in_any_order_of_events_each_call_is_answered_and_no_run_is_doubled(
     steps: list[tuple[str, str, str]],
 ) -> None:
-    before = executions.AFTER_CANCEL
-    executions.AFTER_CANCEL = 0.0
+    before = executions.AFTER_CANCEL, executions.CLOSE_FOLLOWS
+    executions.AFTER_CANCEL = executions.CLOSE_FOLLOWS = 0.0
     try:
         with running() as server:
             rig = Rig(server)
@@ -221,7 +222,7 @@ def test_in_any_order_of_events_each_call_is_answered_and_no_run_is_doubled(
             assert len(rig.interpreter.began) <= len(asked)
             rig.close()
     finally:
-        executions.AFTER_CANCEL = before
+        executions.AFTER_CANCEL, executions.CLOSE_FOLLOWS = before
 
 
 def _step(rig: Rig, what: str, paragraph: str, text: str) -> Future[Result] | None:
@@ -251,6 +252,18 @@ def test_at_the_end_nothing_begins_and_nothing_is_cancelled(rig: Rig) -> None:
     wait_for(lambda: not rig.executions.busy())
     assert rig.interpreter.began == [("p1", "a")]
     assert rig.interpreter.cancelled == []
+
+
+def test_a_cancel_before_a_close_is_the_servers_and_cancels_nothing(rig: Rig) -> None:
+    rig.interpreter.hold("p1")
+    call = rig.call()
+    wait_for(lambda: rig.executions.status("p1") == "RUNNING")
+    rig.executions.cancel(rig.interpreter, context("p1"))
+    rig.executions.closing(rig.interpreter)
+    wait_for(lambda: not [one for one in threading.enumerate() if one.name == "cancel"])
+    assert rig.interpreter.cancelled == []
+    rig.interpreter.hold("p1").set()
+    call.result(60)
 
 
 def test_a_connection_that_is_lost_loses_no_result(rig: Rig) -> None:

@@ -53,6 +53,9 @@ class Parts:
     def delivered(self, execution: Any, *, reached: bool) -> None:
         self.told.append(("delivered", reached))
 
+    def closing(self, interpreter: Any) -> None:
+        self.told.append(("closing", None))
+
     def cancel(self, interpreter: Any, context: Context) -> None:
         self.told.append(("cancel", context.paragraph_id))
 

@@ -37,6 +37,7 @@ class Echo(Interpreter):
         self._cancelled: set[str] = set()
         self._active: dict[str, Path] = {}
         self._percent: dict[str, int] = {}
+        self._told: dict[str, Path] = {}
 
     def interpret(self, text: str, context: Context, output: Output) -> Result:
         self._cancelled.discard(context.paragraph_id)
@@ -134,6 +135,10 @@ class Echo(Interpreter):
 
         threading.Thread(target=show, daemon=True).start()
 
+    def _do_oncancel(self, rest: str, context: Context, output: Output) -> None:
+        """A file is made when the run is cancelled."""
+        self._told[context.paragraph_id] = Path(rest)
+
     def lane(self, context: Context) -> str:
         return context.title or context.note_id
 
@@ -142,6 +147,8 @@ class Echo(Interpreter):
         return path is not None and not path.exists()
 
     def cancel(self, context: Context) -> None:
+        if told := self._told.get(context.paragraph_id):
+            told.touch()
         self._cancelled.add(context.paragraph_id)
 
     def progress(self, context: Context) -> int:

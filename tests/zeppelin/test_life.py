@@ -51,8 +51,15 @@ def test_a_restart_ends_the_process_and_its_children(echo: Zeppelin, tmp_path: P
     note = echo.note("restart")
     child = child_of(note, tmp_path / "child")
     (process,) = echo.interpreters("echo")
+    # The server cancels what runs before it restarts an interpreter: not what a job is told.
+    cancelled = tmp_path / "cancelled"
+    waiting = note.add(f"%echo\noncancel {cancelled}\nlines 1\nawait {tmp_path}/never")
+    note.begin(waiting)
+    note.awaited(waiting, lambda now: "line 0" in output_of(now))
     echo.restart("echo")
     echo.await_(lambda: not process.alive and not child.alive)
+    assert note.ended(waiting)["status"] == "ABORT"
+    assert not cancelled.exists()
     assert whos(note)
     assert echo.interpreters("echo") != [process]
 

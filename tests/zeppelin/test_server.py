@@ -82,7 +82,9 @@ def test_ten_thousand_lines_stay_within_the_limit_and_come_in_few_messages(
 def test_stop_aborts_and_keeps_what_was_shown(zeppelin: Zeppelin, tmp_path: Path) -> None:
     never = tmp_path / "never"
     note = zeppelin.note(
-        "stop", ("", f"%echo\nlines 3\nawait {never}"), ("", f"%echo\ncount {tmp_path}/second")
+        "stop",
+        ("", f"%echo\noncancel {tmp_path}/told\nlines 3\nawait {never}"),
+        ("", f"%echo\ncount {tmp_path}/second"),
     )
     first, second = note.paragraphs
     note.begin(first)
@@ -95,6 +97,7 @@ def test_stop_aborts_and_keeps_what_was_shown(zeppelin: Zeppelin, tmp_path: Path
     assert output_of(now).startswith("line 0 of an output\nline 1 of")
     assert note.ended(second)["status"] == "ABORT"
     assert runs(tmp_path / "second") == 0
+    assert (tmp_path / "told").exists()
 
 
 def test_a_run_is_not_repeated_while_what_it_began_is_active(

@@ -29,6 +29,9 @@ ASKED_AGAIN = 30.0
 #: Seconds between ``cancel`` and the answer of ``interpret``. Where it comes sooner, the server
 #: has not noted yet that the paragraph was aborted, and calls it finished or failed.
 AFTER_CANCEL = 1.0
+#: Seconds in which the ``close`` of an interpreter follows a ``cancel`` that is no user's: a server
+#: which stops or restarts an interpreter cancels what runs first, and jobs are to live on.
+CLOSE_FOLLOWS = 0.6
 #: Seconds that an interpreter has to stop what it does.
 TO_STOP = 15.0
 _ENDING = Result(Code.ERROR, (Message(Kind.TEXT, "The interpreter ends; run this again.\n"),))
@@ -73,6 +76,8 @@ class Executions:
         self._lanes: dict[tuple[int, str], Execution] = {}
         self._numbers = itertools.count(1)
         self._stopped = False
+        self._closed = threading.Condition()
+        self._closed_ids: set[int] = set()
 
     def run(self, interpreter: Interpreter, text: str, context: Context) -> Execution:
         """The run that a call of ``interpret`` means, ended."""
@@ -108,8 +113,23 @@ class Executions:
             interpreter, context = execution.interpreter, execution.context
             threading.Thread(target=self._await_stop, args=(execution,), daemon=True).start()
         threading.Thread(
-            target=_cancel, args=(interpreter, context), daemon=True, name="cancel"
+            target=self._cancel, args=(interpreter, context), daemon=True, name="cancel"
         ).start()
+
+    def closing(self, interpreter: Interpreter) -> None:
+        """An interpreter is about to be closed: what it runs is not to be cancelled any more."""
+        with self._closed:
+            self._closed_ids.add(id(interpreter))
+            self._closed.notify_all()
+
+    def _cancel(self, interpreter: Interpreter, context: Context) -> None:
+        with self._closed:
+            if self._closed.wait_for(lambda: id(interpreter) in self._closed_ids, CLOSE_FOLLOWS):
+                return
+        try:
+            interpreter.cancel(context)
+        except Exception:
+            log.exception("an interpreter could not cancel paragraph %s", context.paragraph_id)
 
     def busy(self) -> bool:
         """Whether anything runs or waits to run."""
@@ -164,6 +184,8 @@ class Executions:
     def _start(
         self, interpreter: Interpreter, text: str, context: Context, known: Execution | None
     ) -> Execution:
+        with self._closed:
+            self._closed_ids.discard(id(interpreter))  # of one before it at the same place
         lane = (id(interpreter), _lane(interpreter, context))
         before = (self._lanes.get(lane), known)
         after = tuple(one for one in before if one is not None and not one.left.is_set())
@@ -247,10 +269,3 @@ def _lane(interpreter: Interpreter, context: Context) -> str:
     except Exception:
         log.exception("an interpreter has no lane")
         return context.note_id
-
-
-def _cancel(interpreter: Interpreter, context: Context) -> None:
-    try:
-        interpreter.cancel(context)
-    except Exception:
-        log.exception("an interpreter could not cancel paragraph %s", context.paragraph_id)

@@ -96,6 +96,8 @@ class Handler:
 
     @_answers(None)
     def close(self, session: str, class_name: str) -> None:
+        log.info("%s of session %s is closed", class_name, session)
+        self._executions.closing(self._sessions.get(session, class_name))
         self._sessions.close(session, class_name)
 
     @_answers(None)
@@ -125,6 +127,7 @@ class Handler:
 
     @_answers(None)
     def cancel(self, session: str, class_name: str, wire: Any) -> None:
+        log.info("paragraph %s is to stop", wire.paragraphId)
         self._executions.cancel(self._sessions.get(session, class_name), context_of(wire))
 
     @_answers(0)
