@@ -4,7 +4,7 @@ import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import type { IJobView, IModelVersion, ISeries, ITask, State } from './api/job_types';
 import type { ICluster, IHealth, IJobRow, IJobsPage } from './api/list_types';
-import type { ILogInfo, ISearchHit } from './api/log_types';
+import type { ILogInfo, ILogTimes, ISearchHit } from './api/log_types';
 import type { ServerMessage } from './api/wire_types';
 
 /** MIME type of a job in a notebook's outputs. */
@@ -52,6 +52,13 @@ export interface IRest {
     limit: number,
     signal?: AbortSignal
   ): Promise<{ data: Uint8Array; offset: number; length: number }>;
+  /** When these bytes of a log were written. */
+  logTimes(
+    job: string,
+    where: { task: string; attempt: string; stream: string },
+    offset: number,
+    limit: number
+  ): Promise<ILogTimes>;
   /** Hits as they are found; `from` is a byte offset, `backward` goes towards 0. */
   search(
     job: string,

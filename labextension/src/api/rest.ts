@@ -5,7 +5,7 @@ import type { IRest } from '../tokens';
 import type { Requests } from './request';
 import type { IJobView, IModelVersion, ISeries, ITask, State } from './job_types';
 import type { ICluster, IHealth, IJobsPage } from './list_types';
-import type { ILogInfo, ISearchHit } from './log_types';
+import type { ILogInfo, ILogTimes, ISearchHit } from './log_types';
 
 interface IWhere {
   task: string;
@@ -64,6 +64,10 @@ export class Rest implements IRest {
       offset: start,
       length: whole(response.headers.get('X-Submarine-Length'), start + data.length)
     };
+  }
+
+  logTimes(job: string, where: IWhere, offset: number, limit: number): Promise<ILogTimes> {
+    return this.requests.getJson(['jobs', job, 'log', 'times'], { ...place(where), offset, limit });
   }
 
   async search(

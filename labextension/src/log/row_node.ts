@@ -4,6 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { size } from '../card/words';
 import { PLAIN, type Colour, type ISpan, type IStyle } from './ansi';
 import type { IRow } from './row';
+import type { LogSource } from './source';
 
 export interface IRowOptions {
   readonly trans: TranslationBundle;
@@ -20,6 +21,13 @@ const NAMES = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'wh
 /** Marks are looked for in so many characters of a line. */
 const MARKED = 4000;
 const LABEL_COLOURS = 6;
+
+/** What has to be said of each line, so that one knows of which of these logs it is. */
+export function labelOf(sources: readonly LogSource[]): IRowOptions['label'] {
+  const tasks = new Set(sources.map(source => source.task));
+  const attempts = new Set(sources.map(source => `${source.task}/${source.attempt}`));
+  return attempts.size > tasks.size ? 'attempt' : tasks.size > 1 ? 'task' : 'none';
+}
 
 /** The element of a line. */
 export function rowNode(row: IRow, options: IRowOptions): HTMLElement {
@@ -138,7 +146,7 @@ function timeNode(row: IRow, trans: TranslationBundle): HTMLElement {
   const node = element('span', 'jp-Submarine-log-time');
   if (row.time !== null) {
     node.textContent = new Date(row.time).toLocaleTimeString(undefined, { hour12: false });
-    node.title = trans.__('When this line arrived here');
+    node.title = trans.__('When this line was written, or came here');
   }
   return node;
 }

@@ -7,9 +7,10 @@ import { sentence } from '../api/errors';
 import type { ISubmarine } from '../tokens';
 import { Finder } from './finder';
 import { meaningOf, type KeyMeaning } from './keys';
+import { LineTimes } from './line_times';
 import { LogModel } from './model';
 import { Navigation } from './navigation';
-import type { IRowOptions } from './row_node';
+import { labelOf, type IRowOptions } from './row_node';
 import { Scrollbar } from './scrollbar';
 import { LogSearch } from './search';
 import { SearchBar } from './search_bar';
@@ -49,14 +50,16 @@ export class LogView extends Widget {
     });
     this._navigation = new Navigation(this.model, this._viewport, this._scrollbar);
     this._finder = this._makeFinder();
+    this._times = new LineTimes(submarine.rest, this.model, () => {
+      this._viewport.setOptions(this._rowOptions());
+    });
+    this._times.wanted = look.times;
     this._searchBar = new SearchBar({
       trans,
-      onQuery: () => {
-        this._finder.start(this._searchBar.query);
+      onQuery: query => {
+        this._finder.start(query);
       },
-      onStep: backward => {
-        void this._finder.step(backward);
-      }
+      onStep: backward => void this._finder.step(backward)
     });
     this._toolBar = this._makeToolBar(filter);
     this._status = new StatusLine(trans, () => void this.model.open());
@@ -77,6 +80,7 @@ export class LogView extends Widget {
   override dispose(): void {
     if (!this.isDisposed) {
       this._navigation.dispose();
+      this._times.dispose();
       this.model.dispose();
       this._search.dispose();
       this._searchBar.dispose();
@@ -143,6 +147,7 @@ export class LogView extends Widget {
         },
         onLook: look => {
           this._look = look;
+          this._times.wanted = look.times;
           this._viewport.node.classList.toggle('jp-mod-wrap', look.wrap);
           this._viewport.setOptions(this._rowOptions());
         },
@@ -181,12 +186,9 @@ export class LogView extends Widget {
   }
 
   private _rowOptions(marked: IQuery | null = this._finder.marked): IRowOptions {
-    const sources = this.model.sources;
-    const tasks = new Set(sources.map(source => source.task));
-    const attempts = new Set(sources.map(source => `${source.task}/${source.attempt}`));
     return {
       trans: this._trans,
-      label: attempts.size > tasks.size ? 'attempt' : tasks.size > 1 ? 'task' : 'none',
+      label: labelOf(this.model.sources),
       times: this._look.times,
       mark: markOf(marked),
       onRead: row => {
@@ -240,6 +242,7 @@ export class LogView extends Widget {
   private readonly _search: LogSearch;
   private readonly _finder: Finder;
   private readonly _navigation: Navigation;
+  private readonly _times: LineTimes;
   private readonly _viewport: Viewport;
   private readonly _scrollbar: Scrollbar;
   private readonly _searchBar: SearchBar;

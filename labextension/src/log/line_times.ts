@@ -1,0 +1,94 @@
+/**
+ * When lines were written that were read and not heard as they came: asked of the server, by stretches
+ * and once, while times are shown. What is not known there stays without a time.
+ */
+
+import { sentence } from '../api/errors';
+import type { IRest } from '../tokens';
+import type { LogModel } from './model';
+import type { IRow } from './row';
+import type { LogSource } from './source';
+
+/** Milliseconds that are waited for more lines of the same reading. */
+const PATIENCE = 300;
+
+export class LineTimes {
+  /**
+   * @param onTimes - Called when lines have got their times.
+   */
+  constructor(
+    private readonly _rest: Pick<IRest, 'logTimes'>,
+    private readonly _model: LogModel,
+    private readonly _onTimes: () => void
+  ) {
+    _model.changed.connect(this._soon);
+    _model.moved.connect(this._soon);
+  }
+
+  /** Whether times are shown: only then is anything asked. */
+  set wanted(wanted: boolean) {
+    this._wanted = wanted;
+    this._soon();
+  }
+
+  dispose(): void {
+    this._wanted = false;
+    clearTimeout(this._timer ?? undefined);
+  }
+
+  private readonly _soon = (): void => {
+    if (this._wanted) {
+      this._timer ??= setTimeout(() => {
+        void this._fill();
+      }, PATIENCE);
+    }
+  };
+
+  private async _fill(): Promise<void> {
+    const bySource = new Map<LogSource, IRow[]>();
+    for (const row of this._model.window.rows) {
+      if (row.time === null && row.kind === 'line' && !row.open && !this._asked.has(row)) {
+        this._asked.add(row);
+        const rows = bySource.get(row.source) ?? [];
+        rows.push(row);
+        bySource.set(row.source, rows);
+      }
+    }
+    try {
+      for (const [source, rows] of bySource) {
+        await this._ask(source, rows);
+      }
+    } catch (error) {
+      console.warn(`jupyter-submarine: the times of a log are not known: ${sentence(error)}`);
+    }
+    this._timer = null;
+    if (this._wanted && bySource.size > 0) {
+      this._onTimes();
+      // Lines may have come meanwhile.
+      this._soon();
+    }
+  }
+
+  private async _ask(source: LogSource, rows: readonly IRow[]): Promise<void> {
+    const from = rows[0]?.offset ?? 0;
+    const to = rows.at(-1)?.end ?? from;
+    const { task, attempt, stream } = source;
+    const where = { task, attempt, stream };
+    const { times } = await this._rest.logTimes(this._model.job, where, from, to - from);
+    let at = 0;
+    for (const row of rows) {
+      while (at < times.length && (times[at]?.[0] ?? 0) < row.end) {
+        at++;
+      }
+      const time = times[at]?.[1];
+      if (time !== undefined && row.time === null) {
+        row.time = time * 1000;
+        row.version++;
+      }
+    }
+  }
+
+  private _wanted = false;
+  private _timer: ReturnType<typeof setTimeout> | null = null;
+  private readonly _asked = new WeakSet<IRow>();
+}
