@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,20 @@ log4j.appender.file=org.apache.log4j.FileAppender
 log4j.appender.file.file={path}
 log4j.appender.file.layout=org.apache.log4j.PatternLayout
 log4j.appender.file.layout.ConversionPattern=%5p [%d] (%t %F[%M]:%L) - %m%n
+"""
+
+_SHIRO = """
+[users]
+{users}
+[roles]
+admin = *
+[main]
+sessionManager = org.apache.shiro.web.session.mgt.DefaultWebSessionManager
+securityManager.sessionManager = $sessionManager
+shiro.loginUrl = /api/login
+[urls]
+/api/version = anon
+/** = authc
 """
 
 
@@ -90,6 +105,7 @@ class Zeppelin:
             **(environment or {}),
         }
         self.process: subprocess.Popen[bytes] | None = None
+        self._browser = urllib.request.build_opener()
 
     # Its life
 
@@ -123,6 +139,11 @@ class Zeppelin:
             "runner": {"linux": f"{sys.executable} {program}"},
         }
         (folder / "interpreter-setting.json").write_text(json.dumps([entry]))
+
+    def admit(self, **passwords: str) -> None:
+        """Let in these users only, all of them administrators."""
+        users = "\n".join(f"{name} = {word}, admin" for name, word in passwords.items())
+        (self.home / "conf" / "shiro.ini").write_text(_SHIRO.format(users=users))
 
     def start(self) -> None:
         jars = ensure_jars()
@@ -208,14 +229,25 @@ class Zeppelin:
 
     def call(self, method: str, path: str, body: Any = None, timeout: float = 120) -> Any:
         """One call; the answer's JSON, also of a refusal."""
+        data = None if body is None else json.dumps(body).encode()
+        return self._send(method, path, data, "application/json", timeout)
+
+    def login(self, user: str, password: str) -> None:
+        """Make all calls from now on as this user; of a server with a ``shiro.ini``."""
+        self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        form = urllib.parse.urlencode({"userName": user, "password": password}).encode()
+        answer = self._send("POST", "login", form, "application/x-www-form-urlencoded", 120)
+        assert answer["body"]["principal"] == user, answer
+
+    def _send(self, method: str, path: str, data: bytes | None, kind: str, timeout: float) -> Any:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/api/{path}",
             method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
+            data=data,
+            headers={"Content-Type": kind},
         )
         try:
-            with urllib.request.urlopen(request, timeout=timeout) as answer:
+            with self._browser.open(request, timeout=timeout) as answer:
                 return json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:

@@ -108,6 +108,24 @@ def test_a_run_survives_its_server(own_zeppelin: Make, tmp_path: Path) -> None:
     server.await_(lambda: not process.alive)
 
 
+@pytest.mark.full
+def test_users_have_processes_of_their_own_and_their_names_arrive(tmp_path: Path) -> None:
+    server = Zeppelin(tmp_path / "users")
+    server.install_echo()
+    server.admit(ada="of-ada-3", bob="of-bob-4")
+    try:
+        server.start()
+        server.login("ada", "of-ada-3")
+        server.configure("echo", option={"perNote": "", "perUser": "isolated"})
+        assert whos(server.note("of ada")).split()[0] == "ada"
+        server.login("bob", "of-bob-4")
+        assert whos(server.note("of bob")).split()[0] == "bob"
+        assert len(server.interpreters("echo-ada")) == 1
+        assert len(server.interpreters("echo-bob")) == 1
+    finally:
+        server.close()
+
+
 def test_no_secret_reaches_a_log_and_a_server_that_ends_leaves_no_process(
     own_zeppelin: Make, tmp_path: Path
 ) -> None:
