@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from submarine_jobs.credentials import new_secret
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.log_position import LogKey
@@ -380,3 +384,30 @@ def test_without_an_index_the_times_of_segments_count(tmp_path: Path) -> None:
     # Once there is one it counts, and for good.
     (place / "stdout.index").write_text("15 1009.0\n")
     assert LogReader(job).times(key) == ([Mark(15, 1009.0)], True)
+
+
+def test_a_record_that_names_an_address_inside_learns_and_gets_nothing(tmp_path: Path) -> None:
+    """Whoever listens there has not the job's certificate: no request is sent, no token told."""
+    secret = new_secret("evil-20261122-0a1b")
+    (tmp_path / "secret.json").write_bytes(secret.to_bytes())
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        live = {"host": "127.0.0.1", "port": listener.getsockname()[1]}
+        (tmp_path / "live.json").write_text(json.dumps(live))
+
+        def listen() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                heard.append(connection.recv(65536))
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nthe keys of the cloud")
+
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
+        directory = JobDirectory(LocalStorage(), str(tmp_path))
+        job = cast("Job", SimpleNamespace(directory=directory, known=lambda: None))
+        told = LogReader(job).live(LogKey("worker:0", "e1-a1", "stdout"), 0, 100)
+        thread.join(60)
+    assert told is None
+    assert heard
+    assert b"GET" not in heard[0]
+    assert secret.token.encode() not in heard[0]
