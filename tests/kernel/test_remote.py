@@ -52,6 +52,9 @@ def test_a_life(remote: Remote) -> None:
         == "x" * 9_000_000 + "\n"
     )
 
+    info = asyncio.run(manager.provisioner.get_provisioner_info())
+    assert json.loads(json.dumps(info))["job_id"] == job.id
+
     # Interrupt.
     busy = client.execute("import time\nprint('in it', flush=True)\ntime.sleep(1000)")
     until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
@@ -107,6 +110,7 @@ def _stream(client: BlockingKernelClient) -> str:
     return str(message["content"]["text"]) if message["msg_type"] == "stream" else ""
 
 
+@pytest.mark.full
 def test_a_container_that_is_cancelled(remote: Remote) -> None:
     manager, _client = remote.start()
     remote.job_of(manager).cancel("somebody needs the GPU")
@@ -234,9 +238,3 @@ def test_a_start_that_is_given_up_leaves_no_job(remote: Remote) -> None:
     for process in frozen:
         process.resume()
     assert remote.session.job(job_id).wait(PATIENCE).state is State.CANCELLED
-
-
-def test_info_of_the_provisioner_is_json(remote: Remote) -> None:
-    manager, _client = remote.start()
-    info = asyncio.run(manager.provisioner.get_provisioner_info())
-    assert json.loads(json.dumps(info))["job_id"] == remote.job_of(manager).id

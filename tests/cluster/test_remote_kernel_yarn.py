@@ -1,0 +1,80 @@
+"""A kernel in a container of a real YARN: its GPU, its interrupts and ends, what it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.session import Session
+from submarine_jobs.tunnel_ports import tunnel_loop
+from submarine_minicluster.cluster import Minicluster
+from submarine_runtime.protocol.states import State
+from tests.kernel.remote_rig import PATIENCE, Remote, execute, until
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def remote(
+    session: Session,
+    minicluster_env: Minicluster,
+    yarn_state: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Remote]:
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(yarn_state))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.delenv("SUBMARINE_BACKEND", raising=False)
+    monkeypatch.chdir(tmp_path)
+    made = Remote(tmp_path, session, {"backend": "yarn"})
+    yield made
+    made.close()
+
+
+def test_a_kernel_with_a_gpu_lives_and_its_container_is_killed(remote: Remote) -> None:
+    remote.install(gpu=1)
+    manager, client = remote.start()
+    job = remote.job_of(manager)
+    ended, device = execute(client, "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])")
+    assert ended == "ok"
+    assert device.strip() in {"0", "1", "2", "3"}
+
+    # Somebody else waits, is told for what, and gives up: no job of his is left.
+    remote.install("greedy", gpu=4, start_timeout="10s")
+    with pytest.raises(SubmarineError, match=r"no container in 10 s.*GPU") as error:
+        remote.manager("greedy").start_kernel()
+    waiting = next(row for row in remote.session.store.newest() if row.name == "kernel-greedy")
+    assert waiting.job_id in str(error.value)
+    assert remote.session.job(waiting.job_id).wait(PATIENCE).state is State.CANCELLED
+
+    client.execute("print('in it', flush=True)\nimport time\ntime.sleep(1000)")
+    until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
+    manager.interrupt_kernel()
+    assert client.get_shell_msg(timeout=PATIENCE)["content"]["ename"] == "KeyboardInterrupt"
+    manager.restart_kernel()
+    client.wait_for_ready(timeout=PATIENCE)
+    assert remote.job_of(manager).id == job.id
+    assert execute(client, "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])")[1] == device
+
+    assert job.handle is not None
+    remote.session.backend("yarn").stop(job.handle)
+    until(lambda: not manager.is_alive())
+    assert "container of the kernel is gone" in manager.provisioner._remote.gone
+    assert job.record().state.ended
+
+
+@pytest.mark.full
+def test_no_container_outlives_its_server_for_long(remote: Remote) -> None:
+    remote.install(idle_timeout="4s")
+    manager, client = remote.start()
+    job = remote.job_of(manager)
+    assert execute(client, "print(1)") == ("ok", "1\n")
+    # To the container that is a server whose machine was switched off.
+    gone = manager.provisioner._remote.close()
+    asyncio.run_coroutine_threadsafe(gone, tunnel_loop()).result(PATIENCE)
+    assert job.wait(PATIENCE).state is State.SUCCEEDED
