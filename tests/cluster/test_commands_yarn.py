@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.errors import SubmarineError
 from tests.cluster.conftest import Shell
@@ -86,7 +87,9 @@ def test_a_job_from_words_to_log(shell: Shell) -> None:
 
 def test_the_driver_can_be_ended_and_comes_back(shell: Shell) -> None:
     words = shlex.split("run train.py --memory 256M --wait --json")
-    assert execute(words, shell).exit_code == 0
+    backend = shell.session(shell.config({})).backend()
+    assert isinstance(backend, YarnBackend)
+    backend.driver.channel()
     assert execute(["doctor", "--stop-driver"], shell).value["stopped"] == 1
     assert execute(["doctor", "--stop-driver"], shell).value["stopped"] == 0
     assert execute(words, shell).exit_code == 0

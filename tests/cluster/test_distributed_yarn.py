@@ -10,7 +10,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,11 @@ from submarine_jobs.errors import RefusedError
 from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import Localization, Resources, Role
-from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.states import State
 
 from .training import processes
 from .training import until as wait
-from .yarn_jobs import make_gang, until, yarn_profile
+from .yarn_jobs import make_gang, until
 
 pytestmark = pytest.mark.cluster
 
@@ -64,22 +64,15 @@ else:
 
 
 @pytest.fixture(scope="module")
-def profile(
-    minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Profile]:
-    yield from yarn_profile(minicluster, tmp_path_factory.mktemp("state"))
-
-
-@pytest.fixture(scope="module")
-def backend(profile: Profile) -> YarnBackend:
-    return YarnBackend(profile)
+def backend(yarn_profile: Profile) -> YarnBackend:
+    return YarnBackend(yarn_profile)
 
 
 def program(out: Path, more: str = "pass", agent: str = "pass") -> str:
     return PROGRAM.format(out=str(out), more=more, agent=agent)
 
 
-def report(path: Path, seconds: float = 60.0) -> Any:
+def report(path: Path, seconds: float = 120.0) -> Any:
     deadline = time.monotonic() + seconds
     while not path.exists():
         assert time.monotonic() < deadline, f"{path.name} never reported"
@@ -123,22 +116,15 @@ def test_a_gang_of_two_roles_from_one_application(backend: YarnBackend, tmp_path
     assert again["containers"] == 4
 
 
-def test_the_brought_python_serves_agents_too(minicluster: Minicluster, tmp_path: Path) -> None:
-    for found in yarn_profile(minicluster, tmp_path / "state"):
-        settings = {**found.settings, "agent_python": "brought"}
-        chosen = Profile(
-            backend="yarn", hadoop_conf_dir=found.hadoop_conf_dir, java_home=found.java_home,
-            state_dir=found.state_dir, settings=settings,
-        )  # fmt: skip
-        backend = YarnBackend(chosen)
-        out = tmp_path / "out"
-        out.mkdir()
-        handle = backend.submit(make_gang(backend, program(out), Role("worker", 2, SMALL)))
-        agent = report(out / "worker-1")
-        assert "/coordinator-python/bin/python3" in agent["executable"]
-        # Nothing of the interpreter's place on this machine is needed.
-        assert os.path.realpath(agent["prefix"]) != os.path.realpath(sys.base_prefix)
-        until(backend, handle, Stage.ENDED)
+def test_the_brought_python_serves_agents_too(yarn_profile: Profile, tmp_path: Path) -> None:
+    settings = {**yarn_profile.settings, "agent_python": "brought"}
+    backend = YarnBackend(replace(yarn_profile, settings=settings))
+    handle = backend.submit(make_gang(backend, program(tmp_path), Role("worker", 2, SMALL)))
+    agent = report(tmp_path / "worker-1")
+    assert "/coordinator-python/bin/python3" in agent["executable"]
+    # Nothing of the interpreter's place on this machine is needed.
+    assert os.path.realpath(agent["prefix"]) != os.path.realpath(sys.base_prefix)
+    until(backend, handle, Stage.ENDED)
 
 
 def test_a_master_that_dies_is_started_again_with_the_same_orders(
@@ -159,7 +145,7 @@ def test_a_master_that_dies_is_started_again_with_the_same_orders(
     handle = backend.submit(
         make_gang(backend, program(tmp_path, kill_master), Role("worker", 2, SMALL))
     )
-    seen = report(tmp_path / "coordinator", 90)
+    seen = report(tmp_path / "coordinator")
     assert "_02_000001" in seen["env"]["CONTAINER_ID"]
     until(backend, handle, Stage.ENDED)
 
@@ -179,9 +165,9 @@ def test_a_cancel_at_any_point_leaves_nothing(submit: Callable[..., Job], delay:
         return str(backend.rm.get(f"/apps/{application_id}")["app"]["state"])
 
     # KILLED, or FINISHED where a second master came up before it was killed and found the record.
-    wait("the application's end", lambda: state() in ("KILLED", "FINISHED", "FAILED"), 20)
+    wait("the application's end", lambda: state() in ("KILLED", "FINISHED", "FAILED"))
     for kind in ("master", "coordinator", "agent", "program"):
-        wait(f"the end of every {kind}", lambda kind=kind: not processes(job, kind), 20)
+        wait(f"the end of every {kind}", lambda kind=kind: not processes(job, kind))
     assert job.directory.storage.stat(f"/user/{backend.user}/.skein/{application_id}") is None
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,9 @@ from submarine_jobs.backends.yarn.skein_calls import DriverChannel, DriverUnreac
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import Localization, Resources
-from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 
-from .yarn_jobs import look, make_submission, until, yarn_profile
+from .yarn_jobs import look, make_submission, until
 
 pytestmark = pytest.mark.cluster
 
@@ -34,15 +33,8 @@ Make = Callable[..., Submission]
 
 
 @pytest.fixture(scope="module")
-def profile(
-    minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Profile]:
-    yield from yarn_profile(minicluster, tmp_path_factory.mktemp("state"))
-
-
-@pytest.fixture(scope="module")
-def backend(profile: Profile) -> YarnBackend:
-    return YarnBackend(profile)
+def backend(yarn_profile: Profile) -> YarnBackend:
+    return YarnBackend(yarn_profile)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +42,7 @@ def make(backend: YarnBackend) -> Make:
     return lambda agent, **fields: make_submission(backend, agent, **fields)
 
 
-def wait_for_file(path: Path, seconds: float = 30.0) -> str:
+def wait_for_file(path: Path, seconds: float = 120.0) -> str:
     deadline = time.monotonic() + seconds
     while not path.exists() or not path.read_text():
         assert time.monotonic() < deadline, f"{path} never came"
@@ -73,6 +65,8 @@ with open(out + ".tmp", "w") as f: json.dump(facts, f)
 os.rename(out + ".tmp", out)
 {more}
 """
+#: Goes on until the test has seen enough.
+HELD = "import os, time\nwhile not os.path.exists({go!r}): time.sleep(0.05)\n"
 
 
 def test_a_job_in_the_masters_container_with_gpus(
@@ -87,7 +81,7 @@ def test_a_job_in_the_masters_container_with_gpus(
     (tmp_path / "one").write_text("y")
     out = tmp_path / "report"
     submission = make(
-        REPORT.format(out=str(out), more="time.sleep(2)"),
+        REPORT.format(out=str(out), more=HELD.format(go=str(tmp_path / "go"))),
         resources=Resources(200, 2, 3),
         queue="gpu",
         localization=(
@@ -109,6 +103,7 @@ def test_a_job_in_the_masters_container_with_gpus(
     app = backend.rm.get(f"/apps/{handle['application_id']}")["app"]
     assert app["runningContainers"] == 1
     assert app["allocatedVCores"] == 2
+    (tmp_path / "go").touch()
     ended = until(backend, handle, Stage.ENDED)
     assert ended.reason is EndReason.SUCCEEDED
     assert ended.used["memory_seconds"] > 0
@@ -123,8 +118,11 @@ def test_a_job_in_the_masters_container_with_gpus(
     assert facts["argv"][1:] == ["agent", "--directory", "."]
 
 
-def test_a_narrow_queue_runs_the_task_beside_its_master(backend: YarnBackend, make: Make) -> None:
-    submission = make("import time; time.sleep(3)", resources=Resources(700, 1), queue="narrow")
+def test_a_narrow_queue_runs_the_task_beside_its_master(
+    backend: YarnBackend, make: Make, tmp_path: Path
+) -> None:
+    source = HELD.format(go=str(tmp_path / "go"))
+    submission = make(source, resources=Resources(700, 1), queue="narrow")
     assert len(submission.plan.containers) == 2
     handle = backend.submit(submission)
     assert handle["beside"]
@@ -132,6 +130,7 @@ def test_a_narrow_queue_runs_the_task_beside_its_master(backend: YarnBackend, ma
     found = backend.find(submission.agent.job_id)
     assert found is not None
     assert found["beside"]
+    (tmp_path / "go").touch()
     assert until(backend, handle, Stage.ENDED, Stage.ENDED).reason is EndReason.SUCCEEDED
 
 
@@ -146,7 +145,7 @@ def test_how_ends_are_told(backend: YarnBackend, make: Make) -> None:
     for reason, source in sources.items():
         submission = make(source)
         handles[submission.agent.job_id] = (reason, backend.submit(submission))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         calls = backend.rm.calls
         seen = backend.observe({job: handle for job, (_, handle) in handles.items()})
@@ -173,7 +172,7 @@ def test_an_interpreter_that_is_not_there(backend: YarnBackend, make: Make) -> N
 
 
 def test_stop_while_running_and_again_afterwards(backend: YarnBackend, make: Make) -> None:
-    handle = backend.submit(make("import time; time.sleep(60)"))
+    handle = backend.submit(make("import time; time.sleep(600)"))
     until(backend, handle, Stage.RUNNING)
     backend.stop(handle)
     ended = until(backend, handle, Stage.ENDED)
@@ -185,13 +184,14 @@ def test_stop_while_running_and_again_afterwards(backend: YarnBackend, make: Mak
 def test_stop_while_waiting_leaves_nothing_behind(backend: YarnBackend, make: Make) -> None:
     """The queue's masters are full, so the second application waits with a reason."""
     resources = Resources(7000, 1)
-    first = backend.submit(make("import time; time.sleep(60)", resources=resources))
+    first = backend.submit(make("import time; time.sleep(600)", resources=resources))
     until(backend, first, Stage.RUNNING)
     second = backend.submit(make("pass", resources=resources))
-    time.sleep(0.5)
-    waiting = look(backend, second)
+    deadline = time.monotonic() + 120
+    while not (waiting := look(backend, second)).pending.startswith("queue default: "):
+        assert time.monotonic() < deadline, waiting
+        time.sleep(0.1)
     assert waiting.stage is Stage.WAITING
-    assert waiting.pending.startswith("queue default: ")
     backend.stop(second)
     assert until(backend, second, Stage.ENDED).reason is EndReason.KILLED_ON_CLUSTER
     staging = f"/user/{backend.user}/.skein/{second['application_id']}"
@@ -220,7 +220,7 @@ def test_submit_refusals_are_sentences(backend: YarnBackend, make: Make) -> None
 
 
 def test_a_submit_of_the_same_intent_finds_the_first(backend: YarnBackend, make: Make) -> None:
-    submission = make("import time; time.sleep(20)")
+    submission = make("import time; time.sleep(600)")
     handle = backend.submit(submission)
     assert backend.submit(submission)["application_id"] == handle["application_id"]
     assert len(applications(backend, submission)) == 1
@@ -232,7 +232,7 @@ def test_a_lost_submit_gives_one_application(
     backend: YarnBackend, make: Make, monkeypatch: pytest.MonkeyPatch, cut: str
 ) -> None:
     """The connection to the driver breaks before or after the submit went through."""
-    submission = make("import time; time.sleep(20)")
+    submission = make("import time; time.sleep(600)")
     real, broken = DriverChannel.submit, []
 
     def submit(self: DriverChannel, spec: Any, timeout: float) -> str:
@@ -258,7 +258,7 @@ def test_a_driver_killed_in_the_middle_of_a_submit(backend: YarnBackend, make: M
     backend.driver.channel()
     running = backend.driver.running()
     assert running is not None
-    submission = make("import time; time.sleep(20)")
+    submission = make("import time; time.sleep(600)")
     original = DriverChannel.submit
 
     def stopped(self: DriverChannel, spec: Any, timeout: float) -> str:
@@ -301,8 +301,10 @@ sys.stdin.read()
 """
 
 
-def test_two_kernels_share_one_driver_which_outlives_them(profile: Profile, tmp_path: Path) -> None:
-    arguments = [str(profile.hadoop_conf_dir), str(profile.java_home), str(tmp_path)]
+def test_two_kernels_share_one_driver_which_outlives_them(
+    yarn_profile: Profile, tmp_path: Path
+) -> None:
+    arguments = [str(yarn_profile.hadoop_conf_dir), str(yarn_profile.java_home), str(tmp_path)]
     environ = {
         **os.environ,
         "http_proxy": "http://127.0.0.1:9",
@@ -322,7 +324,7 @@ def test_two_kernels_share_one_driver_which_outlives_them(profile: Profile, tmp_
         assert len(pids) == 1
         for kernel in kernels:
             kernel.kill()
-            kernel.communicate(timeout=10)  # ends: the driver holds none of its pipes
+            kernel.communicate(timeout=60)  # ends: the driver holds none of its pipes
         (pid,) = pids
         process = psutil.Process(pid)
         assert process.is_running()
@@ -332,7 +334,7 @@ def test_two_kernels_share_one_driver_which_outlives_them(profile: Profile, tmp_
             except FileNotFoundError:  # closed meanwhile
                 continue
             assert not target.startswith("/dev/pts"), target
-        mine = Profile(**{**vars(profile), "state_dir": tmp_path})
+        mine = Profile(**{**vars(yarn_profile), "state_dir": tmp_path})
         found = YarnBackend(mine).driver
         found.channel()
         running = found.running()
@@ -344,14 +346,21 @@ def test_two_kernels_share_one_driver_which_outlives_them(profile: Profile, tmp_
     assert not psutil.pid_exists(pid) or process.status() == psutil.STATUS_ZOMBIE
 
 
-def test_a_changed_configuration_replaces_the_driver(profile: Profile, tmp_path: Path) -> None:
+def test_a_changed_configuration_replaces_the_driver(yarn_profile: Profile, tmp_path: Path) -> None:
     import shutil
 
     conf = tmp_path / "conf"
-    shutil.copytree(profile.hadoop_conf_dir, conf)  # type: ignore[arg-type]
-    settings = {"yarn_command": str(Path(str(profile.hadoop_conf_dir)).parent.parent / "bin/yarn")}
+    shutil.copytree(yarn_profile.hadoop_conf_dir, conf)  # type: ignore[arg-type]
+    settings = {
+        "yarn_command": str(Path(str(yarn_profile.hadoop_conf_dir)).parent.parent / "bin/yarn")
+    }
     mine = Profile(
-        **{**vars(profile), "state_dir": tmp_path, "hadoop_conf_dir": conf, "settings": settings}
+        **{
+            **vars(yarn_profile),
+            "state_dir": tmp_path,
+            "hadoop_conf_dir": conf,
+            "settings": settings,
+        }
     )
     first = YarnBackend(mine).driver
     first.channel()
@@ -372,16 +381,16 @@ def test_a_changed_configuration_replaces_the_driver(profile: Profile, tmp_path:
 
 
 def test_no_yarn_command_and_no_java(
-    profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    yarn_profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import shutil
 
     conf = tmp_path / "etc" / "conf"
-    shutil.copytree(profile.hadoop_conf_dir, conf)  # type: ignore[arg-type]
+    shutil.copytree(yarn_profile.hadoop_conf_dir, conf)  # type: ignore[arg-type]
     for name in ("HADOOP_HOME", "HADOOP_YARN_HOME", "JAVA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
-    mine = Profile(**{**vars(profile), "state_dir": tmp_path, "hadoop_conf_dir": conf})
+    mine = Profile(**{**vars(yarn_profile), "state_dir": tmp_path, "hadoop_conf_dir": conf})
     with pytest.raises(ClusterError, match="no `yarn` command"):
         YarnBackend(mine).driver.channel()
     no_java = Profile(**{**vars(mine), "java_home": None})
@@ -400,7 +409,7 @@ def test_importing_the_backend_loads_neither_skein_nor_grpc() -> None:
 
 def test_a_submit_uploads_next_to_nothing(backend: YarnBackend, make: Make) -> None:
     """skein's own 7.85 MB jar comes from the cache of the job root."""
-    handle = backend.submit(make("import time; time.sleep(20)"))
+    handle = backend.submit(make("import time; time.sleep(600)"))
     staging = f"/user/{backend.user}/.skein/{handle['application_id']}"
     files = backend.storage.walk(staging)
     assert files
@@ -410,14 +419,14 @@ def test_a_submit_uploads_next_to_nothing(backend: YarnBackend, make: Make) -> N
 
 @pytest.mark.full
 def test_the_class_archive_is_used_by_the_master(
-    profile: Profile, make: Make, tmp_path: Path
+    yarn_profile: Profile, make: Make, tmp_path: Path
 ) -> None:
     """Built after one submit, used by the next; the master's own log of classes says so."""
     os.chmod(tmp_path, 0o777)
     log = tmp_path / "classes"
     options = " ".join((*application.MASTER_JVM, f"-Xlog:class+load=info:file={log}"))
     settings = {"am_cds": "on", "am_java_options": options}
-    mine = YarnBackend(replace(profile, settings=settings))
+    mine = YarnBackend(replace(yarn_profile, settings=settings))
     archive = mine.applications.archive
     assert archive is not None
     until(mine, mine.submit(make("pass")), Stage.ENDED)

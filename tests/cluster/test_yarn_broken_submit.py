@@ -11,7 +11,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,8 @@ from submarine_jobs.backends.yarn.application import tag_of
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.skein_calls import DriverChannel
 from submarine_jobs.profile import Profile
-from submarine_minicluster import Minicluster
 
-from .yarn_jobs import make_submission, yarn_profile
+from .yarn_jobs import make_submission
 
 pytestmark = pytest.mark.cluster
 
@@ -109,13 +108,6 @@ class BreakingProxy:
         return held
 
 
-@pytest.fixture(scope="module")
-def profile(
-    minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Profile]:
-    yield from yarn_profile(minicluster, tmp_path_factory.mktemp("state"))
-
-
 def applications(backend: YarnBackend, submission: Submission) -> list[str]:
     answer = backend.rm.get("/apps", applicationTags=tag_of(submission.agent.job_id))
     return [str(app["id"]) for app in ((answer or {}).get("apps") or {}).get("app") or []]
@@ -132,13 +124,13 @@ def lead_through(directory: Path, port: int) -> int:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_broken_submit_gives_one_application(
-    profile: Profile, monkeypatch: pytest.MonkeyPatch, fault: str
+    yarn_profile: Profile, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    backend, watcher = YarnBackend(profile), YarnBackend(profile)
+    backend, watcher = YarnBackend(yarn_profile), YarnBackend(yarn_profile)
     backend.driver.channel()
     running = backend.driver.running()
     assert running is not None
-    submission = make_submission(backend, "import time; time.sleep(20)")
+    submission = make_submission(backend, "import time; time.sleep(600)")
     proxy = BreakingProxy(running.port, fault, lambda: bool(applications(watcher, submission)))
     real = DriverChannel.submit
     calls: list[float] = []

@@ -6,7 +6,8 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,7 +20,7 @@ from submarine_jobs.profile import Profile
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 
-from .yarn_jobs import look, make_submission, until, yarn_profile
+from .yarn_jobs import look, make_submission, until
 
 pytestmark = pytest.mark.cluster
 
@@ -81,16 +82,9 @@ def _request(near: socket.socket) -> bytes:
     return head + b"\r\n\r\n" + body
 
 
-@pytest.fixture(scope="module")
-def profile(
-    minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Profile]:
-    yield from yarn_profile(minicluster, tmp_path_factory.mktemp("state"))
-
-
 @pytest.fixture
-def backend(profile: Profile) -> YarnBackend:
-    return YarnBackend(profile)
+def backend(yarn_profile: Profile) -> YarnBackend:
+    return YarnBackend(yarn_profile)
 
 
 @pytest.fixture
@@ -102,7 +96,7 @@ def make(backend: YarnBackend) -> Callable[..., Submission]:
 def test_a_cancel_whose_call_breaks_is_still_a_cancel(
     backend: YarnBackend, make: Callable[..., Submission], fault: str
 ) -> None:
-    handle = backend.submit(make("import time; time.sleep(60)"))
+    handle = backend.submit(make("import time; time.sleep(600)"))
     proxy = CuttingProxy(backend.rm.url)
     try:
         through = ResourceManager([proxy.url], timeout=10, user=backend.user)
@@ -117,12 +111,17 @@ def test_a_cancel_whose_call_breaks_is_still_a_cancel(
 
 
 def test_a_resourcemanager_restarts_while_a_job_runs(
-    minicluster: Minicluster, backend: YarnBackend, make: Callable[..., Submission]
+    minicluster: Minicluster,
+    backend: YarnBackend,
+    make: Callable[..., Submission],
+    tmp_path: Path,
 ) -> None:
     """The job lives on, is not called lost in between, and ends as it should."""
     import psutil
 
-    handle = backend.submit(make("import time; time.sleep(25)"))
+    go = tmp_path / "go"
+    source = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
+    handle = backend.submit(make(source))
     until(backend, handle, Stage.RUNNING)
     master = next(
         process
@@ -135,9 +134,10 @@ def test_a_resourcemanager_restarts_while_a_job_runs(
     with pytest.raises(ClusterError, match="does not answer"):
         short.get("/info")
     minicluster.start()
-    deadline = time.monotonic() + 60
-    stages = []
-    while not stages or stages[-1] is not Stage.ENDED:
+    stages = [look(backend, handle).stage]
+    go.touch()
+    deadline = time.monotonic() + 120
+    while stages[-1] is not Stage.ENDED:
         assert time.monotonic() < deadline, stages
         seen = look(backend, handle)
         stages.append(seen.stage)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,21 +18,14 @@ from submarine_jobs.profile import Profile
 from submarine_jobs.spec import Resources
 from submarine_minicluster import Minicluster
 
-from .yarn_jobs import make_submission, yarn_profile
+from .yarn_jobs import make_submission
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
-def profile(
-    minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Profile]:
-    yield from yarn_profile(minicluster, tmp_path_factory.mktemp("state"))
-
-
-@pytest.fixture(scope="module")
-def backend(profile: Profile) -> YarnBackend:
-    return YarnBackend(profile)
+def backend(yarn_profile: Profile) -> YarnBackend:
+    return YarnBackend(yarn_profile)
 
 
 def no_java(error: SubmarineError) -> None:
@@ -91,9 +83,9 @@ def test_safe_mode(minicluster: Minicluster, backend: YarnBackend) -> None:
         safe_mode("leave")
 
 
-def test_a_user_without_a_home(profile: Profile, backend: YarnBackend, tmp_path: Path) -> None:
+def test_a_user_without_a_home(yarn_profile: Profile, backend: YarnBackend, tmp_path: Path) -> None:
     submission = make_submission(backend, "pass")
-    stranger = replace(profile, user="stranger", state_dir=tmp_path)
+    stranger = replace(yarn_profile, user="stranger", state_dir=tmp_path)
     theirs = YarnBackend(stranger)
     try:
         with pytest.raises(RefusedError, match="HDFS lets user stranger not") as refused:
@@ -104,14 +96,16 @@ def test_a_user_without_a_home(profile: Profile, backend: YarnBackend, tmp_path:
 
 
 def test_gpus_without_their_resource_type(
-    profile: Profile, backend: YarnBackend, tmp_path: Path
+    yarn_profile: Profile, backend: YarnBackend, tmp_path: Path
 ) -> None:
     conf = tmp_path / "conf"
-    shutil.copytree(profile.hadoop_conf_dir, conf)  # type: ignore[arg-type]
+    shutil.copytree(yarn_profile.hadoop_conf_dir, conf)  # type: ignore[arg-type]
     (conf / "resource-types.xml").unlink()
-    command = Path(str(profile.hadoop_conf_dir)).parent.parent / "bin" / "yarn"
-    settings = {**profile.settings, "yarn_command": str(command)}
-    mine = replace(profile, hadoop_conf_dir=conf, state_dir=tmp_path / "state", settings=settings)
+    command = Path(str(yarn_profile.hadoop_conf_dir)).parent.parent / "bin" / "yarn"
+    settings = {**yarn_profile.settings, "yarn_command": str(command)}
+    mine = replace(
+        yarn_profile, hadoop_conf_dir=conf, state_dir=tmp_path / "state", settings=settings
+    )
     other = YarnBackend(mine)
     submission = make_submission(backend, "pass", resources=Resources(200, 1, 1))
     plan_errors = other.plan(submission.spec).errors

@@ -7,37 +7,18 @@ import secrets
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from submarine_jobs.backends.base import Handle, Observation, Stage, Submission
 from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.localization import bring
-from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_jobs.stored_paths import NOTHING
 from submarine_jobs.submission import make_submission as make_submission_of
-from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
-
-
-def yarn_profile(minicluster: Minicluster, state_dir: Path) -> Iterator[Profile]:
-    """A profile of the minicluster with a state directory of its own; ends its driver."""
-    environ = minicluster.environ()
-    chosen = Profile(
-        backend="yarn",
-        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-        java_home=Path(environ["JAVA_HOME"]),
-        state_dir=state_dir,
-        settings={"am_cds": "off"},
-    )
-    yield chosen
-    stop_driver(chosen)
 
 
 def make_submission(backend: YarnBackend, agent: str, **fields: Any) -> Submission:
@@ -92,7 +73,7 @@ def look(backend: YarnBackend, handle: Handle) -> Observation:
 
 
 def until(
-    backend: YarnBackend, handle: Handle, *stages: Stage, seconds: float = 60.0
+    backend: YarnBackend, handle: Handle, *stages: Stage, seconds: float = 120.0
 ) -> Observation:
     """Wait for one of ``stages``."""
     deadline = time.monotonic() + seconds
