@@ -157,7 +157,7 @@ def log_view(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
     """The minute with the log view."""
     desk = at.desk
     # Some seconds more: for taking memory, standing still and coming back.
-    length = chosen.seconds + 2 * chosen.stall + 5
+    length = chosen.seconds + chosen.stall + 8
     job = flood(at, "log", chosen, length)
     try:
         desk.wait_for(lambda: at.session.job(job.id).record().state.value == "RUNNING", PATIENCE)
@@ -237,8 +237,8 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rate", type=int, default=20_000, help="lines a second")
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--stall", type=int, default=8, help="seconds of standing still; 0: none")
-    parser.add_argument("--terminal-seconds", type=int, default=20, help="0: no comparison")
+    parser.add_argument("--stall", type=int, default=12, help="seconds of standing still; 0: none")
+    parser.add_argument("--terminal-seconds", type=int, default=15, help="0: no comparison")
     chosen = parser.parse_args()
     said = Report()
     with rig(chosen.minicluster, terminals=True) as at:
