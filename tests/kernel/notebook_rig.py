@@ -87,7 +87,8 @@ class Visitor:
                 continue
             if found["msg_type"] == "stream":
                 printed += found["content"]["text"]
-            if found["msg_type"] == "execute_reply":
+            # Behind all that was printed; the reply comes another way, and may come sooner.
+            if found["msg_type"] == "status" and found["content"]["execution_state"] == "idle":
                 break
         socket.close()
         return printed
