@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_zeppelin.interpreters.kernel_client import PREFIX, client_of, complete, sweep
 from submarine_zeppelin.interpreters.worker import Worker
 
 Hear = Callable[[str, Mapping[str, Any]], None]
@@ -27,12 +28,8 @@ Hear = Callable[[str, Mapping[str, Any]], None]
 START, END = 120.0, 1.0
 #: Seconds between two looks for a message, a wish to stop and a death.
 _LOOK = 0.1
-_COMPLETE = 2.0
 #: Seconds of silence after the answer: then the word that all is over was lost in a flood.
 _LOST = 2.0
-#: Messages of a session that wait to be shown.
-_KEPT = 20_000
-_PREFIX = "submarine-kernel-"
 
 
 class KernelDiedError(SubmarineError):
@@ -145,7 +142,7 @@ class Kernel:
             return {}
         worker = Worker("submarine-completion")
         try:
-            return worker.do(lambda: _complete(manager, code, cursor))
+            return worker.do(lambda: complete(manager, code, cursor))
         finally:
             worker.end()
 
@@ -191,8 +188,8 @@ class Kernel:
                 return KernelSpec(argv=[python, *argv], display_name="Python", language="python")
 
         # Short, because paths of sockets must be, and closed to other users.
-        _sweep()
-        self._directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        sweep()
+        self._directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
         (self._directory / "modules").mkdir()
         log = (self._directory / "kernel.log").open("wb")
         try:
@@ -206,7 +203,7 @@ class Kernel:
         finally:
             log.close()
         self._manager = manager
-        self._client = _client(manager)
+        self._client = client_of(manager)
         self._client.start_channels(stdin=False, hb=False, control=False)
         self._await_ready()
         self._prepare()
@@ -263,40 +260,3 @@ class Kernel:
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
         self._manager = self._client = self._directory = None
-
-
-def _complete(manager: Any, code: str, cursor: int) -> Mapping[str, Any]:
-    if not manager.is_alive():
-        return {}
-    client = _client(manager)
-    client.start_channels(iopub=False, stdin=False, hb=False, control=False)
-    try:
-        reply = client.complete(code, cursor, reply=True, timeout=_COMPLETE)
-        return dict(reply["content"])
-    except (TimeoutError, queue.Empty):
-        return {}
-    finally:
-        client.stop_channels()
-
-
-def _client(manager: Any) -> Any:
-    """A client of its own name: two of the same would take each other's replies away."""
-    import zmq
-    from jupyter_client.blocking.client import BlockingKernelClient
-
-    context: Any = zmq.Context.instance()
-    # What is printed faster than it is shown is kept; the default is 1,000 and loses the rest.
-    context.setsockopt(zmq.RCVHWM, _KEPT)
-    client = BlockingKernelClient(connection_file=manager.connection_file, context=context)
-    client.load_connection_file()
-    return client
-
-
-def _sweep() -> None:
-    """Remove what owners left behind that were killed; their kernels have ended by themselves."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
-        owner = path.name[len(_PREFIX) :].partition("-")[0]
-        if owner.isdecimal() and not Path(f"/proc/{owner}").exists():
-            with contextlib.suppress(OSError):
-                if path.stat().st_uid == os.getuid():
-                    shutil.rmtree(path, ignore_errors=True)
