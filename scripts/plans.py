@@ -89,7 +89,7 @@ PLANS = {
         Part("browser", 405, (pytest("tests/browser", "-m", "not full"),), real=True),
         Part(
             "cluster",
-            1320,
+            1470,
             (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),),
             real=True,
         ),
