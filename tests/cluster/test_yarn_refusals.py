@@ -83,7 +83,11 @@ def test_safe_mode(minicluster: Minicluster, backend: YarnBackend) -> None:
         safe_mode("leave")
 
 
-def test_a_user_without_a_home(yarn_profile: Profile, backend: YarnBackend, tmp_path: Path) -> None:
+def test_a_user_without_a_home(
+    yarn_profile: Profile, backend: YarnBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The client of HDFS is told its user by this variable, which nobody after this test may find.
+    monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
     submission = make_submission(backend, "pass")
     stranger = replace(yarn_profile, user="stranger", state_dir=tmp_path)
     theirs = YarnBackend(stranger)
