@@ -16,7 +16,7 @@ from submarine_jobs.storage.base import Storage
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
 
-from .training import processes, until, until_step, whole_log
+from .training import kill, until, until_step, whole_log
 
 pytestmark = pytest.mark.cluster
 #: Goes on until the file ``GO`` lies beside the sources; one step every 0.3 s.
@@ -76,7 +76,7 @@ def shell(
     for job in made.jobs:
         if not job.state.ended:
             job.cancel("the test is over")
-            job.wait(timeout=60)
+            job.wait(timeout=120)
 
 
 def snapshots(job: Job, task: str) -> bool:
@@ -125,12 +125,12 @@ def test_all_data_of_a_gang(shell: Shell, tmp_path: Path) -> None:
     assert (saved["count"], saved["name"]) == (1, "early")
     execute(["models", job.id, "--download", "early", "--to", "copy"], shell)
     early = int(next((tmp_path / "copy").rglob("model.bin")).read_text())
-    processes(job, "program", "worker:1")[0].kill()
+    kill(job, "program", "worker:1")
     until("restored", lambda: any(e.kind == "restored" for e in job.record().events))
     until_step(job, early + 2)
     until("progress", lambda: job.record().progress)
     go.touch()
-    record = job.wait(timeout=90)
+    record = job.wait(timeout=180)
     assert record.state is State.SUCCEEDED, record.detail
     expected = {"whole": "whole", "file": "words", "archive": "inside", "env": "blue", "lr": 0.25}
     expected["argument_text"] = "whole"
@@ -160,5 +160,5 @@ def test_all_data_of_a_gang(shell: Shell, tmp_path: Path) -> None:
     # A new job with the same path, and one that resumes, go on where this one stopped.
     again, resumed = shell.run(*words), shell.run("rerun", job.id, "--resume")
     for other in (again, resumed):
-        assert other.wait(timeout=90).state is State.SUCCEEDED, other.record().detail
+        assert other.wait(timeout=180).state is State.SUCCEEDED, other.record().detail
         assert words_of(other, "worker:0")[1] == [last]

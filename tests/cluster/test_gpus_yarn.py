@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from submarine_jobs.job import Job
 from submarine_jobs.metrics import read_metrics
+from submarine_jobs.session import Session
 from submarine_jobs.spec import Resources, Role
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
-from .conftest import Submit
+from .conftest import Submit, make_spec
 
 pytestmark = pytest.mark.cluster
 
@@ -48,7 +51,7 @@ def running(job: Job) -> JobRecord:
 
 
 def test_jobs_of_a_node_have_numbers_of_their_own(submit: Submit) -> None:
-    jobs = [submit(HOLD.format(seconds=60), f"gpu{n}", gpus=2) for n in range(2)]
+    jobs = [submit(HOLD.format(seconds=600), f"gpu{n}", gpus=2) for n in range(2)]
     records = [running(job) for job in jobs]
     by_node: dict[str, list[str]] = {}
     for job, record in zip(jobs, records, strict=True):
@@ -65,33 +68,15 @@ def test_jobs_of_a_node_have_numbers_of_their_own(submit: Submit) -> None:
     os.kill(pid, signal.SIGKILL)
     assert jobs[0].wait(LIMIT).state is not State.SUCCEEDED
     for number in range(8):
-        again = submit(HOLD.format(seconds=25), f"again{number}", gpus=2)
+        again = submit(HOLD.format(seconds=600), f"again{number}", gpus=2)
         running(again)
         where, got = shown(again)
         held = set(by_node[where]) - (devices if where == node else set())
         assert not got & held
         if where == node:
             return
+        again.cancel("another node")
     pytest.fail("no job came to the node of the first one")
-
-
-def test_metrics_of_a_job_on_the_cluster(submit: Submit) -> None:
-    job = submit(HOLD.format(seconds=40), "measured", gpus=1, memory=2048)
-    running(job)
-    deadline = time.monotonic() + 60
-    while len(job.metrics()) < 3:  # while it runs
-        assert time.monotonic() < deadline
-        time.sleep(1)
-    assert not job.record().state.ended
-    record = job.wait(LIMIT)
-    frame = job.metrics()
-    assert set(frame["task"]) == {"worker:0"}
-    assert len(frame) >= 15
-    assert frame["loss"].dropna().iloc[-1] == pytest.approx(1 / 40, abs=1e-3)
-    assert 3 < frame["memory"].max() < 200
-    assert frame["gpu_percent"].isna().all()
-    assert len(record.hints) == 1
-    assert "of 2 GB: ask for" in record.hints[0]
 
 
 def test_tasks_of_a_gang_have_numbers_and_metrics_of_their_own(submit: Submit) -> None:
@@ -115,6 +100,34 @@ def test_tasks_of_a_gang_have_numbers_and_metrics_of_their_own(submit: Submit) -
     assert all(len(set(devices)) == len(devices) for devices in by_node.values())
 
 
+#: Long enough for advice, and until it has been looked at.
+MEASURED = """
+import os, time
+print("begin", flush=True)
+second = 0
+while second < 32 or not os.path.exists({go!r}):
+    time.sleep(1)
+    second += 1
+    print(f"loss: {{1 / second:.4f}} - accuracy: 0.5", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def go(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("measured") / "go"
+
+
+@pytest.fixture(scope="module")
+def measured(session: Session, go: Path) -> Iterator[Job]:
+    """A job that is measured while the next test goes on."""
+    source = MEASURED.format(go=str(go))
+    job = session.submit(*make_spec(source, "measured", gpus=1, memory=2048))
+    yield job
+    if not job.record().state.ended:
+        job.cancel("the tests are over")
+
+
+@pytest.mark.usefixtures("measured")
 def test_memory_at_a_stroke_is_told_with_advice(submit: Submit) -> None:
     """900 MB at once: YARN looks every 3 s, so most of these would once have been its kills."""
     program = "import time\ntime.sleep({})\nx = bytearray(900 << 20)\ntime.sleep(60)\n"
@@ -122,3 +135,23 @@ def test_memory_at_a_stroke_is_told_with_advice(submit: Submit) -> None:
     for record in [job.wait(LIMIT) for job in jobs]:
         assert record.reason is EndReason.OUT_OF_MEMORY
         assert "of 256 MiB: ask for" in record.detail
+
+
+def test_metrics_of_a_job_on_the_cluster(measured: Job, go: Path) -> None:
+    job = measured
+    deadline = time.monotonic() + LIMIT
+    while len(job.metrics()) < 3:  # while it runs
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    assert not job.record().state.ended
+    go.touch()
+    record = job.wait(LIMIT)
+    frame = job.metrics()
+    assert set(frame["task"]) == {"worker:0"}
+    assert len(frame) >= 12
+    last = job.log("stdout").data.decode().splitlines()[-1]
+    assert last == f"loss: {frame['loss'].dropna().iloc[-1]:.4f} - accuracy: 0.5"
+    assert 3 < frame["memory"].max() < 200
+    assert frame["gpu_percent"].isna().all()
+    assert len(record.hints) == 1
+    assert "of 2 GB: ask for" in record.hints[0]

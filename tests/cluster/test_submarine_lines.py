@@ -6,6 +6,7 @@ Docker image.
 
 from __future__ import annotations
 
+import http.client
 import json
 import sys
 import time
@@ -57,7 +58,7 @@ def submarine_run(shell: Shell, jobs: list[Job], *words: str) -> Job:
     return job
 
 
-def link(job: Job, label: str, seconds: float = 90.0) -> str:
+def link(job: Job, label: str, seconds: float = 180.0) -> str:
     """The link of that name, once it is there."""
     deadline = time.monotonic() + seconds
     while True:
@@ -69,13 +70,13 @@ def link(job: Job, label: str, seconds: float = 90.0) -> str:
         time.sleep(0.5)
 
 
-def page(url: str, seconds: float = 60.0) -> Any:
+def page(url: str, seconds: float = 120.0) -> Any:
     deadline = time.monotonic() + seconds
     while True:
         try:
             with urllib.request.urlopen(url, timeout=10) as reply:
                 return reply.read().decode()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             assert time.monotonic() < deadline, f"{url} does not answer"
             time.sleep(0.5)
 
@@ -109,12 +110,12 @@ def test_tensorboard_alone_shows_all_of_a_users_jobs(shell: Shell, jobs: list[Jo
     python = ("--python-env", f"path:{PYTHON}", "--memory", "1G")
     Path("curves.py").write_text(EVENTS, encoding="utf-8")
     trained = submarine_run(shell, jobs, "curves.py", *python)
-    assert trained.wait(timeout=120).state is State.SUCCEEDED
+    assert trained.wait(timeout=180).state is State.SUCCEEDED
     service = submarine_run(
         shell, jobs, "--name", "tensorboard-service-001", "--tensorboard", *python
     )
     url = link(service, "TensorBoard")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while trained.id not in json.loads(page(f"{url}data/runs")):
         assert time.monotonic() < deadline, "the job's curves are not shown"
         time.sleep(1)

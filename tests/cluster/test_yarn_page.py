@@ -11,43 +11,36 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_jobs.submit import submit
-from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.states import State
 
 pytestmark = pytest.mark.cluster
 
 PROGRAM = """\
-import time
+import os, time
 print("report:progress:0.37", flush=True)
-time.sleep(12)
+while not os.path.exists({go!r}):
+    time.sleep(0.1)
 """
 
 
 def fetch(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as reply:
-        text: str = reply.read().decode()
+    """The page; nothing as long as nobody serves it."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as reply:
+            text: str = reply.read().decode()
+    except OSError:
+        return ""
     return text
 
 
-def test_progress_and_links_are_on_the_applications_page(
-    minicluster: Minicluster, tmp_path: Path
-) -> None:
-    environ = minicluster.environ()
-    profile = Profile(
-        backend="yarn",
-        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-        java_home=Path(environ["JAVA_HOME"]),
-        state_dir=tmp_path,
-    )
-    session = Session(profile)
+def test_progress_and_links_are_on_the_applications_page(session: Session, tmp_path: Path) -> None:
+    go = tmp_path / "go"
     bundle = io.BytesIO()
     with zipfile.ZipFile(bundle, "w") as archive:
-        archive.writestr("main.py", PROGRAM)
+        archive.writestr("main.py", PROGRAM.format(go=str(go)))
     spec = JobSpec(
         name="paged",
         backend="yarn",
@@ -55,12 +48,12 @@ def test_progress_and_links_are_on_the_applications_page(
         python=sys.executable,
         quicklinks={"My <board>": "http://board.example/?a=1&b=2"},
     )
+    job = submit(session, spec, bundle.getvalue())
     try:
-        job = submit(session, spec, bundle.getvalue())
         backend = session.backend()
         handle = backend.find(job.id)
         assert handle is not None
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 120
         page = overview = ""
         while "37 %" not in page:
             assert time.monotonic() < deadline, (overview, page)
@@ -75,8 +68,10 @@ def test_progress_and_links_are_on_the_applications_page(
         assert "RUNNING" in page
         assert "My &lt;board&gt;" in page
         assert "/node/containerlogs/" in page
-        record = job.wait(timeout=60)
+        go.touch()
+        record = job.wait(timeout=120)
         assert record.state is State.SUCCEEDED
         assert any(event.kind == "yarn_page" for event in record.events)
     finally:
-        stop_driver(profile)
+        if not job.record().state.ended:
+            job.cancel("the test is over")
