@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -16,33 +15,19 @@ from pathlib import Path
 import pytest
 import skein
 
-from submarine_minicluster import Minicluster, MiniclusterError, Settings, bringup
+from submarine_minicluster import Minicluster, MiniclusterError, Settings, readiness
 from submarine_minicluster import processes as proc
 from submarine_minicluster.config import MARK, QUEUES
-from submarine_minicluster.drivers import end_drivers
 from submarine_minicluster.rest import RestError, WebHdfs, get
 
 pytestmark = pytest.mark.cluster
-
-
-def run_command(*arguments: str, env: dict[str, str] | None = None) -> str:
-    """`python -m submarine_minicluster ...` as its own process; its standard output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "submarine_minicluster", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, **(env or {})},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def pids(cluster: Minicluster) -> dict[str, int | None]:
     return {daemon.name: daemon.pid for daemon in cluster.status().daemons}
 
 
-def wait_for(check, what: str, timeout: float = 60) -> None:
+def wait_for(check, what: str, timeout: float = 120) -> None:
     deadline = time.monotonic() + timeout
     while not check():
         assert time.monotonic() < deadline, f"not in {timeout} s: {what}"
@@ -64,7 +49,7 @@ def submit(client: skein.Client, script: str, **options: object) -> str:
     return client.submit(skein.ApplicationSpec(name="test", master=master, **options))
 
 
-def finished(client: skein.Client, app: str, timeout: float = 90) -> skein.model.ApplicationReport:
+def finished(client: skein.Client, app: str, timeout: float = 180) -> skein.model.ApplicationReport:
     wait_for(
         lambda: client.application_report(app).final_status != "undefined", f"{app} ended", timeout
     )
@@ -86,7 +71,7 @@ def test_a_gpu_job_runs_and_its_log_is_served(minicluster, driver):
         except OSError:
             return ""
 
-    wait_for(lambda: "from-container" in log(), "the aggregated log", 30)
+    wait_for(lambda: "from-container" in log(), "the aggregated log", 90)
     assert str(minicluster.layout.client_conf) in log()
 
 
@@ -183,16 +168,22 @@ def test_every_killed_daemon_is_repaired_and_the_data_kept(minicluster):
     assert hdfs.call("GET", f"/user/{user}/kept", "GETFILESTATUS")["FileStatus"]["length"] == 10
 
 
-def test_a_running_job_survives_the_resourcemanager(minicluster, driver):
-    app = submit(driver, "sleep 15; echo survived")
+def test_a_running_job_survives_the_resourcemanager(minicluster, driver, tmp_path):
+    go = tmp_path / "go"
+    app = submit(driver, f"while [ ! -e {go} ]; do sleep 0.1; done; echo survived")
     wait_for(lambda: driver.application_report(app).state == "running", "running")
     minicluster.kill("resourcemanager")
     minicluster.start()
+    go.touch()
     assert finished(driver, app).final_status == "succeeded"
 
 
 def test_a_daemon_that_hangs_is_replaced(minicluster, monkeypatch):
-    monkeypatch.setattr(bringup, "HANGS_AFTER", 3.0)
+    real, hung = readiness.answers, minicluster.url("nodemanager")
+    # Patience with all others, however busy this machine is.
+    monkeypatch.setattr(
+        readiness, "answers", lambda url, timeout: real(url, 3.0 if url == hung else 120.0)
+    )
     before = pids(minicluster)
     minicluster.kill("nodemanager", signal.SIGSTOP)
     lines: list[str] = []
@@ -225,81 +216,6 @@ def test_an_occupied_port_is_told_in_the_daemons_own_words(minicluster):
     assert "in use" in str(error.value)
     assert "\tat " not in str(error.value)
     minicluster.start()
-
-
-@pytest.fixture
-def own_dirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data directory of this test's own; the cache stays shared."""
-    from submarine_minicluster.artifacts import cache_dir
-
-    cache = cache_dir()
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache.parent))
-    return tmp_path
-
-
-def test_from_the_command_line_side_by_side_to_nothing(minicluster, own_dirs, tmp_path):
-    """A second cluster beside the first: two nodes, a job running, stopped without a trace."""
-    started = time.monotonic()
-    out = run_command("start", "--name", "two", "--nodes", "2", "--memory", "2G", "--gpus", "1")
-    print(f"second cluster started in {time.monotonic() - started:.1f} s")
-    try:
-        assert "YARN has 2 nodes" in out
-        status = json.loads(run_command("status", "--name", "two", "--json"))
-        assert status["state"] == "running"
-        assert status["settings"]["memory_mb"] == 2048
-        mine = {daemon["port"] for daemon in status["daemons"]}
-        assert not mine & set(minicluster.saved.ports.values())
-        assert "running" in run_command("status", "--all")
-        assert "Registered with ResourceManager" in run_command(
-            "logs", "--name", "two", "nodemanager-1", "-n", "500"
-        )
-        env = json.loads(run_command("env", "--name", "two", "--json"))
-        script = 'eval "$1"; command -v yarn; echo "$HADOOP_CONF_DIR"'
-        shell = subprocess.run(
-            ["sh", "-c", script, "sh", run_command("env", "--name", "two")],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=30,
-        ).stdout.splitlines()
-        assert shell == [f"{env['PATH'].split(':')[0]}/yarn", env["HADOOP_CONF_DIR"]]
-        root = own_dirs / "jupyter-submarine" / "minicluster" / "two"
-        with pytest.MonkeyPatch.context() as patch:
-            for key, value in env.items():
-                patch.setenv(key, value)
-            with skein.Client(
-                security=skein.Security.new_credentials(), log_level="ERROR"
-            ) as client:
-                # One child moves to a session of its own; one wipes its environment.
-                app = submit(client, "setsid sleep 987 & env -i sleep 988")
-                wait_for(lambda: client.application_report(app).state == "running", "running")
-                wait_for(lambda: sleeping(root) >= 1, "the container's children")
-                run_command("stop", "--name", "two")
-                conf = Path(env["HADOOP_CONF_DIR"])
-                assert end_drivers(conf) == 0, "skein's driver outlived the cluster"
-        assert proc.marked(MARK, str(root)) == []
-        assert not any("sleep\x0098" in line for line in command_lines())
-        assert json.loads(run_command("status", "--name", "two", "--json"))["state"] == "stopped"
-    finally:
-        run_command("stop", "--name", "two", "--delete-data")
-    assert not (own_dirs / "jupyter-submarine" / "minicluster" / "two").exists()
-    assert minicluster.status().state == "running"
-
-
-def command_lines() -> list[str]:
-    lines = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            lines.append(path.read_text(errors="replace"))
-        except OSError:
-            continue
-    return lines
-
-
-def sleeping(root: Path) -> int:
-    assert proc.marked(MARK, str(root))
-    return sum("sleep\x00987" in line for line in command_lines())
 
 
 def test_an_older_hadoop_runs_a_job(tmp_path):
