@@ -27,17 +27,14 @@ from submarine_jobs.commands.shared_options import (
 )
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.errors import UsageError
-from submarine_jobs.job import Job
 from submarine_jobs.options.quantities import format_duration
 from submarine_jobs.options.run_options import RunOptions, unique
-from submarine_kernel.notebook import ROLE
-from submarine_kernel.notebook.access import Address, address_of, wait_until_ready
+from submarine_kernel.notebook.access import address_of, wait_until_ready
+from submarine_kernel.notebook.finding import MOST, find_notebook, is_notebook, told, way_in
 from submarine_kernel.notebook.forwarding import forward
-from submarine_kernel.notebook.starting import DEFAULT_IDLE, LINKS, Wish, notebook_job
+from submarine_kernel.notebook.starting import DEFAULT_IDLE, LINKS, Wish
 from submarine_kernel.notebook.starting import start as start_job
-from submarine_runtime.protocol.record import JobRecord
 
-_MOST = 1000
 PLACE = together([profile_option, backend_option])
 
 
@@ -158,7 +155,7 @@ def start(mouth: Mouth, /, app: str, name: str | None, no_wait: bool, **given: A
         text = f"Stopped waiting; {job.id} goes on.\n  submarine notebook url {job.id}\n"
         return Outcome(text + f"  submarine notebook stop {job.id}", exit_code=130, job=job)
     mouth.renew("")
-    return _told(job, address, mouth)
+    return told(job, address, mouth)
 
 
 _FOR_EVERY_JOB = (
@@ -180,7 +177,7 @@ _FOR_EVERY_JOB = (
 @click.pass_obj
 def stop(mouth: Mouth, /, job: str | None, profile: str | None, backend: str | None) -> Outcome:
     """End a notebook, the newest that runs where none is named; its notebooks are kept."""
-    found, record = _found(mouth, job, profile, backend)
+    found, record = find_notebook(mouth, job, profile, backend)
     if record.state.ended:
         text = f"{found.id} has ended already: {record.state.value}."
         return Outcome(text, value=record.to_json(), job=found)
@@ -203,7 +200,7 @@ def list_notebooks(
     from submarine_jobs import display
 
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
-    records = [record for record in session.jobs(_MOST) if is_notebook(record)]
+    records = [record for record in session.jobs(MOST) if is_notebook(record)]
     shown = [record for record in records if everything or not record.state.ended]
     if not shown:
         return Outcome("There is no notebook; `submarine notebook start` starts one.", value=[])
@@ -219,7 +216,7 @@ def show(mouth: Mouth, /, job: str | None, profile: str | None, backend: str | N
     """Show a notebook's job: state, reason, times, where it is, end of its log."""
     from submarine_jobs import display
 
-    found, _ = _found(mouth, job, profile, backend)
+    found, _ = find_notebook(mouth, job, profile, backend)
     view = found.view()
     return Outcome(
         display.text(view, command=mouth.command), display.html(view), view.record.to_json()
@@ -253,69 +250,19 @@ def url(
     With --forward it serves the notebook at http://127.0.0.1 of this machine, through the job's
     own encrypted port, until Ctrl-C.
     """
-    found, record = _found(mouth, job, profile, backend)
+    found, record = find_notebook(mouth, job, profile, backend)
     address = address_of(found, record)
     if not through:
         if port:
             raise UsageError("--port goes with --forward.", "Write --forward --port 8888.")
-        return _told(found, address, mouth)
+        return told(found, address, mouth)
     if mouth.kind != "cli":
         raise UsageError("--forward serves until Ctrl-C.", "Use it in a terminal.")
     if not 0 <= port < 1 << 16:
         raise UsageError("--port must be a number from 0 to 65535.")
 
     def tell(base: str) -> None:
-        mouth.say(_way_in(address, base))
+        mouth.say(way_in(address, base))
         mouth.say("Ctrl-C ends the forwarding, not the notebook.")
 
     return Outcome(forward(found, port, tell), job=found)
-
-
-def is_notebook(record: JobRecord) -> bool:
-    """Whether a job is one of ours, by the roles that it asked for."""
-    requested = record.resources.get("requested")
-    asked = set(requested) if isinstance(requested, dict) else set()
-    return ROLE in asked | {task.role for task in record.tasks}
-
-
-def _found(
-    mouth: Mouth, text: str | None, profile: str | None, backend: str | None
-) -> tuple[Job, JobRecord]:
-    """The job that is meant: named, or the newest notebook that runs."""
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
-    if text is not None:
-        job = notebook_job(session, text)
-        return job, job.record()
-    for record in session.jobs(_MOST):
-        if is_notebook(record) and not record.state.ended:
-            job = session.job(record.job_id)
-            return job, job.record()
-    raise UsageError(
-        "No notebook runs.",
-        "`submarine notebook start` starts one; `list --all` shows former ones.",
-    )
-
-
-def _told(job: Job, address: Address, mouth: Mouth) -> Outcome:
-    """Where it is; the token is for the person alone, not for an output that is saved."""
-    facts = {"job_id": job.id, "job_dir": job.job_dir, "page": address.place.url}
-    if mouth.kind == "notebook" or mouth.kind == "zeppelin":
-        text = (
-            f"{address.place.label} runs at {address.place.url}\n"
-            f"`submarine notebook url {job.id}` in a terminal shows the link that lets you in: "
-            "an output of a notebook is no place for it."
-        )
-        return Outcome(text, value=facts, job=job)
-    ended = (
-        f"{_way_in(address)}\n"
-        "The browser will warn: the certificate is the job's own. To reach it without, or from "
-        "where the node cannot be reached:\n"
-        f"  submarine notebook url --forward {job.id}"
-    )
-    secret = {"url": address.url(), "user": address.user, "token": address.token}
-    return Outcome(ended, value={**facts, **secret}, job=job)
-
-
-def _way_in(address: Address, base: str | None = None) -> str:
-    text = f"{address.place.label} is at {address.url(base)}"
-    return f"{text}\nLog in as {address.user} with {address.token}" if address.user else text
