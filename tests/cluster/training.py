@@ -112,10 +112,12 @@ def taken_over(record: JobRecord, task: str, text: str) -> set[int]:
 
 
 def whole_log(job: Job, task: str, stream: str = "stdout") -> str:
-    """The shipped log of all attempts of a task, one after the other."""
+    """The shipped log of all attempts of a task, one after the other; empty before the first."""
     role, _, index = task.partition(":")
     root = job.directory.file(f"logs/{role}-{index}")
     storage = job.directory.storage
+    if storage.stat(root) is None:
+        return ""
     pieces: list[tuple[tuple[int, ...], str]] = []
     for path, _ in storage.walk(root):
         match = re.fullmatch(rf"e(\d+)-a(\d+)/{stream}\.(\d{{12}})", path)
