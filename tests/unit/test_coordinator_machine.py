@@ -288,6 +288,15 @@ def test_what_would_come_again_is_not_tried_again() -> None:
     assert len(world.starts) == 2
 
 
+def test_a_restart_is_told_in_sentences() -> None:
+    world = World(orders(role("worker", 2), restart_in_place=True))
+    world.run(world.all_running)
+    world.finish(world.agent("worker:1"), "program_error", exit_code=1, detail="Exit code 1: oh")
+    world.run(lambda: len(world.starts) == 3)
+    (told,) = [note.detail for note in world.notes if note.kind == "restart"]
+    assert told == "worker:1: Exit code 1: oh. Restarting the task."
+
+
 def test_a_lost_task_is_replaced_only_when_its_program_has_ended() -> None:
     world = World(orders(role("worker", 2), restart_in_place=True))
     world.run(world.all_running)

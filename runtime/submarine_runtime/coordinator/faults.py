@@ -75,13 +75,18 @@ def _give_up(play: Play, task: Task, now: float, outcome: Outcome) -> None:
         decide(play, now, end, task.name)
 
 
+def _ended(detail: str) -> str:
+    """``detail`` as a sentence: it may end with a line of the program."""
+    return detail if not detail or detail.endswith((".", "!", "?", ":")) else f"{detail}."
+
+
 def _restart(play: Play, task: Task, now: float, outcome: Outcome) -> None:
     task.restarts += 1
     alone = play.config.restart_in_place and play.act is Act.PLAYING
     how = "the task" if alone or play.act is not Act.PLAYING else "the gang"
     play.note(
         "restart",
-        f"{task.name}: {outcome.detail} Restarting {how}.",
+        f"{task.name}: {_ended(outcome.detail)} Restarting {how}.",
         task.name,
         reason=outcome.reason.value,
         restarts=play.restarts,
@@ -151,7 +156,7 @@ def _sidecar(play: Play, task: Task, now: float, outcome: Outcome) -> None:
         play.note("warning", f"{task.name} is given up: {outcome.detail}", task.name)
         return
     task.restarts += 1
-    play.note("restart", f"{task.name}: {outcome.detail} Restarting it.", task.name)
+    play.note("restart", f"{task.name}: {_ended(outcome.detail)} Restarting it.", task.name)
     if _spoiled(play, task):
         drop(play, task)
         ask(play, task, now)
