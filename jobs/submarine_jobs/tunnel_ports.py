@@ -103,12 +103,14 @@ class _Local(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._tunnel: Tunnel | None = None
         self._opening: asyncio.Task[None] | None = None
+        self._early = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        transport.pause_reading()
         self._ports.joined(self)
+        # Before 3.11.4 asyncio begins to read after this call, whatever was paused in it.
+        asyncio.get_running_loop().call_soon(transport.pause_reading)
         self._opening = asyncio.get_running_loop().create_task(self._open(transport))
 
     async def _open(self, transport: asyncio.Transport) -> None:
@@ -124,15 +126,18 @@ class _Local(asyncio.Protocol):
                     if transport.is_closing() and tunnel.transport is not None:
                         tunnel.transport.abort()
                     else:
+                        self.data_received(bytes(self._early))
+                        self._early.clear()
                         transport.resume_reading()
                     return
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LAST_PAUSE)
 
     def data_received(self, data: bytes) -> None:
-        assert self._tunnel is not None
-        assert self._tunnel.transport is not None
-        self._tunnel.transport.write(data)
+        if self._tunnel is None or self._tunnel.transport is None:
+            self._early += data  # one read at most: nothing more is asked for
+        elif data:
+            self._tunnel.transport.write(data)
 
     def pause_writing(self) -> None:
         if self._tunnel is not None and self._tunnel.transport is not None:
