@@ -133,7 +133,25 @@ class Desk:
 
     def shut_down_kernel(self) -> None:
         """End the notebook's kernel for good."""
-        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        self.settle("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+
+    def settle(self, script: str) -> None:
+        """Run a script that gives a promise and wait for it; in the page it would have no limit."""
+        self.page.evaluate(
+            """source => {
+              const state = (window.submarineSettled = {});
+              Promise.resolve(eval(source)()).then(
+                () => (state.done = true),
+                reason => (state.failed = String(reason))
+              );
+            }""",
+            script,
+        )
+        self.page.wait_for_function(
+            "() => window.submarineSettled.done || window.submarineSettled.failed", timeout=LOAD
+        )
+        failed = self.page.evaluate("() => window.submarineSettled.failed ?? ''")
+        assert not failed, failed
 
     def accept_dialog(self) -> None:
         """Answer a dialog with its main button, if one opens soon."""

@@ -47,7 +47,7 @@ def test_a_cell_tagged_only_is_collected_and_does_not_run_also_after_a_restart(d
         expect(desk.outputs(1)).to_have_text("it did not run")
         cells = json.loads(desk.outputs().inner_text())["cells"]
         assert [(cell["cell_id"], cell["file"]) for cell in cells] == [("only", "model.py")]
-        desk.page.evaluate(_RESTART)
+        desk.settle(_RESTART)
     desk.shut_down_kernel()
 
 

@@ -51,7 +51,7 @@ def test_a_kernel_from_the_launcher(desk: Desk, jobs: Jobs, run: Callable[[str],
     job = jobs.session.job(shown.inner_text().strip())
     assert not job.record().state.ended
 
-    desk.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+    desk.settle("() => window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
     desk.ready()
     run("a")
     expect(desk.outputs(1).first).to_contain_text("NameError", timeout=LOAD)
