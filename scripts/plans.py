@@ -79,7 +79,7 @@ LOCAL_TESTS = pytest("tests/local", "-m", "not full", *TWO_FILES)
 # its own: its event loop would be the current one of all tests after it.
 CLUSTER = ("tests", "--ignore=tests/unit", "--ignore=tests/local", "--ignore=tests/browser")
 DOCS = Part("docs", 15, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
-WHEEL = Part("wheel", 120, (tool("python", "scripts/wheel_test.py"),))
+WHEEL = Part("wheel", 105, (tool("python", "scripts/wheel_test.py"),))
 PLANS = {
     "check": (*CHECK, *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else [])),
     "test": (
@@ -89,7 +89,7 @@ PLANS = {
         Part("browser", 405, (pytest("tests/browser", "-m", "not full"),), real=True),
         Part(
             "cluster",
-            1470,
+            1395,
             (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),),
             real=True,
         ),
@@ -106,4 +106,4 @@ PLANS = {
         DOCS,
     ),
 }
-SETUP_BUDGET = 300
+SETUP_BUDGET = 240

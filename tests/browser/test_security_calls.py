@@ -28,6 +28,7 @@ READ = (
     "jobs/{job}/logs",
     "jobs/{job}/log?task=worker:0&stream=stdout",
     "jobs/{job}/log/search?task=worker:0&stream=stdout&q=x",
+    "jobs/{job}/log/times?task=worker:0&stream=stdout",
     "jobs/{job}/command",
     "cluster",
     "complete?words=ru",
@@ -135,7 +136,7 @@ def test_a_job_id_is_never_a_path(lab: Lab, trick: str) -> None:
 def test_names_of_logs_are_never_paths(lab: Lab, job: str, trick: str, name: str) -> None:
     words = {"task": "worker:0", "attempt": "e1-a1", "stream": "stdout", name: trick}
     query = "&".join(f"{key}={value}" for key, value in words.items())
-    for path in ("log", "log/search"):
+    for path in ("log", "log/search", "log/times"):
         answer = lab.ask(f"{API}jobs/{job}/{path}?{query}&q=root")
         refused(answer)
         assert b"root:" not in answer.body

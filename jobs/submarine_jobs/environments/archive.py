@@ -86,7 +86,7 @@ def content_digest(items: Sequence[Item], layout: Layout, progress: Progress | N
         Told of bytes read so far and in all, after each file.
     """
     total, done = sum(item.size for item in items), 0
-    digest = hashlib.sha256(b"submarine environment 1\n")
+    digest = hashlib.sha256(b"submarine environment 2\n")
     for item in sorted(items, key=lambda item: item.name):
         if not item.counts:
             continue
@@ -128,6 +128,8 @@ def write_archive(
                     progress(done, total)
             for name in ("python3", "python"):
                 tar.addfile(_link(f"bin/{name}", f"python{layout.version}"))
+            # Debian's own Python looks for packages there, and not in site-packages.
+            tar.addfile(_link(f"lib/python{layout.version}/dist-packages", "site-packages"))
         stream.finish()
     return target.stat().st_size
 

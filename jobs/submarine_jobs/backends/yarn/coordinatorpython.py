@@ -52,7 +52,7 @@ _NO_LIBRARY = (
 )
 #: What only a compiler looks for, and installers of other systems.
 _USELESS = (".a", ".exe", f"/libpython{sys.version_info[0]}.{sys.version_info[1]}.so")
-_FORM = b"submarine coordinator 1\n"
+_FORM = b"submarine coordinator 2\n"
 _LARGE = 100 << 10
 _STRIP_SECONDS = 60
 
