@@ -11,6 +11,7 @@ it is used only where ``am_cds = on`` says that nodes have the client's paths.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import gzip
@@ -124,7 +125,7 @@ class MasterArchive:
         names = files("submarine_jobs.backends.yarn").joinpath("master.classes.gz").read_bytes()
         (scratch / "classes").write_bytes(gzip.decompress(names))
         archived = ":".join([f"{DIRECTORY}/skein.jar", *self._jars])
-        subprocess.run(
+        _run(
             [
                 *(["nice", "-n", "19"] if shutil.which("nice") else []),
                 str(self._java / "bin" / "java"),
@@ -134,12 +135,7 @@ class MasterArchive:
                 "-cp",
                 archived,
             ],
-            cwd=scratch,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_BUILD_SECONDS,
-            check=True,
+            scratch,
         )
         # Directories may not be archived and come last; the jar that quickens the heartbeat must
         # come before them and need not exist.
@@ -151,6 +147,20 @@ class MasterArchive:
             for path in sorted(inside.iterdir()):
                 archive.add(path, path.name)
         return tar
+
+
+def _run(command: Sequence[str], directory: Path) -> None:
+    """Run to the end, or to that of this process: nobody would upload what is made later."""
+    null = subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=directory, stdin=null, stdout=null, stderr=null) as process:
+        atexit.register(process.kill)
+        try:
+            code = process.wait(_BUILD_SECONDS)
+        finally:
+            process.kill()
+            atexit.unregister(process.kill)
+    if code:
+        raise subprocess.CalledProcessError(code, command)
 
 
 @contextlib.contextmanager
