@@ -41,9 +41,14 @@ def test_a_part_that_takes_too_long_is_ended(parts, tmp_path):
 
 
 def test_what_a_part_leaves_running_is_ended_and_told(parts, tmp_path):
-    marked = ("sh", "-c", "setsid sleep 33 >/dev/null 2>&1 & exit 0")
-    daemon = f"env -i SUBMARINE_MINICLUSTER={tmp_path}/x/test setsid sleep 34 >/dev/null 2>&1 &"
-    outcome = parts.run_part(parts.Part("p", 60, (marked, ("sh", "-c", daemon))), tmp_path)
+    def starts(seconds, words=""):
+        """A command that ends once what it leaves behind has its own words and environment."""
+        there = tmp_path / str(seconds)
+        left = f"{words} setsid sh -c 'touch {there}; exec sleep {seconds}' >/dev/null 2>&1 &"
+        return ("sh", "-c", f"{left} while [ ! -e {there} ]; do sleep 0.05; done")
+
+    mark = f"env -i PATH=/usr/bin:/bin SUBMARINE_MINICLUSTER={tmp_path}/x/test"
+    outcome = parts.run_part(parts.Part("p", 60, (starts(33), starts(34, mark))), tmp_path)
     assert outcome.result.startswith("left 2 processes: ")
     assert "sleep 33" in outcome.result
     assert "sleep 34" in outcome.result
