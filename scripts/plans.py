@@ -54,8 +54,8 @@ CHECK = (
             tool("python", "scripts/check_handlers.py"),
         ),
     ),
-    # The browsers' plugin costs each worker half a second.
-    Part("unit", 120, (pytest("tests/unit", "-n", "2", "-p", "no:playwright"),)),
+    # The browsers' plugin costs each worker half a second. Some tests start processes.
+    Part("unit", 120, (pytest("tests/unit", "-n", "2", "-p", "no:playwright"),), real=True),
 )
 LABEXTENSION = ROOT / "labextension"
 #: A part of `make check` where the front end is set up: who changes Python alone needs no Node.

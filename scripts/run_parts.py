@@ -1,8 +1,8 @@
 """Run the parts of `make check`, `make test` or `make test-full`, one after the other.
 
 Every part runs, whatever became of those before it; a part that takes twice its budget is ended.
-Tests of real clusters, servers and browsers get a second try in a process of their own where at
-most three failed, and the table names them: a test that is named there often wants to be mended.
+Tests get a second try in a process of their own where at most three failed,
+and the table names them: a test that is named there often wants to be mended.
 At the end a table gives each part's time beside its budget. Exit code 0 only if all succeeded and
 left no process behind.
 """
