@@ -50,8 +50,8 @@ class _Reader:
 
     def workflow(self, root: Value, name: str) -> Workflow:
         keys = self._keys(root, _ROOT_KEYS, "A workflow")
-        schedule = keys.get("schedule")
-        trigger = self._trigger(keys.get("trigger"))
+        schedule, trigger = keys.get("schedule"), self._trigger(keys.get("trigger"))
+        cron = trigger if schedule is None or schedule.data == "" else schedule
         nodes = self._nodes(keys.get("nodes"))
         if not nodes and not self.problems:
             self._add(root.line, "A workflow has `nodes:`, a list with a step or more.")
@@ -59,8 +59,8 @@ class _Reader:
             self._text(keys.get("name")) or name,
             nodes,
             self._config(keys.get("config")),
-            self._text(schedule) or (self._text(trigger) if trigger else ""),
-            (schedule or trigger).line if schedule or trigger else 0,  # type: ignore[union-attr]
+            self._text(cron),
+            cron.line if cron is not None else 0,
             self._text(keys.get("timezone")),
             self._file,
         )

@@ -17,19 +17,17 @@ from submarine_jobs.merge import merge_cells
 from submarine_jobs.program_files import PROGRAM, package_files
 from submarine_zeppelin import properties as settings
 from submarine_zeppelin.interpreters.kernel import Kernel, KernelDiedError
-from submarine_zeppelin.interpreters.notes import Paragraph, collect, read_note, spellings_of
+from submarine_zeppelin.interpreters.local import LocalInterpreter
+from submarine_zeppelin.interpreters.notes import Paragraph, collect
 from submarine_zeppelin.interpreters.screen import Screen
 from submarine_zeppelin.interpreters.shown import Session, Shown
-from submarine_zeppelin.interpreters.wording import sentence
 from submarine_zeppelin.paragraph import (
     Code,
     Completion,
     Context,
-    Interpreter,
     Kind,
     Message,
     Output,
-    ParagraphGoneError,
     Result,
     Server,
 )
@@ -37,43 +35,14 @@ from submarine_zeppelin.paragraph import (
 _MAX_COMPLETIONS = 100
 
 
-class PythonInterpreter(Interpreter):
+class PythonInterpreter(LocalInterpreter):
     """The entry ``python`` of one of Zeppelin's sessions: a process for each of its notes."""
+
+    entry = "python"
 
     def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
         super().__init__(properties, server, session)
-        self._lock = threading.Lock()
         self._sessions: dict[str, Session] = {}
-        self._stops: dict[str, threading.Event] = {}
-
-    def interpret(self, text: str, context: Context, output: Output) -> Result:
-        """Run a paragraph's text; ``(only)`` and a recovered one are not run."""
-        spellings_of(context.note_id).learn("python", context.text)
-        stop = threading.Event()
-        with self._lock:
-            self._stops[context.paragraph_id] = stop
-        try:
-            if context.recovering:
-                return _said("The interpreter was started again; run this paragraph once more.")
-            note = self._note(context)
-            if "only" in context.options:
-                return _said(self._collected(note, context))
-            return self._run(text, context, output, note, stop)
-        except ParagraphGoneError:
-            return Result(Code.ERROR)
-        except SubmarineError as error:
-            return Result(Code.ERROR, (Message(Kind.TEXT, sentence(error)),))
-        finally:
-            with self._lock:
-                if self._stops.get(context.paragraph_id) is stop:
-                    del self._stops[context.paragraph_id]
-
-    def cancel(self, context: Context) -> None:
-        """Interrupt the paragraph, or keep it from starting."""
-        with self._lock:
-            stop = self._stops.get(context.paragraph_id)
-        if stop is not None:
-            stop.set()
 
     def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
         """What the note's session proposes; nothing before it has started."""
@@ -96,19 +65,14 @@ class PythonInterpreter(Interpreter):
 
     def close(self) -> None:
         """End the processes of all notes."""
+        super().close()
         with self._lock:
             sessions, self._sessions = list(self._sessions.values()), {}
-            for stop in self._stops.values():
-                stop.set()
         threads = [threading.Thread(target=session.kernel.close) for session in sessions]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-
-    def _note(self, context: Context) -> list[Paragraph]:
-        found = self.server.paragraphs(context.note_id, context.user)
-        return read_note(found, spellings_of(context.note_id))
 
     def _session(self, note_id: str) -> Session:
         with self._lock:
@@ -121,8 +85,7 @@ class PythonInterpreter(Interpreter):
                 found = self._sessions[note_id] = Session(kernel)
             return found
 
-    def _collected(self, note: list[Paragraph], context: Context) -> str:
-        mine = next((item for item in note if item.paragraph_id == context.paragraph_id), None)
+    def _collected(self, mine: Paragraph | None) -> str:
         file = mine.file if mine is not None else PROGRAM
         return f"This paragraph is part of {file or PROGRAM}; it did not run here."
 
@@ -132,6 +95,7 @@ class PythonInterpreter(Interpreter):
         context: Context,
         output: Output,
         note: list[Paragraph],
+        mine: Paragraph | None,
         stop: threading.Event,
     ) -> Result:
         session = self._session(context.note_id)
@@ -144,7 +108,7 @@ class PythonInterpreter(Interpreter):
                 session.modules.clear()
             self._bring_modules(session, note)
             shown = Shown(Screen(output, settings.output_limit(self.properties)), session)
-            shown.name = _name(note, context)
+            shown.name = _name(mine, context)
             try:
                 reply = session.kernel.run(as_typed(text), shown.hear, stop.is_set)
                 good = reply.get("status") == "ok"
@@ -194,11 +158,10 @@ def as_typed(text: str) -> str:
     return text if text.lstrip().startswith("%%") else "#" + text
 
 
-def _name(note: list[Paragraph], context: Context) -> str:
-    for item in note:
-        if item.paragraph_id == context.paragraph_id:
-            title = f' "{item.title}"' if item.title else ""
-            return f"Paragraph {item.number}{title}"
+def _name(mine: Paragraph | None, context: Context) -> str:
+    if mine is not None:
+        title = f' "{mine.title}"' if mine.title else ""
+        return f"Paragraph {mine.number}{title}"
     return f'Paragraph "{context.title}"' if context.title else "This paragraph"
 
 
@@ -213,10 +176,6 @@ def _forget(modules: list[str]) -> str:
 
 def _never() -> bool:
     return False
-
-
-def _said(text: str) -> Result:
-    return Result(Code.SUCCESS, (Message(Kind.TEXT, text),))
 
 
 def _kinds(found: Mapping[str, Any]) -> dict[str, str]:

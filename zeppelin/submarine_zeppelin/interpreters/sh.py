@@ -15,22 +15,16 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
 
-from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin import properties as settings
-from submarine_zeppelin.interpreters.notes import Paragraph, read_note, spellings_of
+from submarine_zeppelin.interpreters.local import LocalInterpreter
+from submarine_zeppelin.interpreters.notes import Paragraph
 from submarine_zeppelin.interpreters.screen import Screen
 from submarine_zeppelin.paragraph import (
     Code,
     Context,
-    Interpreter,
-    Kind,
-    Message,
     Output,
-    ParagraphGoneError,
     Result,
-    Server,
 )
 
 _LOOK = 0.1
@@ -39,57 +33,22 @@ _PATIENCE = 3.0
 _PIECE = 1 << 16
 
 
-class ShellInterpreter(Interpreter):
+class ShellInterpreter(LocalInterpreter):
     """The entry ``sh`` of one of Zeppelin's sessions."""
 
-    def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
-        super().__init__(properties, server, session)
-        self._lock = threading.Lock()
-        self._stops: dict[str, threading.Event] = {}
+    entry = "sh"
 
-    def interpret(self, text: str, context: Context, output: Output) -> Result:
-        """Run a paragraph's text; ``(only)`` and a recovered one are not run."""
-        spellings_of(context.note_id).learn("sh", context.text)
-        stop = threading.Event()
-        with self._lock:
-            self._stops[context.paragraph_id] = stop
-        try:
-            if context.recovering:
-                return _said("The interpreter was started again; run this paragraph once more.")
-            mine = self._mine(context)
-            if "only" in context.options:
-                return _said(_collected(mine))
-            name = f"Paragraph {mine.number}" if mine is not None else "Paragraph"
-            screen = Screen(output, settings.output_limit(self.properties))
-            return self._run(text, name, screen, stop)
-        except ParagraphGoneError:
-            return Result(Code.ERROR)
-        except SubmarineError as error:
-            return Result(Code.ERROR, (Message(Kind.TEXT, str(error)),))
-        finally:
-            with self._lock:
-                if self._stops.get(context.paragraph_id) is stop:
-                    del self._stops[context.paragraph_id]
-
-    def cancel(self, context: Context) -> None:
-        """End the paragraph's script."""
-        with self._lock:
-            stop = self._stops.get(context.paragraph_id)
-        if stop is not None:
-            stop.set()
-
-    def close(self) -> None:
-        """End all scripts."""
-        with self._lock:
-            for stop in self._stops.values():
-                stop.set()
-
-    def _mine(self, context: Context) -> Paragraph | None:
-        spellings = spellings_of(context.note_id)
-        note = read_note(self.server.paragraphs(context.note_id, context.user), spellings)
-        return next((item for item in note if item.paragraph_id == context.paragraph_id), None)
-
-    def _run(self, text: str, name: str, screen: Screen, stop: threading.Event) -> Result:
+    def _run(
+        self,
+        text: str,
+        context: Context,
+        output: Output,
+        note: list[Paragraph],
+        mine: Paragraph | None,
+        stop: threading.Event,
+    ) -> Result:
+        name = f"Paragraph {mine.number}" if mine is not None else "Paragraph"
+        screen = Screen(output, settings.output_limit(self.properties))
         limit = settings.number(self.properties, "shell.command.timeout.millisecs") / 1000
         until = time.monotonic() + limit if limit else None
         why = ""
@@ -109,6 +68,13 @@ class ShellInterpreter(Interpreter):
         if why:
             screen.text(f"{why}\n")
         return Result(Code.ERROR if why else Code.SUCCESS, screen.messages())
+
+    def _collected(self, mine: Paragraph | None) -> str:
+        file = mine.file if mine is not None else ""
+        if file:
+            return f"This paragraph is {file} of the program; it did not run here."
+        title = "Title it with a name such as prepare.sh to have it in the program."
+        return f"It did not run here. {title}"
 
 
 class _Script:
@@ -171,17 +137,6 @@ class _Script:
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
-
-
-def _collected(mine: Paragraph | None) -> str:
-    file = mine.file if mine is not None else ""
-    if file:
-        return f"This paragraph is {file} of the program; it did not run here."
-    return "It did not run here. Title it with a name such as prepare.sh to have it in the program."
-
-
-def _said(text: str) -> Result:
-    return Result(Code.SUCCESS, (Message(Kind.TEXT, text),))
 
 
 INTERPRETER = ShellInterpreter
