@@ -145,6 +145,14 @@ class JobSpec:
     notebook, cell_id
         Path of the document that the program comes from and the cell that was run to submit it, as
         the kernel knows them; None: none.
+    workflow, workflow_run, workflow_node
+        Where it comes from when a workflow started it; see ``origin``. None: none.
+    yarn_tags
+        Further tags of its YARN application.
+    lease
+        Seconds that it lives on without a sign of life of who started it; None: for ever.
+    run_id
+        The headless run that it belongs to, where a second attempt may attach to it.
     """
 
     name: str
@@ -183,6 +191,12 @@ class JobSpec:
     docker_image: str | None = None
     resume_from: str | None = None
     cell_id: str | None = None
+    workflow: str | None = None
+    workflow_run: str | None = None
+    workflow_node: str | None = None
+    yarn_tags: tuple[str, ...] = ()
+    lease: float | None = None
+    run_id: str | None = None
     version: int = SPEC_VERSION
 
     @property
@@ -232,7 +246,7 @@ class JobSpec:
         for name in ("localization", "archives"):
             values[name] = tuple(Localization(**item) for item in raw.get(name) or ())
         values["inputs"] = tuple(NamedInput(**item) for item in raw.get("inputs") or ())
-        for name in ("args", "with_names", "return_names"):
+        for name in ("args", "with_names", "return_names", "yarn_tags"):
             values[name] = tuple(values.get(name) or ())
         return cls(**values)
 

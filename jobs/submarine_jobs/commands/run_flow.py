@@ -20,8 +20,10 @@ from submarine_jobs.commands.run_checks import check_run
 from submarine_jobs.commands.shared_options import remember_queues
 from submarine_jobs.commands.waiting import wait_for
 from submarine_jobs.errors import RefusedError, UsageError
+from submarine_jobs.headless import Headless
 from submarine_jobs.options.run_options import RunOptions
 from submarine_jobs.options.spec_of import check_options, no_cluster, spec_from_options
+from submarine_jobs.origin import Origin
 
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Plan
@@ -71,7 +73,7 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     if named.resume is not None:
         named = replace(named, resume=session.job(named.resume).id)
     spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
-    spec = replace(spec, cell_id=mouth.launching_cell)
+    spec = _with_origin(replace(spec, cell_id=mouth.launching_cell))
     with ThreadPoolExecutor(1, "submarine-plan") as pool:
         # The cluster is asked while the program is checked.
         planned = pool.submit(backend.plan, spec)
@@ -94,6 +96,20 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
         waited = wait_for(job, mouth, on_interrupt=options.on_interrupt)
         return replace(waited, value={**_facts(job, findings), "record": waited.value})
     return Outcome(text=_submitted(job, mouth), value=_facts(job, findings), job=job)
+
+
+def _with_origin(spec: JobSpec) -> JobSpec:
+    """The spec, with the workflow that it is started from and the runner's wishes."""
+    origin, headless = Origin.from_environment(), Headless.from_environment()
+    return replace(
+        spec,
+        workflow=origin.workflow or None,
+        workflow_run=origin.run or None,
+        workflow_node=origin.node or None,
+        yarn_tags=origin.yarn_tags,
+        lease=headless.lease if headless else None,
+        run_id=(headless.run_id or None) if headless else None,
+    )
 
 
 def _stop_or_warn(judged: Judged, mouth: Mouth, *, force: bool) -> None:
