@@ -1,7 +1,8 @@
 """How a cell says that it is collected: ``%%submarine`` on its first line, or a tag.
 
-Knows nothing of the other verbs (``commands`` does): ``%%submarine run digits --gpu 1`` is only
-recognised as a cell whose body belongs to the program.
+Knows nothing of what verbs do (``commands`` does): ``%%submarine run digits --gpu 1`` is only
+recognised as a cell whose body belongs to the program, and the verbs of ``cell_verbs`` as cells
+whose body does not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from submarine_jobs.cell_verbs import cell_verbs
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program_files import PROGRAM, check_file_name
 
@@ -41,6 +43,11 @@ class CollectOptions:
     filename: str = PROGRAM
     only: bool = False
     verb: str | None = None
+
+    @property
+    def in_program(self) -> bool:
+        """Whether the cell's text is part of a program; other verbs have their own use for it."""
+        return self.verb in (None, "run")
 
 
 def parse_cell(source: str, tags: Iterable[str] = ()) -> MarkedCell | None:
@@ -94,11 +101,12 @@ def parse_options(line: str) -> CollectOptions:
     except ValueError:
         raise UsageError(f"The quotes in %%submarine {line[:80]} do not close.") from None
     if words and not words[0].startswith("-"):
-        if words[0] == "run":
-            return CollectOptions(verb="run")
+        if words[0] == "run" or words[0] in cell_verbs():
+            return CollectOptions(verb=words[0])
+        verbs = " or ".join(f"{verb} NAME [options]" for verb in ("run", *sorted(cell_verbs())))
         raise UsageError(
             f'%%submarine does not know "{words[0][:40]}".',
-            "Above a cell it takes [--file NAME.py] [--only], or run NAME [options].",
+            f"Above a cell it takes [--file NAME.py] [--only], {verbs}.",
         )
     filename, only = PROGRAM, False
     words.reverse()

@@ -82,8 +82,9 @@ def bundle_from_notebook(path: str | os.PathLike[str]) -> Bundle:
         )
     cells = marked_cells(document)
     if not cells:
-        cells = [_cell(cell, cell.source, PROGRAM, 1) for cell in document.cells]
-        cells = [cell for cell in cells if cell.source]
+        # One that is marked and no part of a program has its text for another verb.
+        plain = [cell for cell in document.cells if cell.source and parse_cell(cell.source) is None]
+        cells = [_cell(cell, cell.source, PROGRAM, 1) for cell in plain]
     if not cells:
         raise UsageError(f"{document.path} has no code cell.", "Write one, and save the notebook.")
     return build_bundle(cells, notebook=document.snapshot)
@@ -106,6 +107,8 @@ def marked_cells(document: NotebookDocument) -> list[Cell]:
             options = parse_options(marked.line)
         except UsageError as error:
             raise UsageError(f"Cell {cell.label}: {error.message}", error.fix) from None
+        if not options.in_program:
+            continue
         cells.append(_cell(cell, marked.body, options.filename, marked.first_line))
     return cells
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _TYPED = re.compile(r"(?:[ \t]*|.*=[ \t]*)(%%?)submarine[ \t](.*)\Z", re.DOTALL)
+#: A cell that may be one of a verb with text of its own below it.
+_VERB_CELL = re.compile(r"\s*%%submarine[ \t]+[a-z]")
 _MATCHER = "submarine_magics"
 #: Attribute of the transformer that is made for one shell.
 _OURS = "_submarine_magics"
@@ -96,12 +98,18 @@ def _matchers(shell: InteractiveShell) -> list[Any]:
 
 
 def _matcher(shell: InteractiveShell) -> Any:
-    """A matcher of IPython's second API: completes what stands after ``%submarine``."""
+    """A matcher of IPython's second API: completes what stands after or below ``%submarine``."""
 
     def match(context: Any) -> dict[str, Any]:
         typed = _TYPED.match(context.line_with_cursor[: context.cursor_position])
         if typed is None:
-            return {"completions": [], "suppress": False}
+            found = None
+            if _VERB_CELL.match(context.full_text):
+                from submarine_magics.completion import complete_text
+
+                place = context.cursor_line, context.cursor_position
+                found = complete_text(context.full_text, *place)
+            return found or {"completions": [], "suppress": False}
         from submarine_magics.completion import complete
 
         return complete(shell, typed[1], typed[2])

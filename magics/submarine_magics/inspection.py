@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from submarine_magics.completion import words_of
+from submarine_magics.completion import verb_above, words_of
 
 _LINE = re.compile(
     r"(?P<head>(?:[ \t]*|[^#'\"]*=[ \t]*)(?P<marks>%%?)submarine)(?![\w.])(?P<rest>.*)"
@@ -24,6 +24,7 @@ Collects the cell into the training program, and runs it here too.
     --only            do not run it here
 
 %%submarine run NAME [OPTIONS]      submits the collected cells with this one as the last.
+%%submarine workflow NAME [OPTIONS] keeps the workflow that the lines below describe.
 The cell tags submarine, submarine:NAME.py, submarine-only and submarine-only:NAME.py do the
 same with no line in the cell. %submarine help shows all commands."""
 
@@ -36,7 +37,7 @@ def help_at(code: str, cursor: int) -> str | None:
     line = code[start : end if end >= 0 else len(code)]
     found = _LINE.match(line)
     if found is None or cursor - start < found.start("marks"):
-        return None
+        return _help_below(code, cursor)
     if found["marks"] == "%%" and code[:start].strip():
         return None
     at = max(cursor - start, found.end("head"))
@@ -53,8 +54,23 @@ def help_on(marks: str, words: list[str]) -> str | None:
     if words[:1] == ["help"]:
         words = words[1:]
     if marks == "%%" and words[:1] != ["run"]:
-        return COLLECTING
+        from submarine_jobs.cell_verbs import cell_verbs
+
+        if not words or words[0] not in cell_verbs():
+            return COLLECTING
+        return explain(words, "%%submarine", in_cell=True)
     return explain(words, marks + "submarine")
+
+
+def _help_below(code: str, cursor: int) -> str | None:
+    """Help on a word of the text below ``%%submarine VERB``."""
+    if not code.lstrip().startswith("%%submarine"):
+        return None
+    from submarine_jobs.commands.cell_body import explain_below
+
+    whole_word = re.match(r"[\w.$-]*", code[cursor:])
+    below = verb_above(code[: cursor + len(whole_word[0] if whole_word else "")])
+    return explain_below(*below) if below is not None else None
 
 
 def answer_question(lines: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ import contextlib
 import reprlib
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import display
@@ -126,8 +126,15 @@ class LiveDisplays:
         put({"text/plain": text}, raw=True, display_id=display_id, update=renewed)
         return display_id
 
+    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
+        """Show a MIME bundle; gives what puts another one in its place, from any thread."""
+        display_id = uuid.uuid4().hex
+        show(dict(bundle), display_id)
+        send = self._sender(display_id)
+        return lambda newer: send(dict(newer))
+
     def finish(self, job: Job) -> None:
-        """Bring every card of a job that has ended to its final state, from the present cell.
+        """Bring every card of a job to the state that it is in, for good, from the present cell.
 
         A headless executor takes updates from the cell that runs only, so that earlier cells'
         cards would else stay behind.
@@ -140,6 +147,13 @@ class LiveDisplays:
         for card in cards:
             card.finish(view, result)
             self._rota.remove(card)
+
+    def finish_all(self) -> None:
+        """The same for all cards, also for those of jobs that go on."""
+        for job in self._rota.jobs():
+            # A card that cannot be brought up to date keeps what it shows.
+            with contextlib.suppress(SubmarineError, OSError, ValueError):
+                self.finish(job)
 
     def _sender(self, display_id: str) -> Callable[[dict[str, Any]], None]:
         """Sends updates with the header of the cell that runs now as their parent."""

@@ -16,7 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from submarine_jobs.cells import Cell
 from submarine_jobs.collect_line import parse_cell, parse_options
-from submarine_jobs.commands import execute
+from submarine_jobs.commands import CellBody, execute
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import SubmarineError, UsageError
@@ -27,6 +27,7 @@ from submarine_magics.document_path import document_path, told_paths
 from submarine_magics.executions import Execution, Executions
 from submarine_magics.first_line import COLLECT, COLLECT_ONLY, ONLY_CALL
 from submarine_magics.inspection import QUESTION, help_on
+from submarine_magics.kernel_jobs import KernelJobs
 from submarine_magics.mouth import NotebookMouth
 from submarine_magics.notebook_cells import NotebookCells
 from submarine_magics.outcomes import MAX_TEXT, OutputLimitReached, WaitInterrupted, show_outcome
@@ -51,6 +52,7 @@ class SubmarineMagics:
         self.modules = CollectedModules(lambda: self.cells.collection)
         sys.meta_path.insert(0, self.modules)
         Executions.attach(shell).listeners.append(self.cells.executed)
+        KernelJobs.of(shell)
 
     @classmethod
     def of(cls, shell: InteractiveShell) -> SubmarineMagics:
@@ -132,6 +134,9 @@ class SubmarineMagics:
             return None
         if marked is None:
             raise UsageError("%%submarine is not on the first line of its cell.", "Move it up.")
+        if not options.in_program:
+            body = CellBody(marked.body, marked.first_line, execution.label)
+            return self._command(line, None, body)
         program = parse_run(_words(line)[1:]).program or PROGRAM
         paragraph = self.cells.cell_of(execution, marked, program)
         code_name = _code_name()
@@ -164,14 +169,14 @@ class SubmarineMagics:
             raise UsageError(f"There is no help on {asked.strip()[:80]}.", "Try %submarine?")
         page.page(text)
 
-    def _command(self, line: str, paragraph: Cell | None) -> Any:
+    def _command(self, line: str, paragraph: Cell | None, body: CellBody | None = None) -> Any:
         words = with_defaults(_words(line), self.mouth.shell)
         if words[:1] == ["help"]:
             words = [*words[1:], "--help"]
         self.cells.follow_document()
         with self.mouth.speaking(paragraph, quiet="--json" in words):
             try:
-                outcome = execute(words, self.mouth)
+                outcome = execute(words, self.mouth, body)
             except OutputLimitReached as reached:
                 self.mouth.say(str(reached))
                 return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.bundle import Bundle, build_bundle
@@ -139,6 +139,10 @@ class NotebookMouth(Mouth):
         else:
             self._line = None
         return True
+
+    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
+        """A display of the cell that runs, and what renews it."""
+        return self.displays.picture(bundle) if self.displays.rich else None
 
     def confirm(self, question: str) -> bool:
         """Ask, where there is somebody to ask; else no."""

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from submarine_jobs.commands.cell_body import CellBody
 from submarine_jobs.commands.execute import complete, execute
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 
-__all__ = ["Mouth", "Outcome", "complete", "execute"]
+__all__ = ["CellBody", "Mouth", "Outcome", "complete", "execute"]

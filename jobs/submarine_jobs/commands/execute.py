@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from submarine_jobs.commands.cell_body import CellBody
 from submarine_jobs.commands.grammar import Grammar, build
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import INTERRUPTED, Outcome
@@ -24,18 +25,20 @@ MAX_COMPLETIONS = 200
 
 
 @functools.cache
-def grammar() -> Grammar:
-    """The grammar, made once."""
-    return build()
+def grammar(*, in_cell: bool = False) -> Grammar:
+    """The grammar, made once; ``in_cell`` that of the verbs of ``%%submarine VERB``."""
+    return build(in_cell=in_cell)
 
 
-def execute(argv: Sequence[str], mouth: Mouth) -> Outcome:
+def execute(argv: Sequence[str], mouth: Mouth, body: CellBody | None = None) -> Outcome:
     """Run one command.
 
     Parameters
     ----------
     argv
-        The words after ``submarine`` or ``%submarine``.
+        The words after ``submarine``, ``%submarine`` or ``%%submarine``.
+    body
+        What stands below them in a cell, for the verbs of ``cell_verbs``; None: nothing does.
 
     Raises
     ------
@@ -52,8 +55,11 @@ def execute(argv: Sequence[str], mouth: Mouth) -> Outcome:
     )
     try:
         # Not click's `main`: that one prints, and looks for completion in the environment.
-        with redirect, grammar().make_context("submarine", words, obj=mouth) as context:
-            result = grammar().invoke(context)
+        verbs = grammar(in_cell=body is not None)
+        with redirect, verbs.make_context("submarine", words, obj=mouth) as context:
+            if body is not None:
+                body.give_to(context)
+            result = verbs.invoke(context)
     except HelpRequested as request:
         return Outcome(text=request.text, value={"help": request.text})
     except click.exceptions.Exit as end:
@@ -69,9 +75,10 @@ def execute(argv: Sequence[str], mouth: Mouth) -> Outcome:
     return _outcome(result)
 
 
-def complete(words: Sequence[str], mouth: Mouth) -> list[str]:
+def complete(words: Sequence[str], mouth: Mouth, *, in_cell: bool = False) -> list[str]:
     """What may stand in the place of the last of ``words``, which may be empty.
 
+    ``in_cell`` completes ``%%submarine VERB``.
     Verbs, options, job ids and names, queues, profiles and the values of choices. Asks no cluster;
     finds nothing rather than fail.
     """
@@ -80,7 +87,7 @@ def complete(words: Sequence[str], mouth: Mouth) -> list[str]:
     if not words:
         words = [""]
     try:
-        completer = ShellComplete(grammar(), {"obj": mouth}, "submarine", "")
+        completer = ShellComplete(grammar(in_cell=in_cell), {"obj": mouth}, "submarine", "")
         items = completer.get_completions(list(words[:-1]), words[-1])
     except Exception:  # Tab must never break what is being typed
         return []

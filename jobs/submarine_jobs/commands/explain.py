@@ -13,7 +13,9 @@ from submarine_jobs.commands.execute import grammar
 from submarine_jobs.commands.verb import normal
 
 
-def explain(words: Sequence[str], command: str = "submarine") -> str | None:
+def explain(
+    words: Sequence[str], command: str = "submarine", *, in_cell: bool = False
+) -> str | None:
     """Help on the last of ``words``: on its option, else on its verb, else on all verbs.
 
     Parameters
@@ -22,8 +24,10 @@ def explain(words: Sequence[str], command: str = "submarine") -> str | None:
         What stands after ``submarine``, up to and with the word in question.
     command
         What a person types before a verb, for the sentences.
+    in_cell
+        The words are those of ``%%submarine VERB`` with text below it.
     """
-    with click.Context(grammar(), info_name="submarine") as ctx:
+    with click.Context(grammar(in_cell=in_cell), info_name="submarine") as ctx:
         rest = list(words)
         while rest and isinstance(ctx.command, click.Group):
             try:

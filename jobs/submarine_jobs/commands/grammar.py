@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from submarine_jobs.cell_verbs import cell_verbs
 from submarine_jobs.commands.usage import no_such_verb
 from submarine_jobs.commands.verb import CONTEXT, GroupedOption, HelpRequested, help_option, normal
 from submarine_jobs.errors import SubmarineError
@@ -88,9 +89,7 @@ class Grammar(click.Group):
             command = _load(plugins()[cmd_name])
         else:
             return None
-        if not isinstance(command, click.Command):
-            raise SubmarineError(f"The command {cmd_name} is broken: it is no click command.")
-        return command
+        return _command(command, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -145,6 +144,25 @@ class Grammar(click.Group):
                 formatter.write(f"  {line}\n")
 
 
+class CellGrammar(Grammar):
+    """The verbs that take the text below ``%%submarine VERB``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return sorted(cell_verbs())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and give one of them; None if there is none of that name."""
+        point = cell_verbs().get(cmd_name)
+        return _command(_load(point), cmd_name) if point is not None else None
+
+
+def _command(found: object, name: str) -> click.Command:
+    if not isinstance(found, click.Command):
+        raise SubmarineError(f"The command {name} is broken: it is no click command.")
+    return found
+
+
 def _load(point: EntryPoint) -> object:
     try:
         return point.load()
@@ -163,8 +181,8 @@ def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> N
         raise HelpRequested(f"submarine {version('jupyter-submarine')}")
 
 
-def build(options: Sequence[click.Parameter] = ()) -> Grammar:
-    """The grammar as one click group."""
+def build(options: Sequence[click.Parameter] = (), *, in_cell: bool = False) -> Grammar:
+    """The grammar as one click group; ``in_cell`` that of verbs with text below them."""
     version = GroupedOption(
         ["--version"],
         is_flag=True,
@@ -173,7 +191,7 @@ def build(options: Sequence[click.Parameter] = ()) -> Grammar:
         callback=_show_version,
         help="Show the version.",
     )
-    return Grammar(
+    return (CellGrammar if in_cell else Grammar)(
         name="submarine",
         params=[version, *options],
         help="Run notebook cells and Python programs as training jobs on YARN.",

@@ -6,7 +6,7 @@ never prints and never reads the terminal: it asks its mouth.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -105,6 +105,17 @@ class Mouth:
             Whether this mouth can; where it cannot, nothing is shown. Silent here.
         """
         return True
+
+    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
+        """Put a picture into the output now, MIME type -> data.
+
+        Returns
+        -------
+        Callable or None
+            Puts another one in its place, from any thread, also when the command has long ended;
+            None where outputs are text alone: nothing is shown then.
+        """
+        return None
 
     def confirm(self, question: str) -> bool:
         """Ask a yes-or-no question; no where nobody can be asked."""
