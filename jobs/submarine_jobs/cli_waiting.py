@@ -31,6 +31,7 @@ class StateLine:
         self._say = say
         self._began = time.monotonic()
         self._last = ""
+        self._application = ""
         self._changes = Changes()
         self._view: JobView | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -57,6 +58,10 @@ class StateLine:
         """Called from the watcher's thread."""
         self._view = view
         record = view.record
+        if record.application_id and record.application_id != self._application:
+            # A word of its own: schedulers look for it in their log to end what a node left.
+            self._application = record.application_id
+            self._tell(f"is {one_line(record.application_id)} on YARN")
         for line in self._changes.of(record):
             self._tell(line)
         why = view.pending or record.pending

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from submarine_jobs.origin import Origin
 from submarine_jobs.submit import submit
 from submarine_runtime.protocol import layout
 
@@ -20,7 +21,18 @@ def rerun(job: Job, *, resume: bool = False) -> Job:
 
     It runs code that its owner wrote: a mouth asks first when that is somebody else.
     """
-    spec = replace(job.directory.spec(), rerun_of=job.id)
+    origin = Origin.from_environment()
+    spec = replace(
+        job.directory.spec(),
+        rerun_of=job.id,
+        lease=None,
+        run_id=None,
+        # It is a part of the run that it is started from, if any, and not of its model's.
+        workflow=origin.workflow or None,
+        workflow_run=origin.run or None,
+        workflow_node=origin.node or None,
+        yarn_tags=origin.yarn_tags,
+    )
     if resume:
         spec = replace(spec, resume_from=job.id)
     return submit(job.session, spec, _read(job, layout.BUNDLE), _read(job, layout.VALUES))

@@ -119,7 +119,9 @@ def test_what_skein_is_told(tmp_path: Path) -> None:
         Role("ps", 1, Resources(64), command="serve", kind="untracked", nodes=("one",), relax=True),
         Role("tensorboard", 1, Resources(64), command="board", kind="sidecar"),
     )
-    made = submission(tmp_path, JobSpec("x", "yarn", roles=roles, bundle_digest="d"))
+    tags = ("azkaban.flow.execid:17", "Azkaban.Flow.FlowId:Nightly", "submarine_gang:9")
+    asked = JobSpec("x", "yarn", roles=roles, bundle_digest="d", yarn_tags=tags)
+    made = submission(tmp_path, asked)
     assert containers_needed(made) == 4
     python = coordinatorpython.INTERPRETER
     parts = Parts(
@@ -131,6 +133,9 @@ def test_what_skein_is_told(tmp_path: Path) -> None:
     app = build_gang(made, parts)
     assert app.max_attempts == 2
     assert "submarine_gang:3" in app.tags
+    # What YARN keeps in small letters is sent so; nobody's tag passes for one of ours.
+    assert {"azkaban.flow.execid:17", "azkaban.flow.flowid:nightly"} < app.tags
+    assert "submarine_gang:9" not in app.tags
     assert f"exec '{python}' -I runtime.zip supervise --directory ." in app.master.script
     assert "coordinator-python" in app.master.files
     assert "heartbeat.jar" in app.master.files

@@ -17,7 +17,7 @@ from submarine_jobs.backends.yarn.localize import localized_files
 from submarine_jobs.backends.yarn.skein_calls import skein_module
 from submarine_jobs.environments.python_env import DIRECTORY
 from submarine_jobs.localization import brought, container_names
-from submarine_jobs.spec import Role
+from submarine_jobs.spec import JobSpec, Role
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 
@@ -35,6 +35,8 @@ MASTER_JVM = (
     # skein's own pages read java.util's insides.
     "--add-opens=java.base/java.util=ALL-UNNAMED",
 )
+#: Tags that a spec may add: YARN takes 10 in all where nobody has set another limit.
+MAX_ADDED_TAGS = 6
 END = "END-OF-ORDERS"
 _SCRIPT = """\
 umask 077
@@ -49,6 +51,12 @@ cat >agent.json <<'{end}'
 def tag_of(job_id: str) -> str:
     """The tag that finds a job again; YARN allows 100 ASCII characters and lowers their case."""
     return f"submarine_job:{job_id}".lower()[:100]
+
+
+def added_tags(spec: JobSpec) -> set[str]:
+    """The tags by which somebody else's scheduler finds the job; none may pass for one of ours."""
+    lowered = [tag.lower()[:100] for tag in spec.yarn_tags]
+    return set([tag for tag in lowered if not tag.startswith(TAG)][:MAX_ADDED_TAGS])
 
 
 def build(
@@ -83,7 +91,9 @@ def build(
     common: dict[str, Any] = {
         "name": submission.spec.name[:100],
         "queue": submission.spec.queue or fallback_queue,
-        "tags": {TAG, tag_of(submission.agent.job_id)} | ({BESIDE_TAG} if task else set()),
+        "tags": {TAG, tag_of(submission.agent.job_id)}
+        | ({BESIDE_TAG} if task else set())
+        | added_tags(submission.spec),
         "max_attempts": 1,
         "master": skein.Master(
             resources=master,

@@ -17,6 +17,7 @@ from submarine_jobs.backends.yarn import cds, coordinatorpython
 from submarine_jobs.backends.yarn.application import (
     END,
     TAG,
+    added_tags,
     agent_script,
     cached,
     job_files,
@@ -97,7 +98,8 @@ def build_gang(submission: Submission, parts: Parts) -> Any:
     return skein.ApplicationSpec(
         name=spec.name[:100],
         queue=spec.queue or parts.fallback_queue,
-        tags={TAG, tag_of(orders.job_id), f"{GANG_TAG}{containers_needed(submission) - 1}"},
+        tags={TAG, tag_of(orders.job_id), f"{GANG_TAG}{containers_needed(submission) - 1}"}
+        | added_tags(spec),
         max_attempts=orders.application_attempts,
         master=skein.Master(
             resources=sized(submission.plan.containers[0]),
