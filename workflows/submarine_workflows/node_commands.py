@@ -159,7 +159,8 @@ def _lines(properties: Mapping[str, str]) -> list[str]:
 
 
 def _run(workflow: Workflow, node: Node, flows: Sequence[Node], where: Setting) -> list[str]:
-    notebook = node.notebook if node.kind is Kind.NOTEBOOK else where.notebook
+    written_in = where.notebook or workflow.notebook
+    notebook = node.notebook if node.kind is Kind.NOTEBOOK else written_in
     if not notebook:
         raise UsageError(
             f"`{node.name}` runs cells of the notebook that the workflow is written in, and it is "

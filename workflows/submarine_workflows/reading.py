@@ -16,7 +16,7 @@ from submarine_workflows.workflow import NEED_TIMEOUT, Kind, Need, Node, Scalar,
 
 AZKABANS = ("name", "type", "config", "dependsOn", "condition", "nodes", "trigger")
 OURS = ("notebook", "cells", "params", "job", "needs")
-_ROOT_KEYS = ("name", "config", "nodes", "trigger", "type", "schedule", "timezone")
+_ROOT_KEYS = ("name", "config", "nodes", "trigger", "type", "schedule", "timezone", "notebook")
 _KINDS = {kind.value: kind for kind in Kind if kind is not Kind.OTHER}
 
 
@@ -63,6 +63,7 @@ class _Reader:
             cron.line if cron is not None else 0,
             self._text(keys.get("timezone")),
             self._file,
+            self._text(keys.get("notebook")),
         )
 
     def _trigger(self, value: Value | None) -> Value | None:

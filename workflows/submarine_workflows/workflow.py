@@ -110,6 +110,9 @@ class Workflow:
         IANA name that the schedule is read in; empty: that of the machine that schedules.
     file
         Name of the text for sentences; empty in a cell.
+    notebook
+        The notebook that it is written in, whose cells its nodes may run; relative to the
+        workflow's file. Empty: it is written in none.
     """
 
     name: str
@@ -119,6 +122,7 @@ class Workflow:
     schedule_line: int = 0
     timezone: str = ""
     file: str = ""
+    notebook: str = ""
 
     def walk(self) -> Iterator[tuple[tuple[Node, ...], Node]]:
         """Every node with the flows that it is embedded in, outermost first; depth first."""
