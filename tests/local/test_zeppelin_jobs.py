@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 from zeppelin_rig import Note, until
 
+from submarine_jobs.commands import grammar
 from submarine_jobs.config import load_config
 from submarine_jobs.session import Session
+from submarine_zeppelin.interpreters import printed
 from submarine_zeppelin.interpreters.known_jobs import KnownJobs
 from submarine_zeppelin.paragraph import Code, Kind
 
@@ -182,7 +186,7 @@ def test_what_is_wrong_is_one_sentence_and_nothing_is_submitted(make: Make) -> N
     assert "paragraph 1 does. Make paragraph 1 a %submarine.python paragraph" in said
     for line, words in [
         ("runn", "runn"),
-        ("clear", "nothing to clear"),
+        ("kernel install", "for a terminal"),
         ("minicluster stop", "for a terminal"),
         ("run 'one", "quotes"),
     ]:
@@ -190,6 +194,45 @@ def test_what_is_wrong_is_one_sentence_and_nothing_is_submitted(make: Make) -> N
         assert note.run("c").code is Code.ERROR
         assert words in note.outputs["c"].text
     assert Session(load_config().profile).jobs() == []
+
+
+def test_verbs_of_plugins_and_clear_are_what_they_are_elsewhere(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command("told")
+    @click.argument("name")
+    def told(name: str) -> int:
+        click.echo(f"{name} begins")
+        until(lambda: (tmp_path / "go").exists())
+        print(f"{name} ends")
+        return 3 if name == "third" else 0
+
+    monkeypatch.setitem(grammar.plugins(), "told", Plugin(told))
+    (tmp_path / "flow.flow").write_text("nodes: [{name: a, type: noop}, {name: b, type: flow}]")
+    note = make()
+    note.write("a", "%submarine clear")
+    assert note.run("a").code is Code.KEEP
+    assert "Nothing had to be cleared" in note.outputs["a"].text
+    note.write("a", f"%submarine\nworkflow check {tmp_path}/flow.flow")
+    assert note.run("a").code is Code.ERROR
+    assert "flow.flow, line 1" in note.outputs["a"].text
+    # What they print is in their own paragraphs, also where two of them run at the same time.
+    for name in ("first", "second", "third"):
+        note.write(name, f"%submarine told {name}")
+    running = [note.start(name) for name in ("first", "second", "third")]
+    until(lambda: len(note.outputs) == 4 and all(o.text for o in note.outputs.values()))
+    (tmp_path / "go").touch()
+    assert [one.end().code for one in running] == [Code.KEEP, Code.KEEP, Code.ERROR]
+    for name in ("first", "second", "third"):
+        assert note.outputs[name].text == f"{name} begins\n{name} ends\n"
+    assert not isinstance(sys.stdout, printed._ByThread)
+
+
+class Plugin:
+    """An entry point."""
+
+    def __init__(self, command: click.Command) -> None:
+        self.load = lambda: command
 
 
 def test_nobody_is_somebody(make: Make) -> None:

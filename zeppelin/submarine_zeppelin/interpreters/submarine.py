@@ -1,26 +1,21 @@
 """``%submarine``: each line of the paragraph is a command, with the verbs of everywhere.
 
-The note is the program, its jobs are cards that live on after the paragraph has ended. Knows
-Zeppelin's ways (scheduled runs, Stop, recovery, the former interpreter's words); the verbs
-themselves are ``submarine_jobs.commands``'s.
+The note is the program, its jobs are cards that live on after the paragraph has ended. Knows the
+life of a paragraph: begun, stopped, recovered, shown; what its lines do is ``lines``' matter.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import shlex
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from submarine_jobs.commands import complete, execute
-from submarine_jobs.commands.grammar import plugins
-from submarine_jobs.commands.outcome import SUCCESS, Outcome
-from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.commands import complete
+from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin import properties as settings
-from submarine_zeppelin.interpreters import former
 from submarine_zeppelin.interpreters.boards import LocalBoards
-from submarine_zeppelin.interpreters.dashboard import Dashboard
+from submarine_zeppelin.interpreters.lines import Lines, waits
 from submarine_zeppelin.interpreters.mouth import ZeppelinMouth
 from submarine_zeppelin.interpreters.notes import read_note, spellings_of
 from submarine_zeppelin.interpreters.page import Page
@@ -40,9 +35,6 @@ from submarine_zeppelin.paragraph import (
 )
 
 log = logging.getLogger(__name__)
-#: Verbs that may wait for their job.
-_WAITING = ("run", "rerun")
-_NO_WAIT = {"--wait", "--wait_job_finish", "--dry-run", "--json", "--help", "-h"}
 _MAX_PAGES = 500
 
 
@@ -69,7 +61,8 @@ class SubmarineInterpreter(Interpreter):
                 if context.recovering:
                     return self._recover(context, page)
                 self._resumer.resume(context)
-                good, forms = self._commands(text, context, page)
+                mouth = self._mouth(context, page)
+                good, forms = Lines(mouth, self.properties, self._boards).perform(text)
         except ParagraphGoneError:
             return Result(Code.ERROR)
         except KeyboardInterrupt:
@@ -159,108 +152,13 @@ class SubmarineInterpreter(Interpreter):
         jobs = self._resumer.jobs_of(context)
         for job in jobs:
             mouth.show(job)
-            if self._waits():
+            if waits(self.properties):
                 mouth.watch(job)
         if not jobs:
             page.say("The interpreter was started again while this ran; it began no job.")
             return Result(Code.ERROR, page.messages())
         page.show()
         return Result(Code.KEEP)
-
-    def _commands(
-        self, text: str, context: Context, page: Page
-    ) -> tuple[bool, Mapping[str, object] | None]:
-        lines = lines_of(text)
-        mouth = self._mouth(context, page)
-        mode = settings.choice(self.properties, "submarine.stop", ("cancel", "detach"))
-        dashboard = Dashboard(mouth, lambda words: self._execute(words, mouth, mode))
-        forms = None
-        try:
-            for line in lines:
-                word = former.word_of(line)
-                if word is not None:
-                    good, forms = dashboard.perform(word)
-                else:
-                    good = self._execute(former.ours(_words(line)), mouth, mode)
-                if not good:
-                    return False, forms
-        except KeyboardInterrupt:
-            if mode == "cancel":
-                mouth.cancel_cut_off()
-            raise
-        return True, forms
-
-    def _execute(self, words: Sequence[str], mouth: ZeppelinMouth, mode: str) -> bool:
-        words = self._waiting(list(words), mode)
-        _check_verb(words)
-        if words[:1] == ["tensorboard"] and not {"--help", "-h", "--json"} & set(words):
-            return self._boards.show(words[1:], mouth)
-        return show_outcome(execute(words, mouth), mouth)
-
-    def _waiting(self, words: list[str], mode: str) -> list[str]:
-        """With what Stop does, and ``--wait`` where paragraphs last as long as their jobs."""
-        if not words or words[0] not in _WAITING:
-            return words
-        added = ["--wait"] if self._waits() and not _NO_WAIT & set(words) else []
-        if not any(word.startswith("--on-interrupt") for word in words):
-            added.append(f"--on-interrupt={mode}")
-        return [words[0], *added, *words[1:]]
-
-    def _waits(self) -> bool:
-        return scheduled() or settings.flag(self.properties, "submarine.wait")
-
-
-def scheduled() -> bool:
-    """Whether this process was started for one scheduled run of a note."""
-    return "-isolated-" in os.environ.get("INTERPRETER_GROUP_ID", "")
-
-
-def lines_of(text: str) -> list[str]:
-    """The commands of a paragraph: a line each, joined where one ends in a backslash."""
-    joined = text.replace("\r\n", "\n").replace("\r", "\n").replace("\\\n", " ")
-    lines = [line.strip() for line in joined.split("\n")]
-    found = [line for line in lines if line and not line.startswith("#")]
-    if not found:
-        return ["help"]
-    return found
-
-
-def show_outcome(outcome: Outcome, mouth: ZeppelinMouth) -> bool:
-    """Put what a verb gave back into the paragraph; whether it went well."""
-    page = mouth.page
-    if outcome.as_json:
-        page.say(outcome.rendered())
-    elif outcome.job is not None:
-        if outcome.exit_code != SUCCESS and outcome.job.id not in {c.job.id for c in page.cards}:
-            page.say(outcome.text)
-        mouth.show(outcome.job)
-    elif outcome.html is not None:
-        page.html(outcome.html)
-    elif outcome.text:
-        page.say(outcome.text)
-    page.show()
-    return outcome.exit_code == SUCCESS
-
-
-def _check_verb(words: Sequence[str]) -> None:
-    """Refuse what has no meaning in a note, or belongs to this machine's administrator."""
-    verb = words[0] if words else ""
-    if verb == "clear":
-        raise UsageError(
-            "There is nothing to clear: the program is what the note's paragraphs are.",
-            "Delete a paragraph, or give it another interpreter, to take it out.",
-        )
-    if verb in plugins() or "--stop-driver" in words:
-        raise UsageError(
-            f"{verb} is for a terminal of this machine.", f"Type submarine {verb} there."
-        )
-
-
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line)
-    except ValueError:
-        raise UsageError(f"The quotes in {line[:80]!r} do not close.") from None
 
 
 INTERPRETER = SubmarineInterpreter

@@ -1,0 +1,152 @@
+"""The lines of a ``%submarine`` paragraph: which commands they are, and each of them done.
+
+The verbs are ``submarine_jobs.commands``'s and those of plug-ins; here is what Zeppelin adds to
+them: how long they wait, what Stop does, which of them are for a terminal of its machine only.
+Knows nothing of sessions and their end (``submarine``).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+
+from submarine_jobs.commands import Outcome, execute
+from submarine_jobs.commands.grammar import plugins
+from submarine_jobs.commands.outcome import SUCCESS
+from submarine_jobs.errors import UsageError
+from submarine_zeppelin import properties as settings
+from submarine_zeppelin.interpreters import former
+from submarine_zeppelin.interpreters.boards import LocalBoards
+from submarine_zeppelin.interpreters.dashboard import Dashboard
+from submarine_zeppelin.interpreters.mouth import ZeppelinMouth
+from submarine_zeppelin.interpreters.printed import printed_to
+
+#: Verbs that may wait for their job.
+_WAITING = ("run", "rerun")
+_NO_WAIT = {"--wait", "--wait_job_finish", "--dry-run", "--json", "--help", "-h"}
+#: Plug-ins that change Zeppelin's machine or account: not for everybody who may edit a note.
+_OWNERS = ("kernel", "minicluster", "zeppelin")
+
+
+class Lines:
+    """What one run of a paragraph does.
+
+    Parameters
+    ----------
+    boards
+        TensorBoards of this machine.
+    """
+
+    def __init__(
+        self, mouth: ZeppelinMouth, properties: Mapping[str, str], boards: LocalBoards
+    ) -> None:
+        self._mouth = mouth
+        self._properties = properties
+        self._boards = boards
+        self._mode = settings.choice(properties, "submarine.stop", ("cancel", "detach"))
+
+    def perform(self, text: str) -> tuple[bool, Mapping[str, object] | None]:
+        """Do one after the other, up to the first that fails.
+
+        Returns
+        -------
+        bool
+            Whether all went well.
+        Mapping or None
+            The paragraph's form where it has changed.
+        """
+        dashboard = Dashboard(self._mouth, self._execute)
+        good, forms = True, None
+        try:
+            for line in lines_of(text):
+                word = former.word_of(line)
+                if word is not None:
+                    good, forms = dashboard.perform(word)
+                else:
+                    good = self._execute(former.ours(_words(line)))
+                if not good:
+                    break
+        except KeyboardInterrupt:
+            if self._mode == "cancel":
+                self._mouth.cancel_cut_off()
+            raise
+        return good, forms
+
+    def _execute(self, words: Sequence[str]) -> bool:
+        words = self._waiting(list(words))
+        _check_verb(words)
+        asks = bool({"--help", "-h", "--json"} & set(words))
+        if words[:1] == ["tensorboard"] and not asks:
+            return self._boards.show(words[1:], self._mouth)
+        if words[:1] == ["clear"] and not asks:
+            self._mouth.say(
+                "Nothing had to be cleared: the program is what the note's paragraphs are now. "
+                "Delete a paragraph, or give it another interpreter, to take it out."
+            )
+            return True
+        with printed_to(self._mouth.say):
+            outcome = execute(words, self._mouth)
+        return show_outcome(outcome, self._mouth)
+
+    def _waiting(self, words: list[str]) -> list[str]:
+        """With what Stop does, and ``--wait`` where paragraphs last as long as their jobs."""
+        if not words or words[0] not in _WAITING:
+            return words
+        added = ["--wait"] if waits(self._properties) and not _NO_WAIT & set(words) else []
+        if not any(word.startswith("--on-interrupt") for word in words):
+            added.append(f"--on-interrupt={self._mode}")
+        return [words[0], *added, *words[1:]]
+
+
+def waits(properties: Mapping[str, str]) -> bool:
+    """Whether a paragraph that starts a job lasts as long as the job."""
+    return scheduled() or settings.flag(properties, "submarine.wait")
+
+
+def scheduled() -> bool:
+    """Whether this process was started for one scheduled run of a note."""
+    return "-isolated-" in os.environ.get("INTERPRETER_GROUP_ID", "")
+
+
+def lines_of(text: str) -> list[str]:
+    """The commands of a paragraph: a line each, joined where one ends in a backslash."""
+    joined = text.replace("\r\n", "\n").replace("\r", "\n").replace("\\\n", " ")
+    lines = [line.strip() for line in joined.split("\n")]
+    found = [line for line in lines if line and not line.startswith("#")]
+    if not found:
+        return ["help"]
+    return found
+
+
+def show_outcome(outcome: Outcome, mouth: ZeppelinMouth) -> bool:
+    """Put what a verb gave back into the paragraph; whether it went well."""
+    page = mouth.page
+    if outcome.as_json:
+        page.say(outcome.rendered())
+    elif outcome.job is not None:
+        if outcome.exit_code != SUCCESS and outcome.job.id not in {c.job.id for c in page.cards}:
+            page.say(outcome.text)
+        mouth.show(outcome.job)
+    elif outcome.html is not None:
+        page.html(outcome.html)
+    elif outcome.text:
+        page.say(outcome.text)
+    page.show()
+    return outcome.exit_code == SUCCESS
+
+
+def _check_verb(words: Sequence[str]) -> None:
+    """Refuse what belongs to the administrator of this machine."""
+    verb = words[0] if words else ""
+    if (verb in _OWNERS and verb in plugins()) or "--stop-driver" in words:
+        raise UsageError(
+            f"{verb} is for a terminal of this machine.", f"Type submarine {verb} there."
+        )
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        raise UsageError(f"The quotes in {line[:80]!r} do not close.") from None
