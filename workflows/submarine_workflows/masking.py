@@ -1,0 +1,69 @@
+"""Secrets taken out of text that is about to leave this machine: a notice, a message.
+
+Knows them by their value (variables whose name says secret), by their place (``password=...``, a
+password in a URL) and by their look (a private key). What it has never heard of, it cannot know.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+MASK = "***"
+_WORDS = (
+    r"passw(?:or)?d|passphrase|pwd|secret|token(?!s|iz)|api[_-]?key|access[_-]?key|private[_-]?key"
+    r"|credentials?"
+)
+_SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
+#: Shorter values would take harmless words out of a text.
+_SHORTEST = 6
+#: A text may also begin within a key.
+_KEY = re.compile(
+    r"(?:-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----|\A(?=[\w+/=\s]+-----END [A-Z ]{0,40}PRIVATE))"
+    r".*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
+    re.DOTALL,
+)
+_URL = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/:@?#'\"]{0,200}):[^\s/@'\"]{1,500}@")
+_HEADER = re.compile(r"\b(bearer|basic|digest|negotiate)(\s+)[\w+/=.~-]{6,4000}", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    rf"([\w.-]{{0,60}}(?:{_WORDS})[\w-]{{0,40}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|\s{{1,4}}(?=\S)))"
+    r"(\"[^\"\n]{1,4000}\"|'[^'\n]{1,4000}'|[^\s,;&\"'})\]]{1,4000})",
+    re.IGNORECASE,
+)
+
+
+def mask(text: str, secrets: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
+    """``text`` with ``***`` in the place of every secret.
+
+    Parameters
+    ----------
+    secrets
+        Values that are secret for sure: a job's token.
+    environ
+        Its variables with a secret's name hold values that are secret; by default this process's.
+    """
+    known = {value for value in secrets if value}
+    known.update(_of_environment(os.environ if environ is None else environ))
+    # The longest first: one may be part of another.
+    for value in sorted(known, key=len, reverse=True):
+        text = text.replace(value, MASK)
+    text = _KEY.sub(MASK, text)
+    text = _URL.sub(rf"\1:{MASK}@", text)
+    text = _HEADER.sub(rf"\1\2{MASK}", text)
+    return _ASSIGNED.sub(_assigned, text)
+
+
+def _of_environment(environ: Mapping[str, str]) -> set[str]:
+    return {
+        value
+        for name, value in environ.items()
+        if len(value) >= _SHORTEST and _SECRET_NAME.search(name) and not os.path.exists(value)
+    }
+
+
+def _assigned(match: re.Match[str]) -> str:
+    before, _ = match.groups()
+    # "the token expired" is a sentence, `--token 8f3a...` is an option.
+    told = before.startswith("-") or not before[-1].isspace() or before.rstrip()[-1] in "=:"
+    return f"{before}{MASK}" if told else match.group(0)
