@@ -14,6 +14,7 @@ import click
 from submarine_jobs.commands import Outcome
 from submarine_jobs.errors import UsageError
 from submarine_workflows.errors import WorkflowError
+from submarine_workflows.export.commands import export, holds
 from submarine_workflows.workflow import Workflow
 
 _NEXT = 3
@@ -24,7 +25,7 @@ def workflow() -> None:
     """Notebooks that run after each other, in Azkaban Flow 2.0's terms."""
 
 
-def _sound(file: Path) -> Workflow:
+def sound(file: Path) -> Workflow:
     """The workflow in ``file``, or every problem that it has."""
     from submarine_workflows.files import open_workflow
     from submarine_workflows.validation import check as problems_of
@@ -40,7 +41,7 @@ def _sound(file: Path) -> Workflow:
 @click.argument("file", type=click.Path(path_type=Path))
 def check(file: Path) -> Outcome:
     """Say what is wrong with the workflow in FILE, or when it would run next."""
-    found = _sound(file)
+    found = sound(file)
     nodes = sum(1 for _ in found.walk())
     runs = [moment.isoformat() for moment in _next_runs(found)]
     text = f"{found.name}: {nodes} node{'s' if nodes != 1 else ''}, nothing wrong."
@@ -57,7 +58,7 @@ def graph(file: Path, target: Path | None) -> Outcome:
     """Show the nodes of the workflow in FILE in an order in which they may run."""
     from submarine_workflows.drawing import as_svg, as_text
 
-    found = _sound(file)
+    found = sound(file)
     picture = as_svg(found)
     if target is not None:
         try:
@@ -76,3 +77,7 @@ def _next_runs(found: Workflow) -> list[datetime]:
     zone = read_timezone(found.timezone) if found.timezone else None
     now = datetime.now(zone) if zone else datetime.now().astimezone()
     return list(islice(read_schedule(found.schedule).after(now), _NEXT))
+
+
+workflow.add_command(export)
+workflow.add_command(holds)

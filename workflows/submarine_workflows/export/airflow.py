@@ -1,0 +1,145 @@
+"""A workflow as a DAG file for Airflow: one BashOperator a node, with the node's own commands.
+
+The file imports Airflow alone, 2.7 and later or 3. What Airflow cannot say is refused with a
+sentence. Does not write files and does not talk to an Airflow.
+
+Notes
+-----
+Azkaban's conditions are Airflow's trigger rules; a condition on outputs is judged by
+``submarine workflow holds`` at the start of the step, which is skipped where it does not hold (exit
+code 99). Outputs travel as XComs: the last line that a BashOperator's command prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from submarine_jobs.errors import UsageError
+from submarine_workflows.export.airflow_parameters import Parameters
+from submarine_workflows.export.airflow_step import SKIP, Steps, checked_name
+from submarine_workflows.export.airflow_text import table
+from submarine_workflows.node_commands import EXECUTION, Setting, path_of
+from submarine_workflows.schedule import read_schedule
+from submarine_workflows.workflow import Kind, Node, Workflow
+
+#: Executed notebooks of each run, in the folder of the notebooks unless a URL is given.
+OUTPUTS = f"runs/{EXECUTION}"
+_HEAD = '''"""The workflow {name}, written by `submarine workflow export --to airflow`."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+try:
+    from airflow.providers.standard.operators.bash import BashOperator
+    from airflow.sdk import DAG, TaskGroup
+except ImportError:  # Airflow 2
+    from airflow import DAG
+    from airflow.operators.bash import BashOperator
+    from airflow.utils.task_group import TaskGroup
+
+ZONE = ZoneInfo({zone!r})
+#: The notebooks that the steps run.
+PROJECT = str(Path(__file__).resolve().parent / {folder!r})
+#: Parameters of the run, for the commands below.
+PARAMETERS = {parameters}
+
+
+class Step(BashOperator):
+    """A step whose command is text as it stands, not a template of Airflow's."""
+
+    template_fields = ("env",)
+    template_ext = ()
+
+
+def started(dag_run):
+    """When this run began, on the clock of the schedule."""
+    return (dag_run.start_date or datetime.now(ZONE)).astimezone(ZONE)
+
+
+with DAG(
+    {name!r},
+    schedule={schedule!r},
+    start_date=datetime(2020, 1, 1, tzinfo=ZONE),
+    catchup=False,
+    max_active_runs=1,
+    params={params},
+    user_defined_macros={{"started": started}},
+    default_args={{"cwd": PROJECT, "append_env": True, "skip_on_exit_code": {skip}}},
+):
+    steps = {{}}
+'''
+
+
+def dag_of(workflow: Workflow, folder: str, setting: Setting | None = None) -> str:
+    """The DAG file of ``workflow``.
+
+    Parameters
+    ----------
+    folder
+        Name of the folder beside the file that holds the notebooks.
+    setting
+        What the commands need to know of the place; its ``run`` is Airflow's run id.
+
+    Raises
+    ------
+    UsageError
+        If Airflow cannot say it: a schedule in seconds, a condition that mixes states and outputs.
+    """
+    parameters = Parameters(workflow)
+    steps = Steps(workflow, setting or Setting(outputs=OUTPUTS), parameters)
+    body = list(_level(workflow.nodes, (), steps, 4))
+    head = _HEAD.format(
+        name=checked_name(workflow.name),
+        zone=workflow.timezone or "UTC",
+        folder=folder,
+        parameters=table(parameters.templates, 0),
+        schedule=_schedule(workflow),
+        params=table(parameters.of_run, 4),
+        skip=SKIP,
+    )
+    return head + "\n".join(body) + "\n"
+
+
+def _schedule(workflow: Workflow) -> str | None:
+    if not workflow.schedule:
+        return None
+    crontab = read_schedule(workflow.schedule).crontab
+    if not crontab:
+        raise UsageError(
+            f"`{workflow.schedule}` says more than the five fields that Airflow takes.",
+            "Use second 0, no year, and neither L nor #.",
+        )
+    return crontab
+
+
+def _level(
+    nodes: Sequence[Node], flows: Sequence[Node], steps: Steps, indent: int
+) -> Iterator[str]:
+    """The steps among the same neighbours, then what follows what."""
+    space = " " * indent
+    for node in nodes:
+        path = path_of(node, flows)
+        if node.kind is Kind.FLOW:
+            yield f"{space}with TaskGroup({checked_name(node.name)!r}) as group:"
+            yield f"{space}    steps[{path!r}] = group"
+            yield from _level(node.nodes, (*flows, node), steps, indent + 4)
+            if node.condition:
+                yield from _gate(node, flows, steps, indent + 4)
+        else:
+            yield f"{space}steps[{path!r}] = {steps.step(node, flows, indent)}"
+    above = [flow.name for flow in flows]
+    for node in nodes:
+        if node.depends_on:
+            before = ", ".join(f"steps[{':'.join([*above, n])!r}]" for n in node.depends_on)
+            yield f"{space}[{before}] >> steps[{path_of(node, flows)!r}]"
+
+
+def _gate(node: Node, flows: Sequence[Node], steps: Steps, indent: int) -> Iterator[str]:
+    """A first step of a flow, which is skipped with all after it where it is not to run."""
+    space, path = " " * indent, path_of(node, flows)
+    gate = Node("start", Kind.NOOP, condition=node.condition, depends_on=node.depends_on)
+    yield f"{space}start = {steps.step(gate, flows, indent, 'submarine_start')}"
+    for inner in node.nodes:
+        if not inner.depends_on:
+            yield f"{space}start >> steps[{path + ':' + inner.name!r}]"

@@ -1,0 +1,65 @@
+"""A workflow as lines of a crontab: its own runner, started on its schedule.
+
+Does not install them: ``crontab FILE`` does, or a file in /etc/cron.d.
+
+Notes
+-----
+``CRON_TZ`` is read by cronie (Red Hat and its kin) and by systemd-cron, not by Debian's cron, which
+goes by the machine's zone (their pages crontab(5)).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from submarine_jobs.errors import UsageError
+from submarine_workflows.schedule import read_schedule
+from submarine_workflows.workflow import Workflow
+
+
+def crontab_of(
+    workflow: Workflow, file: Path, program: Sequence[str], notify: str | None = None
+) -> str:
+    """The lines that run ``workflow`` when it is due.
+
+    Parameters
+    ----------
+    file
+        Where the workflow lies; its folder is where it runs.
+    program
+        How ``submarine`` is called: cron has a short PATH.
+    notify
+        The command that is told of failures.
+
+    Raises
+    ------
+    UsageError
+        If it has no schedule, or one that five fields cannot say.
+    """
+    if not workflow.schedule:
+        raise UsageError(
+            f"{workflow.name} has no schedule: cron would not know when to run it.",
+            'Give it one, as in `schedule: "0 30 2 ? * *"`.',
+        )
+    fields = read_schedule(workflow.schedule).crontab
+    if not fields:
+        raise UsageError(
+            f"`{workflow.schedule}` says more than the five fields of a crontab.",
+            "Use second 0, no year, and neither L nor #.",
+        )
+    words = [*program, "workflow", "run", file.name]
+    if notify:
+        words += ["--notify", notify]
+    command = f"cd {shlex.quote(str(file.parent))} && {shlex.join(words)}"
+    if "\n" in command or "\r" in command:
+        raise UsageError("A line of a crontab has no line break.", "Rename what has one.")
+    lines = [f"# {workflow.name}: {workflow.schedule}"]
+    if workflow.timezone:
+        lines += [
+            "# Debian's cron does not read CRON_TZ: there, write the hours of the machine's zone.",
+            f"CRON_TZ={workflow.timezone}",
+        ]
+    # cron ends a command at a percent sign unless it is escaped.
+    return "\n".join([*lines, f"{fields} {command.replace('%', chr(92) + '%')}"]) + "\n"

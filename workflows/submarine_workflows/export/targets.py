@@ -1,0 +1,80 @@
+"""What ``submarine workflow export --to`` knows: each target's files, by name.
+
+Writes nothing; a new target is one more function here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from submarine_workflows.workflow import Workflow
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the options of ``export`` say.
+
+    Attributes
+    ----------
+    file
+        Where the workflow lies.
+    program
+        How ``submarine`` is called where it will run.
+    outputs
+        Folder or URL for executed notebooks; empty: the target's own.
+    also
+        Patterns of further files to take along.
+    notify
+        Command that is told of failures.
+    """
+
+    file: Path
+    program: tuple[str, ...] = ("submarine",)
+    outputs: str = ""
+    also: Sequence[str] = ()
+    notify: str = ""
+
+
+@dataclass(frozen=True)
+class Export:
+    """What an export makes.
+
+    Attributes
+    ----------
+    files
+        Content by relative path, to be written below ``-o``; one that is alone may go to a file.
+    said
+        One line for the person: what to do with it.
+    """
+
+    files: Mapping[str, bytes]
+    said: str
+
+
+def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
+    from submarine_workflows.carried import carried_files
+    from submarine_workflows.export.airflow import OUTPUTS, dag_of
+    from submarine_workflows.node_commands import Setting
+
+    setting = Setting(
+        outputs=wishes.outputs or OUTPUTS, notebook=workflow.notebook, program=wishes.program
+    )
+    carried = carried_files(workflow, wishes.file.parent, wishes.also)
+    files = {f"{workflow.name}_dag.py": dag_of(workflow, workflow.name, setting).encode()}
+    files |= {f"{workflow.name}/{name}": data for name, data in carried.items()}
+    return Export(
+        files,
+        "Airflow finds it in its folder of DAGs (`airflow config get-value core dags_folder`).",
+    )
+
+
+def _cron(workflow: Workflow, wishes: Wishes) -> Export:
+    from submarine_workflows.export.crontab import crontab_of
+
+    text = crontab_of(workflow, wishes.file.resolve(), wishes.program, wishes.notify or None)
+    return Export({f"{workflow.name}.cron": text.encode()}, "`crontab -e` takes these lines.")
+
+
+TARGETS: dict[str, Callable[[Workflow, Wishes], Export]] = {"airflow": _airflow, "cron": _cron}
