@@ -27,7 +27,7 @@ _KEY = re.compile(
 _URL = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/:@?#'\"]{0,200}):[^\s/@'\"]{1,500}@")
 _HEADER = re.compile(r"\b(bearer|basic|digest|negotiate)(\s+)[\w+/=.~-]{6,4000}", re.IGNORECASE)
 _ASSIGNED = re.compile(
-    rf"([\w.-]{{0,60}}(?:{_WORDS})[\w-]{{0,40}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|\s{{1,4}}(?=\S)))"
+    rf"((?:{_WORDS})[\w-]{{0,40}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|\s{{1,4}}(?=\S)))"
     r"(\"[^\"\n]{1,4000}\"|'[^'\n]{1,4000}'|[^\s,;&\"'})\]]{1,4000})",
     re.IGNORECASE,
 )
@@ -64,6 +64,9 @@ def _of_environment(environ: Mapping[str, str]) -> set[str]:
 
 def _assigned(match: re.Match[str]) -> str:
     before, _ = match.groups()
-    # "the token expired" is a sentence, `--token 8f3a...` is an option.
-    told = before.startswith("-") or not before[-1].isspace() or before.rstrip()[-1] in "=:"
-    return f"{before}{MASK}" if told else match.group(0)
+    if before[-1].isspace() and before.rstrip()[-1] not in "=:":
+        # "the token expired" is a sentence, `--db-token 8f3a...` is an option.
+        word = match.string[max(match.start() - 60, 0) : match.start()].split()
+        if not (word and word[-1].startswith("-")):
+            return match.group(0)
+    return f"{before}{MASK}"
