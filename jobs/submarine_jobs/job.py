@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs import job_files, job_logs, tasks
+from submarine_jobs import job_files, job_logs, started, tasks
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import JobFailedError
 from submarine_jobs.live import AgentClient, LogChunk
@@ -100,6 +100,7 @@ class Job:
         """Wait, and raise JobFailedError unless the job succeeded."""
         record = self.wait(timeout)
         if record.state is not State.SUCCEEDED:
+            started.settled(self.id)
             raise JobFailedError(f"Job {self.id} {record.state.value}: {record.detail}")
         return record
 
@@ -111,6 +112,7 @@ class Job:
         """
         from submarine_jobs.cancelling import cancel
 
+        started.settled(self.id)
         return cancel(self, why)
 
     @functools.cached_property

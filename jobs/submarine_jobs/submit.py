@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs import started
 from submarine_jobs.agent_orders import first_record
 from submarine_jobs.backends.base import Backend, Handle, Plan, Submission
 from submarine_jobs.closing import close
@@ -87,8 +88,9 @@ def submit(
             "There is neither a program nor a --worker_launch_cmd to run.",
             "Collect cells with %%submarine, name a FILE.py, or give --worker_launch_cmd.",
         )
-    backend.prepare(spec)
-    return _Submit(session, backend, fill_spec(spec), plan).run(bundle, values, progress)
+    with started.submitting():
+        backend.prepare(spec)
+        return _Submit(session, backend, fill_spec(spec), plan).run(bundle, values, progress)
 
 
 class _Submit:
@@ -137,7 +139,10 @@ class _Submit:
             reached=reached,
             environments=environments,
         )
-        handle = self._hand_over(submission)
+        # Whoever answers for this process's jobs knows of it before it can run.
+        job = Job(self.session, self.job_id, self.spec.name, self.backend, self.directory, None)
+        started.begun(job)
+        job.handle = handle = self._hand_over(submission, job)
         self._event(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
         for text in handle.get("warnings") or ():
             self._event(None, str(text), kind="warning")
@@ -145,7 +150,7 @@ class _Submit:
         application = str(handle.get("application_id") or "") or None
         record = replace(self._record(State.PENDING), application_id=application)
         self._remember(State.PENDING, handle, record)
-        return Job(self.session, self.job_id, self.spec.name, self.backend, self.directory, handle)
+        return job
 
     def _upload(self, files: dict[str, bytes | None]) -> str:
         """Fill the directory; where that fails, nothing of the job stays."""
@@ -175,10 +180,11 @@ class _Submit:
             raise StorageError(f"The job directory {self.directory.url} is somebody else's.")
         return intent
 
-    def _hand_over(self, submission: Submission) -> Handle:
+    def _hand_over(self, submission: Submission, job: Job) -> Handle:
         try:
             return self.backend.submit(submission)
         except (RefusedError, NotSubmittedError) as refused:
+            started.refused(job)
             self._record_refusal(getattr(refused, "reason", EndReason.SUBMIT_FAILED), refused)
             raise
         except ClusterError:

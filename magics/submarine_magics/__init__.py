@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.collect_line import line_of_tags
 from submarine_magics.executions import Execution, Executions, requested
 from submarine_magics.first_line import only_by_tag, run_body_here
+from submarine_magics.headless_mode import told_by_runner
 from submarine_magics.inspection import answer_question
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics, lazily, with completion; what ``%load_ext submarine_magics`` calls."""
     if Executions.of(shell) is not None:
         return
+    told_by_runner()
     Executions.attach(shell).listeners.append(_collector_of_tagged(shell))
     # A small function instead of IPython's `register_lazy`, which before 9.17 takes modules only.
     register: Any = shell.register_magic_function

@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from submarine_jobs.job import Job
     from submarine_jobs.view import JobView
     from submarine_magics.live_display import LiveCard
 
@@ -42,6 +43,11 @@ class CardRota:
         """The cards that show a job, ended ones too."""
         with self._lock:
             return [card for card in self._cards if card.job.id == job_id]
+
+    def jobs(self) -> list[Job]:
+        """The jobs whose cards may still change, each once."""
+        with self._lock:
+            return list({card.job.id: card.job for card in self._cards}.values())
 
     def remove(self, card: LiveCard) -> None:
         """Forget a card; its place goes to one that waits."""

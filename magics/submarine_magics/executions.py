@@ -56,6 +56,8 @@ class Executions:
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = weakref.ref(shell)
         self._current: ContextVar[Execution | None] = ContextVar("execution", default=None)
+        #: The cell that was begun last, which is all that a thread of a cell can be told of.
+        self.latest: Execution | None = None
         self.listeners: list[Callable[[Execution], None]] = []
 
     @classmethod
@@ -108,6 +110,7 @@ class Executions:
             code=getattr(info, "transformed_cell", None) or source,
         )
         self._current.set(execution)
+        self.latest = execution
         # One that is added by another (the magics, at first use) hears of it too.
         for listener in self.listeners:
             listener(execution)
@@ -115,10 +118,17 @@ class Executions:
 
 @dataclass(frozen=True)
 class Requested:
-    """The cell that the front end has asked to be executed: its text, and what it said of it."""
+    """The cell that the front end has asked to be executed: its text, and what it said of it.
+
+    Parameters
+    ----------
+    allow_stdin
+        Whether a person could be asked; None where the front end does not say.
+    """
 
     code: str
     metadata: object
+    allow_stdin: bool | None = None
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -132,8 +142,11 @@ def requested(shell: InteractiveShell) -> Requested | None:
     header, content = parent.get("header"), parent.get("content")
     if not isinstance(header, dict) or header.get("msg_type") != "execute_request":
         return None
-    code = content.get("code") if isinstance(content, dict) else None
-    return Requested(code, parent.get("metadata")) if isinstance(code, str) else None
+    if not isinstance(content, dict) or not isinstance(content.get("code"), str):
+        return None
+    stdin = content.get("allow_stdin")
+    allowed = stdin if isinstance(stdin, bool) else None
+    return Requested(content["code"], parent.get("metadata"), allowed)
 
 
 def _request(shell: InteractiveShell) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.commands.outcome import INTERRUPTED, SUCCESS, Outcome, to_json
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import JobFailedError, SubmarineError
+from submarine_magics.kernel_jobs import KernelJobs
 from submarine_magics.live_display import show
 
 if TYPE_CHECKING:
@@ -52,8 +53,11 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
     WaitInterrupted
         If waiting was interrupted.
     """
+    jobs = KernelJobs.of(mouth.shell)
     if outcome.exit_code == INTERRUPTED:
         mouth.say(outcome.text)
+        if outcome.job is not None:
+            jobs.leave(outcome.job.id)
         raise WaitInterrupted("stopped waiting, as said above.")
     if outcome.as_json:
         return _json(outcome.value)
@@ -67,6 +71,8 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
         mouth.displays.show(job)
     if outcome.exit_code == SUCCESS:
         return job
+    for job_id in _waited_for(outcome):
+        jobs.answer(job_id)
     if job is not None:
         from submarine_magics.cell_traceback import job_failed
 
@@ -74,6 +80,14 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
     if mouth.watched:
         raise JobFailedError("A job did not succeed.", "Its card says why.")
     raise SubmarineError("This command did not succeed.", "Its output above says why.")
+
+
+def _waited_for(outcome: Outcome) -> list[str]:
+    """Ids of the jobs whose ends the outcome is about."""
+    if outcome.job is not None:
+        return [outcome.job.id]
+    records = outcome.value if isinstance(outcome.value, list) else []
+    return [str(record["job_id"]) for record in records if "job_id" in (record or {})]
 
 
 def _json(value: Any) -> Any:

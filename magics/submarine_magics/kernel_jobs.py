@@ -1,0 +1,112 @@
+"""The jobs that one kernel has started, and which of them somebody has still to answer for.
+
+A job is answered for once an error told of its failure, or it was waited for and succeeded, or
+somebody here ended or left it. Does not wait (``barrier``) and does not cancel.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from submarine_jobs import started
+from submarine_magics.executions import Execution, Executions
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from submarine_jobs.job import Job
+
+
+@dataclass
+class KernelJob:
+    """One job and the cell that it was started from; None: not known."""
+
+    job: Job
+    execution: Execution | None = None
+    answered: bool = False
+    #: It goes on, and that is meant.
+    left: bool = False
+
+    @property
+    def cell_id(self) -> str | None:
+        """Id of that cell, where the front end sends one."""
+        return self.execution.cell_id if self.execution is not None else None
+
+    @property
+    def count(self) -> int | None:
+        """Number of that execution."""
+        return self.execution.count if self.execution is not None else None
+
+
+class KernelJobs:
+    """The account of one kernel; hears of its jobs from any thread (``started.Account``)."""
+
+    _all: weakref.WeakKeyDictionary[InteractiveShell, KernelJobs] = weakref.WeakKeyDictionary()
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = weakref.ref(shell)
+        self._lock = threading.Lock()
+        self._jobs: dict[str, KernelJob] = {}
+
+    @classmethod
+    def of(cls, shell: InteractiveShell) -> KernelJobs:
+        """The account of ``shell``, opened at first use; it hears of earlier jobs too."""
+        found = cls._all.get(shell)
+        if found is None:
+            found = cls._all[shell] = cls(shell)
+            started.keep(found)
+        return found
+
+    def begun(self, job: Job) -> None:
+        """A job is started, or joined; see ``started.Account``."""
+        with self._lock:
+            self._jobs.setdefault(job.id, KernelJob(job, self._execution()))
+
+    def refused(self, job_id: str) -> None:
+        """The cluster did not take it, which its caller has been told by an error."""
+        with self._lock:
+            self._jobs.pop(job_id, None)
+
+    def settled(self, job_id: str) -> None:
+        """Its end was told or wished in this kernel."""
+        self.answer(job_id)
+
+    def answer(self, job_id: str) -> None:
+        """Take note that nobody needs to be told of a job any more."""
+        with self._lock:
+            entry = self._jobs.get(job_id)
+            if entry is not None:
+                entry.answered = True
+
+    def leave(self, job_id: str) -> None:
+        """Take note that a job goes on, and that this is meant; unless it was answered for."""
+        with self._lock:
+            entry = self._jobs.get(job_id)
+            if entry is not None and not entry.answered:
+                entry.answered = entry.left = True
+
+    def open(self) -> list[KernelJob]:
+        """Jobs that nobody has answered for, the oldest first."""
+        with self._lock:
+            return [entry for entry in self._jobs.values() if not entry.answered]
+
+    def left(self) -> list[KernelJob]:
+        """Jobs that were left to go on."""
+        with self._lock:
+            return [entry for entry in self._jobs.values() if entry.left]
+
+    def started_in(self, execution: Execution) -> list[KernelJob]:
+        """Jobs of one execution of a cell."""
+        with self._lock:
+            return [entry for entry in self._jobs.values() if entry.execution is execution]
+
+    def _execution(self) -> Execution | None:
+        shell = self._shell()
+        executions = Executions.of(shell) if shell is not None else None
+        if executions is None:
+            return None
+        # A thread that a cell has started knows nothing of the cell.
+        return executions.current or executions.latest
