@@ -1,19 +1,21 @@
 """A workflow as a picture: script-free SVG for a notebook, lines of text for a terminal.
 
-Columns are steps: a node stands one to the right of the last node that it waits for.
+Takes the colours of the page and adds half transparent ones, so it reads on light and dark pages;
+states are told in words and signs too. Where things stand is ``layout``'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
+from submarine_workflows.layout import HEIGHT, WIDTH, Point, columns, lay_out
 from submarine_workflows.workflow import Kind, Node, Workflow
 
+__all__ = ["COLOURS", "SIGNS", "as_svg", "as_text", "columns", "words_of"]
+
 MAX_DRAWN = 300
-_WIDTH, _HEIGHT, _ACROSS, _DOWN, _MARGIN = 150, 38, 56, 18, 12
-_LONGEST = 20
+_LONGEST_NAME, _LONGEST = 19, 25
 _WORDS: dict[Kind, Callable[[Node], str]] = {
     Kind.NOTEBOOK: lambda node: node.notebook,
     Kind.CELLS: lambda node: "cells " + ", ".join(node.cells),
@@ -22,29 +24,28 @@ _WORDS: dict[Kind, Callable[[Node], str]] = {
     Kind.FLOW: lambda node: f"flow of {len(node.nodes)}",
     Kind.OTHER: lambda node: node.type,
 }
-#: Colour of a node's edge by its state; others have a neutral one.
-_COLOURS = {
-    "SUCCEEDED": "#2e7d32",
+#: Colour by state, the same as those of jobs; others have that of the text.
+COLOURS = {
+    "SUCCEEDED": "#1a7f37",
     "FAILED": "#c62828",
-    "RUNNING": "#1565c0",
-    "WAITING": "#8d6e00",
-    "CANCELLED": "#6d4c41",
+    "RUNNING": "#0b6bcb",
+    "RETRYING": "#9a6700",
+    "CANCELLED": "#6b7280",
+    "SKIPPED": "#6b7280",
+}
+SIGNS = {
+    "SUCCEEDED": "\u2713",
+    "FAILED": "\u2717",
+    "RUNNING": "\u25b6",
+    "RETRYING": "\u21bb",
+    "CANCELLED": "\u25a0",
+    "SKIPPED": "\u2013",
 }
 
 
-def columns(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Nodes by the step in which they may start at the earliest; of a graph without cycles."""
-    known = {node.name: node for node in nodes}
-    waits = {name: {n for n in node.depends_on if n in known} for name, node in known.items()}
-    found: list[list[Node]] = []
-    done: set[str] = set()
-    while waits:
-        ready = [name for name, others in waits.items() if others <= done] or list(waits)
-        found.append([known[name] for name in ready])
-        done.update(ready)
-        for name in ready:
-            del waits[name]
-    return found
+def words_of(node: Node) -> str:
+    """What it runs, ``features.ipynb``."""
+    return _WORDS[node.kind](node)
 
 
 def as_text(workflow: Workflow) -> str:
@@ -54,77 +55,98 @@ def as_text(workflow: Workflow) -> str:
         for node in column:
             after = f"  after {', '.join(node.depends_on)}" if node.depends_on else ""
             when = f"  if {node.condition}" if node.condition else ""
-            lines.append(f"{node.name:<20} {_WORDS[node.kind](node)}{after}{when}".rstrip())
+            lines.append(f"{node.name:<20} {words_of(node)}{after}{when}".rstrip())
     return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class _Box:
-    x: int
-    y: int
-
-
-def as_svg(workflow: Workflow, states: Mapping[str, str] | None = None) -> str:
-    """The graph, in the page's own colour of text; states are told in words too.
+def as_svg(
+    workflow: Workflow,
+    states: Mapping[str, str] | None = None,
+    words: Mapping[str, str] | None = None,
+) -> str:
+    """The graph, in the page's own colour of text.
 
     Parameters
     ----------
     states
         Node -> its state, for a run that is shown.
+    words
+        Node -> what stands in its second line then, ``running 12 s``; else what it runs does.
     """
-    steps = columns(workflow.nodes[:MAX_DRAWN])
-    boxes = {
-        node.name: _Box(_MARGIN + across * (_WIDTH + _ACROSS), _MARGIN + down * (_HEIGHT + _DOWN))
-        for across, column in enumerate(steps)
-        for down, node in enumerate(column)
-    }
-    width = 2 * _MARGIN + len(steps) * (_WIDTH + _ACROSS) - _ACROSS
-    height = 2 * _MARGIN + max((len(c) for c in steps), default=1) * (_HEIGHT + _DOWN) - _DOWN
+    nodes = workflow.nodes[:MAX_DRAWN]
+    layout = lay_out(nodes)
+    known = {node.name: node for node in nodes}
+    states, words = states or {}, words or {}
     parts = [
-        _edge(boxes[name], boxes[node.name])
-        for column in steps
-        for node in column
-        for name in node.depends_on
-        if name in boxes
+        _edge(points, states.get(start, ""), conditional=bool(known[end].condition))
+        for start, end, points in layout.edges
     ]
     parts += [
-        _box(node, boxes[node.name], (states or {}).get(node.name, ""))
-        for column in steps
-        for node in column
+        _box(known[name], corner, states.get(name, ""), words.get(name, ""))
+        for name, corner in layout.corners.items()
     ]
     label = escape(f"Workflow {workflow.name}: {len(workflow.nodes)} nodes", quote=True)
+    width, height = layout.width, layout.height
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" '
-        f'viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'style="max-width:100%;height:auto;font:13px sans-serif">{"".join(parts)}</svg>'
+        f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
+        "style=\"font:13px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif\">"
+        f"{''.join(parts)}</svg>"
     )
 
 
-def _edge(start: _Box, end: _Box) -> str:
-    x1, y1 = start.x + _WIDTH, start.y + _HEIGHT // 2
-    x2, y2 = end.x, end.y + _HEIGHT // 2
-    middle = (x1 + x2) // 2
+def _edge(points: Sequence[Point], state: str, *, conditional: bool) -> str:
+    x, y = points[0]
+    way = [f"M{x:g} {y:g}"]
+    for number, (nx, ny) in enumerate(points[1:], 1):
+        last = number == len(points) - 1
+        nx = nx - 7 if last else nx
+        middle = (x + nx) / 2
+        way.append(f"C{middle:g} {y:g} {middle:g} {ny:g} {nx:g} {ny:g}" if y != ny else f"H{nx:g}")
+        x, y = nx, ny
+    colour = COLOURS["SUCCEEDED"] if state == "SUCCEEDED" else "currentColor"
+    seen = ".8" if state == "SUCCEEDED" else ".45"
+    dashes = ' stroke-dasharray="5 4"' if conditional else ""
     return (
-        f'<path d="M{x1} {y1} C{middle} {y1} {middle} {y2} {x2 - 6} {y2} m0 -4 l6 4 l-6 4" '
-        'fill="none" stroke="currentColor" stroke-opacity="0.55"/>'
+        f'<path d="{"".join(way)}" fill="none" stroke="{colour}" stroke-opacity="{seen}" '
+        f'stroke-width="1.4"{dashes}/>'
+        f'<path d="M{x:g} {y - 4:g}l7 4l-7 4z" fill="{colour}" fill-opacity="{seen}"/>'
     )
 
 
-def _box(node: Node, box: _Box, state: str) -> str:
-    words = _WORDS[node.kind](node)
-    told = f"{node.name}: {words}" + (f" ({state})" if state else "")
-    colour = _COLOURS.get(state, "currentColor")
-    dashes = ' stroke-dasharray="5 3"' if node.condition else ""
+def _box(node: Node, corner: Point, state: str, words: str) -> str:
+    x, y = corner
+    does = words_of(node)
+    told = f"{node.name}: {does}" + (f" ({state.lower()})" if state else "")
+    told += f", if {node.condition}" if node.condition else ""
+    colour = COLOURS.get(state, "currentColor")
+    dashes = ' stroke-dasharray="5 3"' if node.condition or state == "SKIPPED" else ""
+    faint = "" if state in COLOURS else ' stroke-opacity=".5"'
+    fill = ".12" if state in COLOURS and state != "SKIPPED" else ".04"
+    sign = SIGNS.get(state, "")
     return (
         f"<g><title>{escape(told)}</title>"
-        f'<rect x="{box.x}" y="{box.y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6" fill="none" '
-        f'stroke="{colour}" stroke-width="{2 if state else 1}"{dashes}/>'
-        f'<text x="{box.x + 10}" y="{box.y + 16}" fill="currentColor" font-weight="600">'
-        f"{escape(_short(node.name))}</text>"
-        f'<text x="{box.x + 10}" y="{box.y + 31}" fill="currentColor" fill-opacity="0.75" '
-        f'font-size="11">{escape(_short(state.lower() if state else words))}</text></g>'
+        f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="6" fill="{colour}" '
+        f'fill-opacity="{fill}" stroke="{colour}" stroke-width="{1.5 if state in COLOURS else 1}"'
+        f"{faint}{dashes}/>"
+        f'<text x="{x + 11:g}" y="{y + 18:g}" fill="currentColor" font-weight="600">'
+        f"{escape(_short(node.name, _LONGEST_NAME))}</text>"
+        f'<text x="{x + 11:g}" y="{y + 33:g}" fill="currentColor" fill-opacity=".72" '
+        f'font-size="11">{escape(_short(words or does, _LONGEST))}</text>'
+        f"{_sign(sign, x, y, colour)}</g>"
     )
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+def _sign(sign: str, x: float, y: float, colour: str) -> str:
+    if not sign:
+        return ""
+    at = x + WIDTH - 18
+    return (
+        f'<circle cx="{at + 6:g}" cy="{y + 14:g}" r="8" fill="{colour}"/>'
+        f'<text x="{at + 6:g}" y="{y + 18:g}" fill="#fff" font-size="11" font-weight="700" '
+        f'text-anchor="middle">{sign}</text>'
+    )
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "\u2026"
