@@ -63,7 +63,8 @@ def svg(series: Series) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" '
         f'height="{_HEIGHT + 24}" viewBox="0 0 {width} {_HEIGHT + 24}" '
-        'style="max-width:100%;font-family:system-ui,sans-serif;font-size:11px">'
+        f'style="width:{width}px;height:{_HEIGHT + 24}px;max-width:100%;'
+        'font-family:system-ui,sans-serif;font-size:11px">'
         f"<title>Metrics of the job</title>{''.join(parts)}</svg>"
     )
 

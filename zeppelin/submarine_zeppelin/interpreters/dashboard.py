@@ -17,7 +17,7 @@ from submarine_zeppelin.interpreters.mouth import ZeppelinMouth
 Forms = Mapping[str, Any] | None
 _USAGE = """\
 The commands of the former submarine interpreter, each a line of a paragraph:
-  dashboard           the form below the paragraph: fields, and a list of what to do
+  dashboard           a form in the paragraph: fields, and a list of what to do
   JOB_RUN, JOB_STOP   run what the form says; end it
   TENSORBOARD_RUN, TENSORBOARD_STOP   a TensorBoard over all of your jobs; end it
   CLEAN               forget the form's values and what this note's paragraphs show
@@ -86,7 +86,7 @@ class Dashboard:
         try:
             self._mouth.show(self._job(former.job_name(self._mouth.context)))
         except JobNotFoundError:
-            self._mouth.page.say("The form below has run no job of this note yet.")
+            self._mouth.page.say("The form has run no job of this note yet.")
         rows = "".join(
             f"<tr><td>{html.escape(item.name)}</td><td>"
             f"{html.escape(settings.text(self._mouth.properties, item.name))}</td></tr>"
