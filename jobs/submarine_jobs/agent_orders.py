@@ -62,6 +62,7 @@ def agent_orders(
         vcores=role.resources.vcores,
         gpus=role.resources.gpus,
         timeout=spec.timeout,
+        lease=spec.lease,
         return_names=list(spec.return_names),
         queue=record.queue,
         links={**back_links(), **spec.quicklinks},

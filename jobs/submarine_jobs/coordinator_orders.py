@@ -79,6 +79,7 @@ def coordinator_orders(
         allowed_failures=spec.allowed_failures,
         restart_in_place=bool(trait(spec.framework, "RESTART_IN_PLACE")),
         timeout=spec.timeout,
+        lease=spec.lease,
         queue=record.queue,
         priority=spec.priority,
         links={**back_links(), **spec.quicklinks},

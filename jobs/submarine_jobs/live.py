@@ -118,6 +118,10 @@ class AgentClient:
         """Say that somebody looks at the TensorBoard files; for a minute they come sooner."""
         self._request("POST", wire.LOOK, b"{}")
 
+    def renew(self) -> None:
+        """Say that who started the job is still there: its lease begins anew."""
+        self._request("POST", wire.RENEW, b"{}")
+
     def save(self, name: str, timeout: float = SAVE_SECONDS) -> dict[str, Any]:
         """Have the model directory uploaded as it is now, as a version; its JSON."""
         order = json.dumps({"name": name}).encode()

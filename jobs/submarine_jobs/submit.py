@@ -32,6 +32,7 @@ from submarine_jobs.errors import (
 )
 from submarine_jobs.ids import free_job_id
 from submarine_jobs.job import Job
+from submarine_jobs.lease import renew_while_alive
 from submarine_jobs.localization import bring
 from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.profile import hadoop_user
@@ -142,6 +143,8 @@ class _Submit:
         # Whoever answers for this process's jobs knows of it before it can run.
         job = Job(self.session, self.job_id, self.spec.name, self.backend, self.directory, None)
         started.begun(job)
+        if self.spec.lease:
+            renew_while_alive(job, self.spec.lease)
         job.handle = handle = self._hand_over(submission, job)
         self._event(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
         for text in handle.get("warnings") or ():

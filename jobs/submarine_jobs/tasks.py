@@ -21,7 +21,14 @@ ONLY_TASK = "worker:0"
 #: Most tasks whose logs are shown together.
 MAX_TOGETHER = 256
 #: A task that ended so was ended by somebody else, or with the others.
-_NOT_ITS_FAULT = frozenset({EndReason.CANCELLED, EndReason.KILLED_ON_CLUSTER, EndReason.SUCCEEDED})
+_NOT_ITS_FAULT = frozenset(
+    {
+        EndReason.CANCELLED,
+        EndReason.KILLED_ON_CLUSTER,
+        EndReason.LEASE_EXPIRED,
+        EndReason.SUCCEEDED,
+    }
+)
 
 
 def names_of(spec: JobSpec) -> list[str]:

@@ -73,7 +73,9 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     if named.resume is not None:
         named = replace(named, resume=session.job(named.resume).id)
     spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
-    spec = _with_origin(replace(spec, cell_id=mouth.launching_cell))
+    # A command line that does not wait is gone at once, and could not renew a lease.
+    stays = mouth.kind != "cli" or options.wait
+    spec = _with_origin(replace(spec, cell_id=mouth.launching_cell), stays=stays)
     with ThreadPoolExecutor(1, "submarine-plan") as pool:
         # The cluster is asked while the program is checked.
         planned = pool.submit(backend.plan, spec)
@@ -98,7 +100,7 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     return Outcome(text=_submitted(job, mouth), value=_facts(job, findings), job=job)
 
 
-def _with_origin(spec: JobSpec) -> JobSpec:
+def _with_origin(spec: JobSpec, *, stays: bool) -> JobSpec:
     """The spec, with the workflow that it is started from and the runner's wishes."""
     origin, headless = Origin.from_environment(), Headless.from_environment()
     return replace(
@@ -107,7 +109,7 @@ def _with_origin(spec: JobSpec) -> JobSpec:
         workflow_run=origin.run or None,
         workflow_node=origin.node or None,
         yarn_tags=origin.yarn_tags,
-        lease=headless.lease if headless else None,
+        lease=headless.lease if headless and stays else None,
         run_id=(headless.run_id or None) if headless else None,
     )
 

@@ -79,10 +79,11 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(400)
 
     def do_POST(self) -> None:
-        """Cancel, save, or hear that somebody looks."""
+        """Cancel, save, or hear that somebody looks, or is still there."""
         server, path = self.server, urlsplit(self.path).path
-        if path == wire.LOOK:
-            server.status.onlookers.note()
+        heard = {wire.LOOK: server.status.onlookers.note, wire.RENEW: server.on_renew}
+        if path in heard:
+            heard[path]()
             self._answer(202)
             return
         known = {wire.CANCEL: server.on_cancel, wire.SAVE: server.on_save}

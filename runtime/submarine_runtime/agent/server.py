@@ -40,6 +40,8 @@ class LiveServer(ThreadingMixIn, TCPServer):
         Saves the model directory under a name as a version and returns that; None: not here.
     tunnels
         To what the program has declared; None: there are none here.
+    on_renew
+        Who started the job is still there.
     """
 
     daemon_threads = True
@@ -57,6 +59,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         on_cancel: Callable[[dict[str, str]], None] | None = None,
         on_save: Callable[[str], dict[str, Any]] | None = None,
         tunnels: Tunnels | None = None,
+        on_renew: Callable[[], None] = lambda: None,
     ) -> None:
         if isinstance(listen, str):
             super().__init__((listen, 0), Handler)
@@ -70,6 +73,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         self.on_cancel = on_cancel
         self.on_save = on_save
         self.tunnels = tunnels
+        self.on_renew = on_renew
         self.ended = threading.Event()
         self.streams = threading.BoundedSemaphore(MAX_STREAMS)
         self._token = secret["token"].encode()

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Callable, Mapping
 
 from submarine_runtime.agent.alone import gang_of_one, links_of
 from submarine_runtime.agent.attempt import Attempt
-from submarine_runtime.agent.cancelling import CANCELLED_GRACE, Cancelling
+from submarine_runtime.agent.cancelling import Cancelling
 from submarine_runtime.agent.claim import CLAIM_GRACE, asked_to_cancel, claim
 from submarine_runtime.agent.container import new_record, say
 from submarine_runtime.agent.ending import Ending
+from submarine_runtime.agent.lease import LeaseWatch
 from submarine_runtime.agent.log_shipper import log_shippers
 from submarine_runtime.agent.logfiles import LogFiles
 from submarine_runtime.agent.preparing import Preparing
@@ -27,7 +28,7 @@ from submarine_runtime.agent.status import Status
 from submarine_runtime.agent.store import StoreError, open_store, patiently
 from submarine_runtime.agent.views import Views
 from submarine_runtime.agent.wakeup import Terminated, Wakeup
-from submarine_runtime.agent.watching import cancel_sentence
+from submarine_runtime.agent.watching import asked_ending
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
@@ -83,6 +84,7 @@ class Supervisor:
             self._store = open_store(config.store)
         except ValueError as exc:
             raise StoreError(str(exc)) from exc
+        self._lease = LeaseWatch(self._store, config.lease, self._cancel.expire)
         self._logs = LogFiles(self._scratch)
         self._preparing = Preparing(
             config,
@@ -117,7 +119,12 @@ class Supervisor:
         )
         if asked is not None:
             self._cancel.hear(asked)
-            return self._close(Ending(EndReason.CANCELLED, cancel_sentence(asked)))
+            return self._close(asked_ending(asked))
+        over = self._lease.begin(
+            layout.CLAIM, self._wakeup.wait, lambda: self._cancel.asked is not None
+        )
+        if over:
+            return self._close(Ending(EndReason.LEASE_EXPIRED, over))
         failed = self._prepare() or self._start()
         if failed is not None:
             return self._close(failed)
@@ -136,7 +143,7 @@ class Supervisor:
             self._be_seen()  # it may take long: who cancels must be heard
         failed = preparing.fetch(1)
         if failed is not None and self._cancel.asked is not None:
-            failed.detail = cancel_sentence(self._cancel.asked)
+            failed = asked_ending(self._cancel.asked)
         self._status.set_task(gpus=list(preparing.devices), detail="")
         return failed
 
@@ -177,6 +184,7 @@ class Supervisor:
                 self._cancel.hear,
                 lambda name: model_version(self._store, self._scratch, name),
                 self._publisher.announce,
+                self._lease.renew,
             )
             # Nothing is to be loaded any more when SIGTERM leaves a quarter of a second.
             self._closing(self._wakeup.wait)
@@ -184,6 +192,7 @@ class Supervisor:
     def _close(self, ending: Ending) -> int:
         """Save everything, publish the record, let the followers go."""
         status, self._ending = self._status, ending
+        self._lease.stop()
         self._cancel.deadline = time.monotonic() + self._config.save_grace
         if self._attempt is not None and self._attempt.started is not None:
             status.end_phase("first_line")
@@ -191,8 +200,8 @@ class Supervisor:
             status.begin_phase("save")
             status.event("state", state=State.FINISHING)
         if self._attempt is not None:
-            grace = CANCELLED_GRACE if self._cancel.asked else self._config.save_grace
-            self._attempt.sync(ending, grace, outputs_follow=True)
+            patience = self._cancel.patience(self._config.save_grace)
+            self._attempt.sync(ending, patience, outputs_follow=True)
         closing = self._closing(self._wakeup.wait)
         failure = closing.save(self._scratch, self._publisher)
         if failure is not None and ending.reason is EndReason.SUCCEEDED:
@@ -225,7 +234,9 @@ class Supervisor:
         )
 
     def _asked_to_cancel(self, asked: dict[str, str]) -> None:
-        self._status.event("cancel_requested", cancel_sentence(asked))
+        ending = asked_ending(asked)
+        kind = "cancel_requested" if ending.reason is EndReason.CANCELLED else "lease"
+        self._status.event(kind, ending.detail)
         self._wakeup.wake()
 
     def _last_words(self, reason: EndReason, detail: str) -> int:
@@ -244,7 +255,7 @@ class Supervisor:
             elif over is None:
                 asked = self._cancel.asked or asked_to_cancel(self._store)
                 if asked is not None:
-                    ending = Ending(EndReason.CANCELLED, cancel_sentence(asked))
+                    ending = asked_ending(asked)
             self._closing(time.sleep).last_words(ending, record_first=over is not None)
         except StoreError as exc:
             say(f"the record of {self._config.job_id} could not be published: {exc}")

@@ -46,9 +46,10 @@ class Views:
         on_cancel: Callable[[dict[str, str]], None],
         on_save: Callable[[str], dict[str, Any]],
         announce: Callable[[str, int], None],
+        on_renew: Callable[[], None],
     ) -> None:
         """Open the port, tell the job directory of it by ``announce``, show the job on YARN."""
-        self._serve(logs, on_cancel, on_save, announce)
+        self._serve(logs, on_cancel, on_save, announce, on_renew)
         self._show_on_yarn()
 
     def finish_page(self) -> None:
@@ -67,6 +68,7 @@ class Views:
         on_cancel: Callable[[dict[str, str]], None],
         on_save: Callable[[str], dict[str, Any]],
         announce: Callable[[str, int], None],
+        on_renew: Callable[[], None],
     ) -> None:
         from submarine_runtime.agent.server import LiveServer
         from submarine_runtime.agent.tunnel import Tunnels
@@ -82,6 +84,7 @@ class Views:
                 on_cancel,
                 on_save,
                 Tunnels(self._scratch),
+                on_renew,
             )
         except (OSError, ValueError) as exc:
             self._status.event("warning", f"There is no live view: {exc}")

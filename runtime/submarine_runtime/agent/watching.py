@@ -129,7 +129,8 @@ class Watch:
             asked = self._asked()
             timeout = self._config.timeout
             if asked is not None:
-                self._stop(EndReason.CANCELLED, cancel_sentence(asked), now)
+                ending = asked_ending(asked)
+                self._stop(ending.reason, ending.detail, now)
             elif timeout is not None and now - self._began >= timeout:
                 self._stop(EndReason.TIMED_OUT, f"It ran for {timeout:g} s.", now)
         elif self._kill_at is not None and now >= self._kill_at:
@@ -182,6 +183,13 @@ def memory_ending(pid: int, config: AgentConfig) -> Ending | None:
         EndReason.OUT_OF_MEMORY,
         f"{memory_sentence(used, config.memory)} Its container was ended.",
     )
+
+
+def asked_ending(asked: dict[str, str]) -> Ending:
+    """How a job ends that is told to; see ``Cancelling.asked``."""
+    if asked.get("reason"):
+        return Ending(EndReason(asked["reason"]), asked.get("why") or "")
+    return Ending(EndReason.CANCELLED, cancel_sentence(asked))
 
 
 def cancel_sentence(asked: dict[str, str]) -> str:

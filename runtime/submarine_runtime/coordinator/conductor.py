@@ -25,6 +25,8 @@ from submarine_runtime.coordinator.pulse import Pulse
 #: Seconds between two looks at the time.
 TICK = 0.5
 PENDING_SECONDS = 2.0
+#: What other threads tell that ends the job, or our part in it.
+_ENDING = frozenset({"cancel", "leave", "superseded"})
 #: What agents say that the machine needs to know.
 _FOR_MACHINE = frozenset({"register", "state", "ports", "left"})
 
@@ -63,6 +65,15 @@ class Conductor(Hands):
         """A message from another thread."""
         self._told.append(message)
         self.server.wake()
+
+    def expire(self, why: str) -> None:
+        """The lease of the job is over."""
+        self.tell({"type": "expired", "detail": why})
+
+    def must_go(self) -> bool:
+        """Whether somebody has said that the job is to end, or this coordinator."""
+        told = list(self._told)
+        return bool(self.leave) or any(message["type"] in _ENDING for message in told)
 
     def uncertain(self) -> bool:
         """Whether any seat's fate is uncertain, so that a look at the containers is worth it."""

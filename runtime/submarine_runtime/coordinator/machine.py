@@ -4,7 +4,7 @@ A message is a plain object with ``type`` and ``t`` (seconds of a monotonic cloc
 journal of them brings a job back after its coordinator was killed. From ``conductor`` and placers:
 
 ``begin`` (``again``: the application was started again; ``fences``: container of an earlier attempt
--> seconds) · ``tick`` ·
+-> seconds) · ``tick`` · ``expired`` (``detail``: the lease is over) ·
 ``resumed`` (the journal was read; links are away) · ``cancel`` (``by why``) · ``placed`` (``seat``)
 · ``gone`` (``seat reason detail``: a container ended) · ``unlinked`` (``seat``) · ``lost`` (``seat
 heard``: silent since then) · ``refused`` (``seat detail``: can never be placed)
@@ -113,6 +113,10 @@ def _cancel(play: Play, message: Message, now: float) -> None:
     decide(play, now, Outcome(EndReason.CANCELLED, detail))
 
 
+def _expired(play: Play, message: Message, now: float) -> None:
+    decide(play, now, Outcome(EndReason.LEASE_EXPIRED, str(message.get("detail") or "")))
+
+
 def _state(play: Play, message: Message, now: float) -> None:
     task = arrivals.holder(play, message)
     if task is None:
@@ -187,6 +191,7 @@ _HANDLERS: dict[str, Callable[[Play, Message, float], None]] = {
     "tick": _tick,
     "resumed": _resumed,
     "cancel": _cancel,
+    "expired": _expired,
     "placed": arrivals.placed,
     "gone": losses.gone,
     "lost": losses.lost,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Mapping
 
 from submarine_runtime.agent.claim import application_id, asked_to_cancel
 from submarine_runtime.agent.container import reachable_host
+from submarine_runtime.agent.lease import LeaseWatch
 from submarine_runtime.agent.store import Store, StoreError, open_store, patiently
 from submarine_runtime.coordinator.asking import Inquiry, needs_of
 from submarine_runtime.coordinator.conductor import Conductor
@@ -107,7 +108,10 @@ class Performance:
             lambda request: viewers.take(request),
             len(play.tasks),
         )
-        viewers = Viewers(status, self._secret, conductor.sources, conductor.tell)
+        self._lease = LeaseWatch(store, self._config.lease, conductor.expire)
+        viewers = Viewers(
+            status, self._secret, conductor.sources, conductor.tell, self._lease.renew
+        )
         self._viewers = viewers
         self._before = before
         if journal.fresh:
@@ -139,11 +143,13 @@ class Performance:
         inquiry = self._inquiry(conductor)
         if known:
             conductor.status.note("coordinator", "The coordinator was restarted.")
+            self._begin_lease(conductor, hold=False)
             conductor.resume()
         else:
             self._begin(conductor, store, dict(opened.get("fences") or {}))
         view = self._view(conductor)
         conductor.run()
+        self._lease.stop()
         inquiry.stop()
         if view is not None and not conductor.leave:
             view.finish()
@@ -155,10 +161,19 @@ class Performance:
         if asked is not None:
             conductor.tell({"type": "cancel", **asked})  # and nothing is asked for
             return
+        over = self._begin_lease(conductor, hold=self._attempt == 1)
+        if over:
+            conductor.expire(over)
+            return
         conductor.begin(keys, bool(self._before.epoch))
         if keys:
             arguments = (self._before, keys, conductor.tell)
             threading.Thread(target=watch_containers, args=arguments, daemon=True).start()
+
+    def _begin_lease(self, conductor: Conductor, *, hold: bool) -> str:
+        wait = conductor.server.poll  # a sign of life may come on our port meanwhile
+        claimed = layout.claim_name(self._attempt)
+        return self._lease.begin(claimed, wait, conductor.must_go, hold=hold)
 
     def _inquiry(self, conductor: Conductor) -> Inquiry:
         def take(sentence: str) -> None:

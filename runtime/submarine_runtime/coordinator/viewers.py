@@ -47,6 +47,8 @@ class Viewers:
         Task -> where its agent listens and what it runs, of those that have an agent now.
     tell
         Passes a message on to the coordinator's thread.
+    renew
+        Who started the job is still there.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class Viewers:
         secret: Mapping[str, str],
         sources: Callable[[], dict[str, Source]],
         tell: Callable[[dict[str, Any]], None],
+        renew: Callable[[], None],
     ) -> None:
         self._status, self._secret = status, secret
+        self._renew = renew
         self._sources, self._tell = sources, tell
         self._context = client_context(secret)
         self._threads = threading.BoundedSemaphore(MAX_THREADS)
@@ -115,6 +119,9 @@ class Viewers:
         words = {key: str(body.get(key) or "")[:500] for key in ("by", "why", "name")}
         if path == wire.CANCEL:
             self._tell({"type": "cancel", "by": words["by"], "why": words["why"]})
+            _reply(sock, 202)
+        elif path == wire.RENEW:
+            self._renew()
             _reply(sock, 202)
         elif path == wire.STAND_DOWN:
             self._tell({"type": "superseded"})

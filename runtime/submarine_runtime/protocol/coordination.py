@@ -84,6 +84,8 @@ class CoordinatorConfig:
         own by then.
     resourcemanagers
         Base URLs of the ResourceManagers' REST interface; empty for ``local``.
+    lease
+        Seconds that the job lives on without a sign of life of who started it; None: for ever.
     listen_port
         0: any free one; a restarted coordinator takes its old one from the journal.
     application_attempts
@@ -110,6 +112,7 @@ class CoordinatorConfig:
     lost_after: float = 25.0
     lost_margin: float = 2.0
     timeout: float | None = None
+    lease: float | None = None
     kill_grace: float = 10.0
     save_grace: float = 300.0
     queue: str | None = None

@@ -79,6 +79,9 @@ class AgentConfig:
         MiB that the program may use; the agent ends it above ``memory`` + ``memory_slack``.
     timeout
         Seconds that the program may run; None for no limit.
+    lease
+        Seconds that a job of one task lives on without a sign of life of who started it; None: for
+        ever.
     ship_interval, ship_bytes
         A log segment is published every so many seconds or bytes, whichever comes first.
     kill_grace
@@ -141,6 +144,7 @@ class AgentConfig:
     vcores: int = 1
     gpus: int = 0
     timeout: float | None = None
+    lease: float | None = None
     return_names: list[str] = field(default_factory=list)
     listen: str = "0.0.0.0"  # noqa: S104 - containers are watched from other hosts
     ship_interval: float = 10.0

@@ -11,6 +11,7 @@
         application.json   what the backend called it, once accepted
         claim.json         exclusive: the one container that may run the program
         cancel.json        exclusive: somebody asked to cancel
+        lease.json         sign of life of who started it, where the port does not take one
         live.json          host and port where the agent listens
         claim-2.json       the same of the second attempt of a distributed job's master
         events/            client-000000.jsonl, agent-000000.jsonl, coordinator-1-000000.jsonl, ...
@@ -42,6 +43,7 @@ SECRET = "secret.json"  # noqa: S105 - a file's name
 APPLICATION = "application.json"
 CLAIM = "claim.json"
 CANCEL = "cancel.json"
+LEASE = "lease.json"
 LIVE = "live.json"
 RECORD = "record.json"
 EVENTS = "events"

@@ -39,6 +39,7 @@ class EndReason(str, Enum):
     ADDRESS_IN_USE = "address_in_use"
     CANCELLED = "cancelled"
     KILLED_ON_CLUSTER = "killed_on_cluster"
+    LEASE_EXPIRED = "lease_expired"
     NEVER_SUBMITTED = "never_submitted"
     CLUSTER_LOST = "cluster_lost"
 
@@ -195,6 +196,13 @@ MEANINGS: dict[EndReason, Meaning] = {
         "Somebody killed the application on the cluster.",
         False,
         "Ask the operator why, or run again.",
+    ),
+    EndReason.LEASE_EXPIRED: Meaning(
+        State.CANCELLED,
+        "Whoever started the job was gone for longer than its --lease, so it ended itself.",
+        True,
+        "Look at the end of the run that started it: its machine, or its connection, was lost. "
+        "Then run again.",
     ),
     EndReason.NEVER_SUBMITTED: Meaning(
         State.LOST,

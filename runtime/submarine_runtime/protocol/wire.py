@@ -26,6 +26,8 @@ HTTPS with the certificate of the job, which the client pins; every request carr
                                           as it is now as a named version; 200 with its JSON
 ``POST /v1/look``                         somebody looks at the TensorBoard files: for a minute they
                                           are shipped every other second; no body; 202
+``POST /v1/renew``                        who started the job is still there: its lease begins anew;
+                                          no body; 202, also where it has none
 ``GET /v1/tunnel?name=`` (Upgrade)        raw bytes to what the program has declared by that name
                                           (``protocol.tunnels``): 101, or 404, or 503 while nobody
                                           accepts there; only where a job has one task
@@ -54,6 +56,7 @@ STREAM = "/v1/stream"
 CANCEL = "/v1/cancel"
 SAVE = "/v1/save"
 LOOK = "/v1/look"
+RENEW = "/v1/renew"
 LINK = "/v1/link"
 TUNNEL = "/v1/tunnel"
 STAND_DOWN = "/v1/stand_down"
