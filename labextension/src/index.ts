@@ -6,6 +6,7 @@ import { cardPlugin, showPlugin } from './card/plugin';
 import { cellsPlugin } from './cells/plugin';
 import { commandsPlugin } from './commands/plugin';
 import { completionPlugin } from './completion/plugin';
+import { kernelsPlugin } from './kernels/plugin';
 import { tensorboardPlugin } from './tensorboard/plugin';
 
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
@@ -18,6 +19,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   showPlugin,
   logPlugin,
   panelPlugin,
+  kernelsPlugin,
   tensorboardPlugin
 ];
 export default plugins;

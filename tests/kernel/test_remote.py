@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import queue
 import signal
 import stat
 import subprocess
@@ -14,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -85,14 +85,22 @@ def test_a_container_that_is_killed_is_a_dead_kernel_with_a_reason(remote: Remot
     manager, client = remote.start()
     job, connection = remote.job_of(manager), manager.get_connection_info()
     execute(client, "a = 1")
+    asked = client.execute("import time\nprint('in it', flush=True)\ntime.sleep(1000)")
+    until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
     assert job.handle is not None
     os.kill(int(job.handle["pid"]), signal.SIGKILL)
     until(lambda: not manager.is_alive())
     sentence = manager.provisioner._remote.gone
     assert "container of the kernel is gone" in sentence
     assert job.record().reason is EndReason.AGENT_LOST
-    said = until(lambda: _stream(client))
-    assert said == f"{sentence}\n"
+    # The cell that ran ends with the reason, once.
+    reply = client.get_shell_msg(timeout=PATIENCE)
+    assert reply["parent_header"]["msg_id"] == asked
+    heard = [reply, *_until_idle(client, asked)]
+    for message in heard[:2]:
+        assert message["content"]["ename"] == "KernelGoneError"
+        assert message["content"]["evalue"].startswith(sentence)
+    assert len(heard) == 2, heard
 
     # What the user's restart gives is a new container behind the same ports and key.
     manager.restart_kernel()
@@ -102,20 +110,30 @@ def test_a_container_that_is_killed_is_a_dead_kernel_with_a_reason(remote: Remot
     assert execute(client, "a")[0] == "NameError"
 
 
-def _stream(client: BlockingKernelClient) -> str:
-    try:
-        message = client.get_iopub_msg(timeout=1)
-    except queue.Empty:
-        return ""
-    return str(message["content"]["text"]) if message["msg_type"] == "stream" else ""
+def _until_idle(client: BlockingKernelClient, asked: str) -> list[dict[str, Any]]:
+    """What came for a cell until the kernel had done with it."""
+    found: list[dict[str, Any]] = []
+    while True:
+        message = client.get_iopub_msg(timeout=PATIENCE)
+        if message["parent_header"].get("msg_id") != asked:
+            continue
+        if message["msg_type"] == "status":
+            return found
+        found.append(message)
 
 
 @pytest.mark.full
-def test_a_container_that_is_cancelled(remote: Remote) -> None:
-    manager, _client = remote.start()
+def test_a_container_that_is_cancelled_while_no_cell_runs(remote: Remote) -> None:
+    manager, client = remote.start()
     remote.job_of(manager).cancel("somebody needs the GPU")
     until(lambda: not manager.is_alive())
     assert "somebody needs the GPU" in manager.provisioner._remote.gone
+    until(lambda: "somebody needs the GPU" in _printed(client))
+
+
+def _printed(client: BlockingKernelClient) -> str:
+    content = client.get_iopub_msg(timeout=PATIENCE)["content"]
+    return str(content.get("text", ""))
 
 
 def test_no_container_outlives_its_server_for_long(remote: Remote) -> None:

@@ -1,40 +1,58 @@
-"""Tells the clients of a kernel that is gone why: one message on its iopub port, from this side.
+"""Tells the clients of a kernel that is gone why: an error in each cell that it worked on.
 
-The port stays a while, since clients connect to it again by themselves. Nothing here is a kernel.
+Stands on the kernel's ports of this machine for a few seconds, since clients connect to them again
+by themselves, and answers what ran, and what comes meanwhile, with that error. No kernel.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: Seconds for clients to come back and hear it.
-STAYS = 5.0
+#: Seconds for clients to come back and hear it; and until the first of them has.
+STAYS, FIRST = 5.0, 2.0
+#: Seconds from a client's ear to whoever shows it.
+SETTLE = 0.3
+NAME = "KernelGoneError"
 
 
 class LastWords:
-    """A sentence for whoever listens on iopub.
+    """A sentence for whoever listens.
 
     Parameters
     ----------
+    sentence
+        Why the kernel is gone.
     connection
-        Of the kernel; its own end of the port is closed.
+        Of the kernel; its own ends of the ports are closed.
+    running
+        Headers of the requests that it worked on.
     """
 
-    def __init__(self, sentence: str, connection: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        sentence: str,
+        connection: Mapping[str, Any],
+        running: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         self._sentence = sentence
         self._connection = dict(connection)
+        self._running = [dict(header) for header in running]
         self._over = threading.Event()
+        self._heard = threading.Event()
         self._thread = threading.Thread(target=self._say, daemon=True, name="submarine-last-words")
 
     def say(self) -> None:
-        """Say it in the background."""
+        """Say it in the background, and wait until somebody may have heard it."""
         self._thread.start()
+        if self._heard.wait(FIRST):
+            time.sleep(SETTLE)
 
     def end(self) -> None:
-        """Give the port back; to be called where it may be needed again."""
+        """Give the ports back; to be called where they may be needed again."""
         self._over.set()
         self._thread.join(1.0)
 
@@ -42,23 +60,107 @@ class LastWords:
         import zmq
 
         with contextlib.suppress(zmq.ZMQError, OSError, KeyError), zmq.Context() as context:
-            self._publish(context)
+            _Stand(context, self._connection, self._sentence, self._running).serve(
+                self._over, self._heard
+            )
 
-    def _publish(self, context: Any) -> None:
-        import time
 
+class _Stand:
+    """The two ports, and who has come to them."""
+
+    def __init__(
+        self,
+        context: Any,
+        words: Mapping[str, Any],
+        sentence: str,
+        running: list[dict[str, Any]],
+    ) -> None:
         import zmq
         from jupyter_client.session import Session
 
-        words = self._connection
-        session = Session(key=words["key"], signature_scheme=words["signature_scheme"])
-        deadline = time.monotonic() + STAYS
-        with context.socket(zmq.XPUB) as socket:
+        self._sentence = sentence
+        self._running = running
+        self._session = Session(key=words["key"], signature_scheme=words["signature_scheme"])
+        self._number = 0
+        self._iopub = context.socket(zmq.XPUB)
+        # Each client is told once: with a topic that only it has been subscribed to.
+        self._iopub.setsockopt(zmq.XPUB_MANUAL, 1)
+        self._shell = context.socket(zmq.ROUTER)
+        self._shell.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        for socket, name in ((self._iopub, "iopub"), (self._shell, "shell")):
             socket.linger = 200
-            socket.setsockopt(zmq.XPUB_VERBOSE, 1)
-            socket.bind(f"tcp://{words['ip']}:{words['iopub_port']}")
-            while time.monotonic() < deadline and not self._over.is_set():
-                if socket.poll(100):
-                    socket.recv()
-                    text = {"name": "stderr", "text": f"{self._sentence}\n"}
-                    session.send(socket, "stream", content=text, ident=b"stream.stderr")
+            socket.bind(f"tcp://{words['ip']}:{words[f'{name}_port']}")
+
+    def serve(self, over: threading.Event, heard: threading.Event) -> None:
+        """Until everybody had the time to come."""
+        import zmq
+
+        poller = zmq.Poller()
+        poller.register(self._iopub, zmq.POLLIN)
+        poller.register(self._shell, zmq.POLLIN)
+        unanswered = list(self._running)
+        deadline = time.monotonic() + STAYS
+        with self._iopub, self._shell:
+            while time.monotonic() < deadline and not over.is_set():
+                ready = dict(poller.poll(100))
+                if self._iopub in ready and self._greet(self._iopub.recv()):
+                    heard.set()
+                if self._shell in ready:
+                    self._refuse(self._shell.recv_multipart())
+                unanswered = [header for header in unanswered if not self._reply(header)]
+
+    def _greet(self, wish: bytes) -> bool:
+        """Tell one client that listens; whether it was one."""
+        import zmq
+
+        if not wish.startswith(b"\x01"):
+            return False
+        self._number += 1
+        topic = f"gone.{self._number}.".encode()
+        self._iopub.setsockopt(zmq.SUBSCRIBE, topic)
+        if not self._running:
+            self._publish("stream", {"name": "stderr", "text": f"{self._sentence}\n"}, {}, topic)
+        for header in self._running:
+            self._publish("error", self._error, header, topic)
+            self._publish("status", {"execution_state": "idle"}, header, topic)
+        # Of its other subscriptions, which would bring it everything once more, none is taken.
+        return True
+
+    def _refuse(self, frames: list[bytes]) -> None:
+        """A request that came too late."""
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            who, parts = self._session.feed_identities(frames)
+            header = self._session.deserialize(parts)["header"]
+            if header["msg_type"] == "execute_request":
+                self._session.send(
+                    self._shell, "execute_reply", self._content, parent=header, ident=who
+                )
+
+    def _reply(self, header: Mapping[str, Any]) -> bool:
+        """Answer who has asked, if it has come back; a client goes by the name of its session."""
+        import zmq
+
+        who = str(header.get("session", "")).encode()
+        parent = {"header": dict(header)}
+        try:
+            self._session.send(
+                self._shell, "execute_reply", self._content, parent=parent, ident=who
+            )
+        except zmq.ZMQError:
+            return False
+        return True
+
+    def _publish(
+        self, kind: str, content: Mapping[str, Any], header: Mapping[str, Any], topic: bytes
+    ) -> None:
+        parent = {"header": dict(header)} if header else None
+        self._session.send(self._iopub, kind, dict(content), parent=parent, ident=topic)
+
+    @property
+    def _error(self) -> dict[str, Any]:
+        shown = f"\x1b[0;31m{NAME}\x1b[0m: {self._sentence}"
+        return {"ename": NAME, "evalue": self._sentence, "traceback": [shown]}
+
+    @property
+    def _content(self) -> dict[str, Any]:
+        return {"status": "error", "execution_count": 0, **self._error}

@@ -1,4 +1,4 @@
-"""The owner's end of a kernel in a container: local ports, the word with its keeper, its loss.
+"""The owner's end of a kernel in a container: local ports, the kernel that is kept there, its loss.
 
 Everything here belongs to ``tunnel_loop``; only the attributes of ``RemoteKernel`` are read by
 other threads. Does not submit (``placing``) and knows no Jupyter class (``provisioner``).
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.display.summary import sentence
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.tunnel import Tunnel, TunnelError, open_tunnel
+from submarine_jobs.tunnel import TunnelError
 from submarine_jobs.tunnel_ports import HOST, TunnelPorts
-from submarine_kernel.remote.keeper import CHANNELS
+from submarine_kernel.remote.container.kernel_process import CHANNELS
+from submarine_kernel.remote.conversation import ANSWER, Conversation, KernelGoneError
+from submarine_kernel.remote.running_requests import RunningRequests
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -28,14 +29,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two signs of life; and without an answer until the connection counts as dead.
 PING, DEAD = 3.0, 12.0
-#: Seconds that the keeper may take to answer.
-ANSWER = 15.0
+#: Seconds between two tries to reach the keeper again: from, to.
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
-_MAX_LINE = 1 << 16
-
-
-class KernelGoneError(SubmarineError):
-    """The container of a kernel is not there any more, or never came to be."""
 
 
 class RemoteKernel:
@@ -66,12 +61,14 @@ class RemoteKernel:
         self._take = take
         self._run = 0
         self._ports = TunnelPorts(f"kernel-{name}" for name in CHANNELS)
-        self._tunnel: Tunnel | None = None
-        self._lines = bytearray()
-        self._answers: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
-        self._broken = asyncio.Event()
+        self._keeper = Conversation(job.id, self._hear)
+        self._requests: RunningRequests | None = None
         self._tending: asyncio.Task[None] | None = None
-        self._heard = 0.0
+
+    @property
+    def running(self) -> list[dict[str, Any]]:
+        """Headers of the requests that the kernel works on, or worked on when it was lost."""
+        return self._requests.all() if self._requests is not None else []
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -118,6 +115,7 @@ class RemoteKernel:
             ) from error
         if self._take != "look":  # who only looks gives no sign of life
             self._tending = asyncio.get_running_loop().create_task(self._tend(address))
+            self._listen()
 
     async def start(self, key: bytes = b"") -> None:
         """Start a kernel in the same container, once the last one has ended.
@@ -130,19 +128,20 @@ class RemoteKernel:
         deadline = asyncio.get_running_loop().time() + ANSWER
         while not (self.connected or self.gone) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.05)
-        answer = await self._ask({"type": "start", "key": key.decode()}, "started")
+        answer = await self._keeper.ask({"type": "start", "key": key.decode()}, "started")
         self._run, self.code = int(answer["run"]), None
         self.key = key or self.key
+        self._listen()
 
     async def signal(self, number: int) -> None:
         """Send the kernel a signal; nothing where nobody hears."""
-        self._send({"type": "signal", "number": number})
+        self._keeper.say({"type": "signal", "number": number})
 
     async def leave(self) -> bool:
         """End the kernel and its job; whether the keeper has heard it."""
         heard = False
         with contextlib.suppress(KernelGoneError):
-            await self._ask({"type": "leave"}, "bye", 3.0)
+            await self._keeper.ask({"type": "leave"}, "bye", 3.0)
             heard = True
         await self.close()
         return heard
@@ -151,35 +150,22 @@ class RemoteKernel:
         """Let go: no port, no connection. The kernel stays where it is."""
         if self._tending is not None:
             self._tending.cancel()
+        if self._requests is not None:
+            self._requests.stop()
         self._ports.close()
-        if self._tunnel is not None and self._tunnel.transport is not None:
-            self._tunnel.transport.close()
+        self._keeper.close()
+
+    def _listen(self) -> None:
+        """Hear what the kernel works on, which may have another key than the one before."""
+        if self._requests is not None:
+            self._requests.stop()
+        self._requests = RunningRequests(self.connection)
+        self._requests.start()
 
     async def _meet(self, address: AgentAddress, patience: float = 0.0) -> None:
-        """Connect to the keeper and say who we are.
-
-        Parameters
-        ----------
-        patience
-            Seconds for a keeper that does not listen yet.
-        """
-        self._lines.clear()
-        pause, loop = 0.03, asyncio.get_running_loop()
-        deadline = loop.time() + patience
-        while True:
-            # One for each try: a tunnel that was refused breaks as well.
-            self._broken = asyncio.Event()
-            try:
-                self._tunnel = await open_tunnel(
-                    address, "keeper", self._take_bytes, self._broken.set
-                )
-                break
-            except TunnelError as error:
-                if error.status not in (404, 503) or loop.time() > deadline:
-                    raise
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, LAST_PAUSE)
-        hello = await self._ask({"type": "hello", "take": self._take}, "hello")
+        """Connect to the keeper and say who we are."""
+        await self._keeper.connect(address, patience)
+        hello = await self._keeper.ask({"type": "hello", "take": self._take}, "hello")
         if self._take != "look" and not hello["owned"]:
             raise KernelGoneError(f"The kernel of job {self.job.id} has an owner.")
         key, scheme = str(hello["connection"]["key"]), str(hello["connection"]["signature_scheme"])
@@ -214,20 +200,21 @@ class RemoteKernel:
                     log.debug("the kernel of %s cannot be reached: %s", self.job.id, error)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LAST_PAUSE)
+        if self._requests is not None:
+            self._requests.stop()
         self._ports.close()
 
     async def _stay(self) -> None:
         """Until the connection to the keeper has ended, or is silent."""
         loop = asyncio.get_running_loop()
-        self._heard = loop.time()
-        while not self._broken.is_set():
-            self._send({"type": "ping"})
+        keeper = self._keeper
+        while not keeper.broken.is_set():
+            keeper.say({"type": "ping"})
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._broken.wait(), PING)
-            if loop.time() - self._heard > DEAD:
+                await asyncio.wait_for(keeper.broken.wait(), PING)
+            if loop.time() - keeper.heard > DEAD:
                 break
-        if self._tunnel is not None and self._tunnel.transport is not None:
-            self._tunnel.transport.abort()
+        keeper.close(at_once=True)
 
     def _lost(self) -> str:
         """Why there is no container any more; empty: there may be one."""
@@ -240,49 +227,11 @@ class RemoteKernel:
             return f"The container of the kernel is gone. {sentence(view)}"
         return ""
 
-    async def _ask(
-        self, words: Mapping[str, Any], answer: str, seconds: float = ANSWER
-    ) -> Mapping[str, Any]:
-        future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
-        self._answers[answer] = future
-        if not self._send(words):
-            raise KernelGoneError(f"The kernel of job {self.job.id} cannot be reached now.")
-        try:
-            return await asyncio.wait_for(future, seconds)
-        except TimeoutError:
-            raise KernelGoneError(
-                f"The keeper of the kernel of job {self.job.id} has not answered for {seconds:g} s."
-            ) from None
-        finally:
-            self._answers.pop(answer, None)
-
-    def _send(self, words: Mapping[str, Any]) -> bool:
-        transport = self._tunnel.transport if self._tunnel is not None else None
-        if transport is None or transport.is_closing():
-            return False
-        transport.write(json.dumps(words).encode() + b"\n")
-        return True
-
-    def _take_bytes(self, data: bytes) -> None:
-        self._lines += data
-        *lines, rest = self._lines.split(b"\n")
-        self._lines = rest
-        if len(rest) > _MAX_LINE:
-            self._broken.set()
-            return
-        for line in lines:
-            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
-                self._hear(json.loads(line))
-
     def _hear(self, said: Mapping[str, Any]) -> None:
-        self._heard = asyncio.get_running_loop().time()
         kind = str(said["type"])
         if kind == "exited" and int(said["run"]) == self._run:
             self.code = int(said["code"])
         elif kind == "refused":
             log.warning("the kernel of job %s has another owner now", self.job.id)
             self.gone = "Another server has taken the kernel over."
-            self._broken.set()
-        waiting = self._answers.get(kind)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(said)
+            self._keeper.broken.set()

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.display.summary import next_step, sentence
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_kernel.remote.owner import KernelGoneError
+from submarine_kernel.remote.conversation import KernelGoneError
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
+    from submarine_jobs.bundle import Bundle
     from submarine_jobs.job import Job
     from submarine_jobs.live import AgentAddress
     from submarine_jobs.options.run_options import RunOptions
@@ -29,7 +30,8 @@ TAKEN = (
     *("memory", "vcores", "gpu", "queue", "python_env", "backend", "profile", "priority"),
     *("env", "conf", "input", "localization", "file", "archive"),
 )
-PROGRAM = "submarine_keeper.py"
+_PACKAGE = "submarine_keeper"
+_MAIN = f"from {_PACKAGE}.main import main\n\nmain()\n"
 #: Seconds between two looks whether the container is there: first, and at most; and at the job.
 LOOK, LAST_LOOK, VIEW = 0.15, 2.0, 2.0
 
@@ -85,6 +87,18 @@ def run_options(asked: Asked) -> RunOptions:
     return replace(options, framework="any", env={**options.env, **asked.env})
 
 
+def program() -> Bundle:
+    """What travels: ``container`` as a package, and a program that starts it."""
+    from submarine_jobs.bundle import Bundle
+    from submarine_runtime.sourcemap import SourceMap
+
+    sources = {"main.py": _MAIN.encode()}
+    for item in files("submarine_kernel.remote.container").iterdir():
+        if item.name.endswith(".py"):
+            sources[f"{_PACKAGE}/{item.name}"] = item.read_bytes()
+    return Bundle("main.py", sources, SourceMap({}))
+
+
 def session_of(asked: Asked) -> Session:
     """The session of the profile that the kernelspec names."""
     from submarine_jobs.config import load_config
@@ -105,12 +119,9 @@ def submit_kernel(session: Session, asked: Asked) -> Job:
     SubmarineError
         If the request is wrong, or the cluster refuses or does not answer.
     """
-    from submarine_jobs.bundle import Bundle
     from submarine_jobs.options.spec_of import spec_from_options
-    from submarine_runtime.sourcemap import SourceMap
 
-    source = files("submarine_kernel.remote").joinpath("keeper.py").read_bytes()
-    bundle = Bundle(PROGRAM, {PROGRAM: source}, SourceMap({}))
+    bundle = program()
     options = replace(run_options(asked), args=("--idle", f"{asked.idle:g}"))
     spec = spec_from_options(options, session.profile, bundle, notebook=asked.notebook or None)
     if spec.distributed:

@@ -1,16 +1,16 @@
 """``submarine-yarn``: the provisioner by which Jupyter starts a kernel in a container of a cluster.
 
-What Jupyter asks of a process is done here on the kernel of a job; the work is ``placing`` (to a
-container) and ``owner`` (with the kernel in it). A kernel that dies is started again in the same
-container; a container that is lost is a dead kernel, and the user's next restart gets a new one.
+What Jupyter asks of a process is done here on the kernel of a job; the work is ``getting`` (one in
+a container) and ``owner`` (with it). A kernel that dies is started again in the same container; a
+container that is lost is a dead kernel, and the user's next restart gets a new one.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar, cast
 
 from jupyter_client.connect import KernelConnectionInfo
@@ -18,21 +18,14 @@ from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import Dict, Unicode
 
 from submarine_jobs.daemon_thread import in_thread
-from submarine_jobs.errors import SubmarineError
 from submarine_jobs.options.quantities import parse_duration
 from submarine_jobs.session import Session
 from submarine_jobs.tunnel_ports import tunnel_loop
+from submarine_kernel.remote.conversation import KernelGoneError
+from submarine_kernel.remote.getting import forget, get_kernel, take_over
 from submarine_kernel.remote.last_words import LastWords
-from submarine_kernel.remote.owner import KernelGoneError, RemoteKernel
-from submarine_kernel.remote.placing import (
-    Asked,
-    explain,
-    give_up,
-    orphans,
-    place,
-    session_of,
-    submit_kernel,
-)
+from submarine_kernel.remote.owner import RemoteKernel
+from submarine_kernel.remote.placing import Asked, give_up, session_of
 
 T = TypeVar("T")
 
@@ -57,7 +50,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
     _session: Session | None = None
     _asked: Asked | None = None
     _has_process = False
-    _told = False
+    _telling: Future[None] | None = None
     _restart_limit: int | None = None
     _last_words: LastWords | None = None
 
@@ -101,7 +94,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             await in_thread(self._last_words.end)
             self._last_words = None
         self._remote = await self._place()
-        self._has_process, self._told = True, False
+        self._has_process, self._telling = True, None
         self._mind_restarts(on=True)
         self.connection_info = _typed(self._remote.connection)
         return self.connection_info
@@ -113,53 +106,9 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         asked = self._asked
         if self._session is None:
             self._session = await in_thread(lambda: session_of(asked))
-        session = self._session
-        first = not self.connection_info  # a restart wants a new kernel
-        for job in await in_thread(lambda: orphans(session, asked)) if first else ():
-            found = await self._adopt(job)
-            if found is not None:
-                return found
-        job = await in_thread(lambda: submit_kernel(session, asked))
-        self.log.info("The kernel %s is job %s.", asked.name, job.id)
-        try:
-            address = await _in_tunnels(place(job, asked.patience, self._waits))
-            remote = RemoteKernel(job)
-            try:
-                await _in_tunnels(remote.open(address, self._ports()))
-            except KernelGoneError:
-                await _in_tunnels(explain(job))
-                raise
-            if key := cast(bytes, self.connection_info.get("key", b"")):
-                # Clients of the kernel before this one go on with what they know.
-                await _in_tunnels(remote.start(key))
-        except BaseException:
-            # In a thread that nobody waits for: who has given up wants no answer.
-            tunnel_loop().call_soon_threadsafe(
-                functools.partial(_forget, job, "its start was given up")
-            )
-            raise
-        return remote
-
-    def _ports(self) -> dict[str, int]:
-        """Ports of this machine that clients know already."""
-        known = self.connection_info.items()
-        return {name: int(str(port)) for name, port in known if name.endswith("_port")}
-
-    async def _adopt(self, job: Any) -> RemoteKernel | None:
-        remote = RemoteKernel(job, "orphan")
-        try:
-            address = await in_thread(job.directory.address)
-            if address is None:
-                return None
-            await _in_tunnels(remote.open(address, self._ports()))
-            if remote.code is not None:
-                await _in_tunnels(remote.start())
-        except (SubmarineError, OSError, ValueError, KeyError) as error:
-            self.log.debug("kernel of job %s is not taken over: %s", job.id, error)
-            await _in_tunnels(remote.close())
-            return None
-        self.log.info("The kernel of job %s had lost its server and is taken over.", job.id)
-        return remote
+        return await _in_tunnels(
+            get_kernel(self._session, asked, dict(self.connection_info), self._waits, self.log.info)
+        )
 
     def _waits(self, words: str) -> None:
         self.log.info("The kernel %s waits: %s", self._asked.name if self._asked else "", words)
@@ -169,19 +118,25 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if self._remote is None:
             return 0
         if self._remote.gone:
-            self._tell_loss(self._remote)
+            await self._tell_loss(self._remote)
             return GONE
         # What cannot be reached now may run on: only its job can say that it does not.
         return self._remote.code if self._remote.connected else None
 
-    def _tell_loss(self, remote: RemoteKernel) -> None:
-        """Say why the kernel is dead, once, and let nobody get a new container unasked."""
-        if not self._told:
-            self._told = True
-            self.log.error("%s (job %s)", remote.gone, remote.job.id)
+    async def _tell_loss(self, remote: RemoteKernel) -> None:
+        """Say why the kernel is dead, once, and let nobody get a new container unasked.
+
+        Who asks hears of the death only then: with it Jupyter lets go of cells and connections.
+        """
+        if self._telling is None:
+            sentence = f"{remote.gone} Restart the kernel to get a new container."
+            self.log.error("%s (job %s)", sentence, remote.job.id)
             self._mind_restarts(on=False)
-            self._last_words = LastWords(remote.gone, self.connection_info)
-            self._last_words.say()
+            words = LastWords(sentence, self.connection_info, remote.running)
+            self._last_words = words
+            # Not of this loop: whoever asks next may have another.
+            self._telling = asyncio.run_coroutine_threadsafe(in_thread(words.say), tunnel_loop())
+        await asyncio.shield(asyncio.wrap_future(self._telling))
 
     def _mind_restarts(self, *, on: bool) -> None:
         """Have a dead kernel restarted by Jupyter, or not."""
@@ -230,9 +185,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             return
         await _in_tunnels(remote.close())
         if not remote.gone:
-            tunnel_loop().call_soon_threadsafe(
-                functools.partial(_forget, remote.job, "its kernel did not answer")
-            )
+            forget(remote.job, "its kernel did not answer")
 
     async def get_provisioner_info(self) -> dict[str, Any]:
         """What another process needs to own this kernel; holds the key, as Jupyter's own part."""
@@ -253,12 +206,8 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         session = await in_thread(lambda: session_of(asked))
         job = await in_thread(lambda: session.job(provisioner_info["job_id"]))
         self._asked, self._session = asked, session
-        self._remote = RemoteKernel(job)
-        address = await in_thread(job.directory.address)
-        if address is None:
-            raise KernelGoneError(f"The job {job.id} has no port; `submarine show {job.id}`.")
-        await _in_tunnels(self._remote.open(address, self._ports()))
-        self._has_process, self._told = True, False
+        self._remote = await _in_tunnels(take_over(job, dict(self.connection_info)))
+        self._has_process, self._telling = True, None
         self.connection_info = _typed(self._remote.connection)
 
     def get_shutdown_wait_time(self, recommended: float = 5.0) -> float:
@@ -273,12 +222,3 @@ def _typed(connection: dict[str, Any]) -> KernelConnectionInfo:
 async def _in_tunnels(work: Coroutine[Any, Any, T]) -> T:
     """Run in the loop of the tunnels, and wait for it in this one."""
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, tunnel_loop()))
-
-
-_tasks: set[asyncio.Task[None]] = set()
-
-
-def _forget(job: Any, why: str) -> None:
-    task = asyncio.get_running_loop().create_task(in_thread(lambda: give_up(job, why)))
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)

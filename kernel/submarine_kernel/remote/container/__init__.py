@@ -1,0 +1,1 @@
+"""What runs in a kernel's container; standard library only, Python >= 3.8, no import of ours."""

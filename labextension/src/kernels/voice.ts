@@ -1,0 +1,82 @@
+/** A kernel's sentences as notifications: one that lasts as long as the wait, one for its end. */
+
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { sentence } from '../api/errors';
+import { CommandIDs } from '../tokens';
+import type { IVoice } from './watch';
+
+type Commands = JupyterFrontEnd['commands'];
+
+export class Notifications implements IVoice {
+  constructor(
+    private readonly _commands: Commands,
+    private readonly _restart: () => Promise<unknown>,
+    private readonly _trans: TranslationBundle
+  ) {}
+
+  waits(message: string, job: string): void {
+    if (message === this._said) {
+      return;
+    }
+    this._said = message;
+    if (this._id && Notification.manager.has(this._id)) {
+      Notification.update({ id: this._id, message });
+      return;
+    }
+    if (this._id) {
+      return; // the user has put it away
+    }
+    this._id = Notification.emit(message, 'in-progress', {
+      autoClose: false,
+      actions: [
+        this._action(this._trans.__('Show job'), () => this._run(CommandIDs.show, job)),
+        this._action(this._trans.__('Cancel…'), () => this._run(CommandIDs.cancel, job))
+      ]
+    });
+  }
+
+  done(): void {
+    if (this._id) {
+      Notification.dismiss(this._id);
+    }
+    this._id = this._said = '';
+  }
+
+  gone(message: string, job: string): void {
+    this.done();
+    Notification.error(message, {
+      autoClose: false,
+      actions: [
+        this._action(this._trans.__('Show job'), () => this._run(CommandIDs.show, job)),
+        {
+          label: this._trans.__('New kernel'),
+          caption: this._trans.__('Start the kernel again, in a new container'),
+          displayType: 'accent',
+          callback: () => {
+            this._restart().catch((error: unknown) => Notification.error(sentence(error)));
+          }
+        }
+      ]
+    });
+  }
+
+  /** An action that leaves the notification where it is. */
+  private _action(label: string, act: () => Promise<unknown>): Notification.IAction {
+    return {
+      label,
+      callback: event => {
+        event.preventDefault();
+        act().catch((error: unknown) => Notification.error(sentence(error)));
+      }
+    };
+  }
+
+  private _run(command: string, job: string): Promise<unknown> {
+    return this._commands.execute(command, { job });
+  }
+
+  private _id = '';
+  private _said = '';
+}

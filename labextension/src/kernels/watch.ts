@@ -1,0 +1,141 @@
+/** One notebook's kernel: says what it waits for while it starts, and why it is gone. */
+
+import type { ISessionContext } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { IDisposable } from '@lumino/disposable';
+import { ENDED } from '../api/job_types';
+import type { IJobRow } from '../api/list_types';
+import type { IChannel, ISubscription } from '../tokens';
+import { isRemote, isWaiting, newestOf } from './jobs';
+
+/** Milliseconds that a start may take before anything is said of it. */
+export const QUICK = 1500;
+/** Milliseconds in which the end of a lost kernel's job is expected. */
+export const LATE = 60_000;
+
+/** Where sentences go; each answers for one kernel. */
+export interface IVoice {
+  /** The start goes on; again with each new sentence. */
+  waits(sentence: string, job: string): void;
+  /** There is nothing to wait for any more. */
+  done(): void;
+  /** The kernel is gone. */
+  gone(sentence: string, job: string): void;
+}
+
+export type SessionPart = Pick<
+  ISessionContext,
+  'kernelDisplayName' | 'kernelDisplayStatus' | 'path' | 'prevKernelName' | 'statusChanged'
+> & { specsManager: Pick<ISessionContext['specsManager'], 'specs'> };
+
+export class KernelWatch implements IDisposable {
+  constructor(
+    private readonly _session: SessionPart,
+    private readonly _channel: Pick<IChannel, 'jobs'>,
+    private readonly _path: (path: string) => string,
+    private readonly _voice: IVoice,
+    private readonly _trans: TranslationBundle
+  ) {
+    _session.statusChanged.connect(this._onStatus);
+    this._onStatus();
+  }
+
+  get isDisposed(): boolean {
+    return this._disposed;
+  }
+
+  dispose(): void {
+    this._disposed = true;
+    this._session.statusChanged.disconnect(this._onStatus);
+    this._stop();
+  }
+
+  private readonly _onStatus = (): void => {
+    const status = this._session.kernelDisplayStatus;
+    const kernel = this._kernel();
+    if (status === 'dead') {
+      const lost = this._remote(this._session.prevKernelName);
+      if (lost !== undefined && this._phase !== 'gone') {
+        this._begin('gone', lost);
+      }
+    } else if (kernel !== undefined && (status === 'starting' || status === 'initializing')) {
+      if (this._phase !== 'starting') {
+        this._begin('starting', kernel);
+      }
+    } else if (this._phase === 'starting' || status === 'idle' || status === 'busy') {
+      this._stop();
+    }
+  };
+
+  /** The kernelspec that is chosen, if it is one of those in containers. */
+  private _kernel(): string | undefined {
+    const shown = this._session.kernelDisplayName;
+    const specs = this._session.specsManager.specs?.kernelspecs ?? {};
+    const found = Object.values(specs).find(spec => spec?.display_name === shown);
+    return found && this._remote(found.name);
+  }
+
+  private _remote(name: string): string | undefined {
+    const spec = this._session.specsManager.specs?.kernelspecs[name];
+    return isRemote(spec?.metadata) ? name : undefined;
+  }
+
+  private _begin(phase: 'starting' | 'gone', kernel: string): void {
+    this._stop();
+    this._phase = phase;
+    const follow = (): void => {
+      this._jobs = this._channel.jobs(rows => {
+        const row = newestOf(rows, kernel, this._path(this._session.path));
+        if (row && this._phase === phase) {
+          this._tell(phase, kernel, row);
+        }
+      });
+    };
+    if (phase === 'gone') {
+      follow();
+      this._timer = window.setTimeout(() => {
+        this._unsubscribe();
+      }, LATE);
+    } else {
+      this._timer = window.setTimeout(follow, QUICK);
+    }
+  }
+
+  private _tell(phase: 'starting' | 'gone', kernel: string, row: IJobRow): void {
+    const { _trans: trans } = this;
+    if (phase === 'gone') {
+      if (ENDED.has(row.state)) {
+        this._unsubscribe();
+        const why = row.detail || row.state;
+        this._voice.gone(
+          trans.__('The kernel %1 has lost its container: %2', kernel, why),
+          row.job_id
+        );
+      }
+    } else if (isWaiting(row)) {
+      const why = row.detail || trans.__('its container is being started');
+      this._voice.waits(trans.__('The kernel %1 waits: %2', kernel, why), row.job_id);
+    } else {
+      this._voice.done();
+    }
+  }
+
+  private _stop(): void {
+    this._unsubscribe();
+    if (this._phase === 'starting') {
+      this._voice.done();
+    }
+    this._phase = 'quiet';
+  }
+
+  private _unsubscribe(): void {
+    window.clearTimeout(this._timer);
+    this._jobs?.dispose();
+    this._jobs = null;
+  }
+
+  private _phase: 'quiet' | 'starting' | 'gone' = 'quiet';
+  private _jobs: ISubscription | null = null;
+  private _timer = 0;
+  private _disposed = false;
+}
