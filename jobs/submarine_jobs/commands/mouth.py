@@ -93,6 +93,24 @@ class Mouth:
         """Id of the cell whose command is being executed, where there is one."""
         return None
 
+    def packed_values(self, names: Sequence[str]) -> bytes:
+        """The values of ``--with``, ready to travel.
+
+        Raises
+        ------
+        UsageError
+            If this mouth has no variables, or one is not there or cannot travel.
+        """
+        from submarine_jobs.errors import UsageError
+        from submarine_jobs.values import send_values
+
+        if self.namespace is None:
+            raise UsageError(
+                "--with sends variables of a notebook, and there is none here.",
+                "Run it as %submarine run in a notebook, or pass --env NAME=VALUE.",
+            )
+        return send_values(names, self.namespace)
+
     def say(self, text: str) -> None:
         """Show a line while a command is under way: a warning, a step. Silent here."""
 

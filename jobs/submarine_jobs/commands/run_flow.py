@@ -134,16 +134,7 @@ def _stop_or_warn(judged: Judged, mouth: Mouth, *, force: bool) -> None:
 
 
 def _values(spec: JobSpec, mouth: Mouth) -> bytes | None:
-    if not spec.with_names:
-        return None
-    if mouth.namespace is None:
-        raise UsageError(
-            "--with sends variables of a notebook, and there is none here.",
-            "Run it as %submarine run in a notebook, or pass --env NAME=VALUE.",
-        )
-    from submarine_jobs.values import send_values
-
-    return send_values(spec.with_names, mouth.namespace)
+    return mouth.packed_values(spec.with_names) if spec.with_names else None
 
 
 def _with_values(judged: Judged, mouth: Mouth) -> Plan:
