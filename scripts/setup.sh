@@ -1,10 +1,10 @@
 #!/bin/sh
 # Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
-# [frameworks]`. What is there already is left alone, and a second run is quick. Debian's packages
-# are asked for only where something is missing, and it says so. `node` builds the front end and
-# `chromium` is for its tests; `zeppelin`, after `java`, is for those of the Zeppelin interpreter,
-# `xgboost` and `frameworks` (all others) for the tests and examples of distributed jobs. All but
-# `java` and `chromium` need `python`.
+# [frameworks] [airflow]`. What is there already is left alone, and a second run is quick. Debian's
+# packages are asked for only where something is missing, and it says so. `node` builds the front
+# end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the Zeppelin
+# interpreter, `xgboost` and `frameworks` (all others) for the tests and examples of distributed
+# jobs, `airflow` for our DAG files. All but `java` and `chromium` need `python`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -190,6 +190,10 @@ setup_xgboost() {
   environment .venv-frameworks xgboost
 }
 
+setup_airflow() {
+  environment .venv-airflow airflow
+}
+
 # Debian's own PyTorch, run by /usr/bin/python3: an environment with nothing of ours in it.
 setup_torch() {
   /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null ||
@@ -230,9 +234,10 @@ setup_frameworks() {
 
 for part in "$@"; do
   case "$part" in
-  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks) "setup_$part" ;;
+  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow)
+    "setup_$part" ;;
   *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
-    "torch, horovod and frameworks" ;;
+    "torch, horovod, frameworks and airflow" ;;
   esac
 done
 [ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"

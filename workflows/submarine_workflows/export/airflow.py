@@ -138,7 +138,7 @@ def _level(
 def _gate(node: Node, flows: Sequence[Node], steps: Steps, indent: int) -> Iterator[str]:
     """A first step of a flow, which is skipped with all after it where it is not to run."""
     space, path = " " * indent, path_of(node, flows)
-    gate = Node("start", Kind.NOOP, condition=node.condition, depends_on=node.depends_on)
+    gate = Node(node.name, Kind.NOOP, condition=node.condition, depends_on=node.depends_on)
     yield f"{space}start = {steps.step(gate, flows, indent, 'submarine_start')}"
     for inner in node.nodes:
         if not inner.depends_on:

@@ -61,7 +61,10 @@ def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
     setting = Setting(
         outputs=wishes.outputs or OUTPUTS, notebook=workflow.notebook, program=wishes.program
     )
-    carried = carried_files(workflow, wishes.file.parent, wishes.also)
+    folder = wishes.file if wishes.file.is_dir() else wishes.file.parent
+    # The workflow itself too: who opens the folder sees what it was made of.
+    own = ["*.job"] if wishes.file.is_dir() else [wishes.file.name]
+    carried = carried_files(workflow, folder, [*own, *wishes.also])
     files = {f"{workflow.name}_dag.py": dag_of(workflow, workflow.name, setting).encode()}
     files |= {f"{workflow.name}/{name}": data for name, data in carried.items()}
     return Export(
