@@ -18,10 +18,16 @@ class SubmarineEngine:
 
     @classmethod
     def execute_notebook(cls, nb: Any, kernel_name: str, **kwargs: Any) -> Any:
-        """Execute ``nb``; gives the notebook with its outputs."""
-        from papermill.engines import NBClientEngine
+        """Execute ``nb``; gives the notebook with its outputs.
 
-        return NBClientEngine.execute_notebook(nb, kernel_name, **kwargs)
+        Raises
+        ------
+        SystemExit
+            If a signal or the time limit ended the run; papermill's command ends with its code.
+        """
+        from submarine_workflows.headless.engine_run import execute_for_papermill
+
+        return execute_for_papermill(nb, kernel_name, kwargs)
 
     @classmethod
     def nb_kernel_name(cls, nb: Any, name: str | None = None) -> str:

@@ -1,0 +1,85 @@
+"""What the runner has the kernel do after the last cell, and what becomes of the answer.
+
+The waiting itself is the kernel's (``submarine_magics.barrier``): it alone knows the jobs of its
+cells. Here are the words to it, and the failures it tells put below the cells that they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nbformat import NotebookNode
+
+from submarine_jobs.display.untrusted import printable
+from submarine_workflows.headless.document import add_error, code_cells, last_executed
+
+MIME_TYPE = "application/vnd.submarine.barrier.v1+json"
+_MAX_TOLD = 200
+#: Nothing is imported, and so nothing costs time, in a kernel that has no jobs.
+_ONLY_WITH_JOBS = (
+    'if {{"submarine_magics", "submarine_jobs"}}.intersection(__import__("sys").modules):\n'
+    '    __import__("importlib").import_module("submarine_magics.barrier").wait_for_jobs({how})'
+)
+WAIT = _ONLY_WITH_JOBS.format(how="")
+#: Cancels the jobs or leaves them alone, as the kernel was told at its start.
+END = _ONLY_WITH_JOBS.format(how="interrupted=True")
+
+
+@dataclass
+class JobsEnd:
+    """What became of the jobs of the notebook.
+
+    Attributes
+    ----------
+    failed
+        One of each failure: ``job_id cell_id execution_count ename evalue traceback``.
+    detached
+        Ids of jobs that go on.
+    told
+        Whether the kernel had anything to say at all.
+    """
+
+    failed: list[dict[str, Any]] = field(default_factory=list)
+    detached: list[str] = field(default_factory=list)
+    told: bool = False
+
+    def take(self, data: Mapping[str, Any]) -> None:
+        """One display of the hidden cell; what makes no sense is left out: it is from a kernel."""
+        said = data.get(MIME_TYPE)
+        if not isinstance(said, dict):
+            return
+        self.told = True
+        failed, detached = said.get("failed"), said.get("detached")
+        for item in failed[:_MAX_TOLD] if isinstance(failed, list) else []:
+            if isinstance(item, dict):
+                self.failed.append(item)
+        for item in detached[:_MAX_TOLD] if isinstance(detached, list) else []:
+            name = item.get("job_id") if isinstance(item, dict) else item
+            self.detached.append(printable(str(name), 200))
+
+
+def show_failures(notebook: NotebookNode, jobs: JobsEnd) -> None:
+    """Put each failure below the cell that started the job, where there is not one already."""
+    for item in jobs.failed:
+        cell = _cell_of(notebook, item)
+        if cell is None or any(output.output_type == "error" for output in cell.outputs):
+            continue
+        lines = item.get("traceback")
+        add_error(
+            notebook,
+            cell,
+            str(item.get("ename") or "JobFailedError")[:200],
+            str(item.get("evalue") or item.get("job_id") or "A job failed.")[:4000],
+            [str(line)[:10_000] for line in lines] if isinstance(lines, list) else [],
+        )
+
+
+def _cell_of(notebook: NotebookNode, item: Mapping[str, Any]) -> NotebookNode | None:
+    for key, name in (("cell_id", "id"), ("execution_count", "execution_count")):
+        wanted = item.get(key)
+        for cell in code_cells(notebook) if wanted else ():
+            if cell.get(name) == wanted:
+                return cell
+    return last_executed(notebook)

@@ -1,0 +1,236 @@
+"""Speaks with the kernel as JupyterLab does: cell ids and tags go along, late outputs find home.
+
+On top of papermill's client, and so of nbclient's. Does not decide what is executed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from queue import Empty
+from typing import Any
+
+from nbclient.exceptions import CellExecutionComplete, DeadKernelError
+from nbclient.util import ensure_async
+from nbformat import NotebookNode
+from nbformat.v4 import output_from_msg
+from papermill.clientwrap import PapermillNotebookClient
+
+#: What a cell that has ended may still send, from threads of its own.
+_LATE = frozenset({"stream", "display_data", "update_display_data"})
+#: Pieces of a stream are put together up to this size, so that no text is copied without end.
+_PIECE = 1 << 16
+#: Keys of a cell's metadata that a run writes, and no front end sends.
+_OF_THE_RUN = ("papermill", "execution")
+_SHELL_WAIT = 5.0
+
+
+class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
+    """The client of one run.
+
+    Parameters
+    ----------
+    manager
+        Papermill's account of the run; told whenever an output has changed.
+    seen
+        Called with each new or renewed output's data.
+    """
+
+    def __init__(
+        self,
+        manager: Any,
+        seen: Callable[[dict[str, Any]], None],
+        **settings: Any,
+    ) -> None:
+        super().__init__(manager, raise_on_iopub_timeout=False, **settings)
+        self._tell_seen = seen
+        #: Indices of cells by the ids of the requests that executed them.
+        self._cell_of: dict[str, int] = {}
+        self._next: int | None = None
+        self.on_cell_execute = self._about_to_execute
+
+    async def async_start_new_kernel_client(self) -> Any:
+        """As nbclient's; what it executes from now on carries the cell's metadata."""
+        client = await super().async_start_new_kernel_client()
+        client.execute = self._execute
+        return client
+
+    def _about_to_execute(self, cell: NotebookNode, cell_index: int) -> None:
+        self._next = cell_index
+
+    def _execute(
+        self,
+        code: str,
+        silent: bool = False,
+        store_history: bool = True,
+        user_expressions: dict[str, str] | None = None,
+        allow_stdin: bool | None = None,
+        stop_on_error: bool = True,
+    ) -> str:
+        """In the place of ``KernelClient.execute``, which sends no metadata."""
+        assert self.kc is not None
+        content = {
+            "code": code,
+            "silent": silent,
+            "store_history": store_history,
+            "user_expressions": user_expressions or {},
+            "allow_stdin": False,
+            "stop_on_error": stop_on_error,
+        }
+        index, self._next = self._next, None
+        metadata = {} if index is None else metadata_of(self.nb.cells[index])
+        message = self.kc.session.msg("execute_request", content, metadata=metadata)
+        sent = str(message["header"]["msg_id"])
+        if index is not None:
+            self._cell_of[sent] = index
+        self.kc.shell_channel.send(message)
+        return sent
+
+    async def _async_poll_output_msg(
+        self, parent_msg_id: str, cell: NotebookNode, cell_index: int
+    ) -> None:
+        """As nbclient's, but what earlier cells still say is kept."""
+        while True:
+            message = await self._heard()
+            if message["parent_header"].get("msg_id") != parent_msg_id:
+                self._take_late(message)
+                continue
+            try:
+                self.process_message(message, cell, cell_index)
+            except CellExecutionComplete:
+                return
+
+    async def _heard(self) -> dict[str, Any]:
+        assert self.kc is not None
+        message: dict[str, Any] = await ensure_async(self.kc.iopub_channel.get_msg(timeout=None))
+        return message
+
+    def _take_late(self, message: dict[str, Any]) -> None:
+        index = self._cell_of.get(message["parent_header"].get("msg_id", ""))
+        if index is not None and message["msg_type"] in _LATE:
+            self.process_message(message, self.nb.cells[index], index)
+
+    def process_message(
+        self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
+    ) -> NotebookNode | None:
+        """As papermill's, and tells."""
+        data = msg["content"].get("data")
+        if isinstance(data, dict) and msg["msg_type"] in _LATE:
+            self._tell_seen(data)
+        shown: NotebookNode | None = super().process_message(msg, cell, cell_index)
+        return shown
+
+    def output(
+        self,
+        outs: list[NotebookNode],
+        msg: dict[str, Any],
+        display_id: str | None,
+        cell_index: int,
+    ) -> NotebookNode | None:
+        """As nbclient's, but pieces of a stream become one output, as in a front end."""
+        last = outs[-1] if outs else None
+        content = msg["content"]
+        if (
+            msg["msg_type"] == "stream"
+            and last is not None
+            and last.output_type == "stream"
+            and last.name == content["name"]
+            and len(last.text) < _PIECE
+            and not self.clear_before_next_output
+            and not self.output_hook_stack[msg["parent_header"].get("msg_id")]
+        ):
+            last.text += content["text"]
+            # For papermill's log; what is kept is the longer one.
+            piece: NotebookNode = output_from_msg(msg)  # type: ignore[no-untyped-call]
+            return piece
+        shown: NotebookNode | None = super().output(outs, msg, display_id, cell_index)
+        return shown
+
+    async def ask(self, code: str, heard: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        """Execute ``code`` beside the notebook: not shown, not counted, not in the history.
+
+        Parameters
+        ----------
+        heard
+            Called with the data of each thing that it displays. What it says of earlier displays
+            goes to the cells where they are.
+
+        Returns
+        -------
+        dict
+            The content of the kernel's reply.
+
+        Raises
+        ------
+        DeadKernelError
+            If the kernel is gone.
+        """
+        sent = self._execute(code, silent=True, store_history=False, stop_on_error=False)
+        listening = asyncio.ensure_future(self._listen(sent, heard))
+        try:
+            reply = await self._reply(sent)
+            # All that it displayed is under way before the reply is.
+            await asyncio.wait({listening}, timeout=self.iopub_timeout)
+            return reply
+        finally:
+            listening.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await listening
+
+    async def ask_about_kernel(self) -> dict[str, Any]:
+        """What the kernel says of its language, as a notebook's ``language_info``."""
+        assert self.kc is not None
+        reply = await self._reply(await ensure_async(self.kc.kernel_info()))
+        info: dict[str, Any] = reply.get("language_info") or {}
+        return info
+
+    async def linger(self, silence: float, longest: float) -> None:
+        """Take what still comes for cells that have ended, until nothing comes any more."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(longest):
+                while True:
+                    self._take_any(await asyncio.wait_for(self._heard(), silence))
+
+    async def _listen(self, sent: str, heard: Callable[[dict[str, Any]], None]) -> None:
+        while True:
+            message = await self._heard()
+            kind, content = message["msg_type"], message["content"]
+            if message["parent_header"].get("msg_id") != sent:
+                self._take_late(message)
+            elif kind == "display_data":
+                heard(content["data"])
+            elif kind == "update_display_data":
+                self._take_any(message)
+            elif kind == "status" and content["execution_state"] == "idle":
+                return
+
+    def _take_any(self, message: dict[str, Any]) -> None:
+        """An update of some earlier display, whoever sends it; all else only with a home."""
+        if message["msg_type"] != "update_display_data":
+            self._take_late(message)
+            return
+        display_id = (message["content"].get("transient") or {}).get("display_id")
+        if display_id:
+            self._update_display_id(display_id, message)
+            self.nb_man.autosave_cell()
+            self._tell_seen(message["content"]["data"])
+
+    async def _reply(self, sent: str) -> dict[str, Any]:
+        assert self.kc is not None
+        while True:
+            try:
+                message = await ensure_async(self.kc.shell_channel.get_msg(timeout=_SHELL_WAIT))
+            except Empty:
+                if not await ensure_async(self.kc.is_alive()):
+                    raise DeadKernelError("Kernel died") from None
+                continue
+            if message["parent_header"].get("msg_id") == sent:
+                content: dict[str, Any] = message["content"]
+                return content
+
+
+def metadata_of(cell: NotebookNode) -> dict[str, Any]:
+    """What JupyterLab sends with the execution of ``cell``: its metadata, its id."""
+    metadata = {key: value for key, value in cell.metadata.items() if key not in _OF_THE_RUN}
+    return {**metadata, "deletedCells": [], "recordTiming": False, "cellId": cell.get("id")}

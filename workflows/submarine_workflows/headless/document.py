@@ -1,0 +1,208 @@
+"""The notebook as a document before and after a run: its parameters, its cells, its marks.
+
+Pure functions that change the document they are given. Does not read, save or execute it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from nbformat import NotebookNode, from_dict
+from nbformat.v4 import new_code_cell
+
+from submarine_jobs.collect_line import MAGIC, ONLY_TAG, parse_cell, parse_options, tags_in
+from submarine_jobs.display.untrusted import printable
+from submarine_jobs.errors import UsageError
+
+PARAMETERS, INJECTED = "parameters", "injected-parameters"
+#: Id of the cell that this run adds to submit what is collected.
+RUN_CELL = "submarine-run"
+_RUN_LINE = re.compile(rf"^[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?%{{1,2}}{MAGIC}[ \t]+run(?:[ \t]|$)", re.M)
+_LOADS = re.compile(r"^[ \t]*%(?:re)?load_ext[ \t]", re.M)
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t#]*$", re.M)
+_MAX_TRACEBACK = 400
+
+
+def code_cells(notebook: NotebookNode) -> Iterator[NotebookNode]:
+    """The code cells in their order."""
+    return (cell for cell in notebook.cells if cell.cell_type == "code")
+
+
+def starts_jobs(sources: Iterable[str]) -> bool:
+    """Whether one of these cells has ``%submarine run`` or ``%%submarine run`` in it."""
+    return any(_RUN_LINE.search(source) for source in sources)
+
+
+def is_collected(cell: NotebookNode) -> bool:
+    """Whether running the cell collects it for a program."""
+    marked = parse_cell(cell.source, tags_in(cell.metadata))
+    if marked is None:
+        return False
+    try:
+        return parse_options(marked.line).verb is None
+    except UsageError:
+        return False  # the kernel will say what is wrong with it
+
+
+def settle_parameters(notebook: NotebookNode) -> None:
+    """Let injected parameters belong to the program where the notebook's own do.
+
+    Papermill puts a cell behind the one tagged ``parameters``. Where that one is collected, a job
+    would else run with the values that were to be replaced. The cell gets the same id every time:
+    a second attempt of a run is recognised by it.
+    """
+    injected = next((c for c in code_cells(notebook) if INJECTED in tags_in(c.metadata)), None)
+    own = next((c for c in code_cells(notebook) if PARAMETERS in tags_in(c.metadata)), None)
+    if injected is None:
+        return
+    if all(cell is injected or cell.get("id") != INJECTED for cell in notebook.cells):
+        injected["id"] = INJECTED
+    if own is None or not is_collected(own) or is_collected(injected):
+        return
+    ours = [t for t in tags_in(own.metadata) if t.partition(":")[0].strip() in (MAGIC, ONLY_TAG)]
+    marked = parse_cell(own.source)
+    if marked is not None:
+        injected.source = f"%%{MAGIC} {marked.line}".rstrip() + f"\n{injected.source}"
+    else:
+        injected.metadata.tags = [*tags_in(injected.metadata), *ours]
+
+
+def steady_ids(notebook: NotebookNode, had_ids: bool) -> None:
+    """Give cells of a document without ids such that the next attempt will find again.
+
+    Parameters
+    ----------
+    had_ids
+        Whether the ids of now were read from the document.
+    """
+    if had_ids:
+        return
+    seen: dict[str, int] = {}
+    for cell in notebook.cells:
+        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:12]
+        seen[digest] = seen.get(digest, 0) + 1
+        cell["id"] = f"{digest}-{seen[digest]}"
+
+
+def select_cells(notebook: NotebookNode, names: Sequence[str]) -> None:
+    """Leave only the cells that ``names`` mean, the parameters, and what loads extensions.
+
+    Parameters
+    ----------
+    names
+        Each an id, a tag, a title in the metadata, or the text of a heading, which means all code
+        below it up to the next of its level.
+
+    Raises
+    ------
+    UsageError
+        If one of the names means no code cell.
+    """
+    known = [_names_of(notebook.cells, index) for index in range(len(notebook.cells))]
+    chosen: set[int] = set()
+    for name in names:
+        found = {
+            index
+            for index, cell in enumerate(notebook.cells)
+            if cell.cell_type == "code" and _plain(name) in known[index]
+        }
+        if not found:
+            usual = sorted({tag for cell in code_cells(notebook) for tag in tags_in(cell.metadata)})
+            raise UsageError(
+                f"The notebook has no code cell called {printable(name, 80)!r}.",
+                "A name is a cell's id, a tag, a title, or a heading above it"
+                + (
+                    f"; there are the tags {', '.join(map(printable, usual[:10]))}."
+                    if usual
+                    else "."
+                ),
+            )
+        chosen |= found
+    notebook.cells = [
+        cell for index, cell in enumerate(notebook.cells) if index in chosen or _always(cell)
+    ]
+
+
+def _always(cell: NotebookNode) -> bool:
+    parameters = {PARAMETERS, INJECTED}.intersection(tags_in(cell.metadata))
+    return cell.cell_type == "code" and bool(parameters or _LOADS.search(cell.source))
+
+
+def _names_of(cells: Sequence[NotebookNode], index: int) -> set[str]:
+    cell = cells[index]
+    names = {str(cell.get("id")), *tags_in(cell.metadata)}
+    names |= {str(cell.metadata[key]) for key in ("title", "name") if cell.metadata.get(key)}
+    level = 7
+    for above in reversed(cells[:index]):
+        headings = _HEADING.findall(above.source) if above.cell_type == "markdown" else []
+        for marks, title in reversed(headings):
+            if len(marks) < level:
+                level = len(marks)
+                names.add(title)
+    return {_plain(name) for name in names}
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.split()).casefold()
+
+
+def add_run_cell(notebook: NotebookNode, name: str, return_names: Sequence[str]) -> bool:
+    """Add a cell that submits what the notebook collects, unless it does that itself.
+
+    Returns
+    -------
+    bool
+        Whether it was added: the notebook collects cells and has no run line.
+    """
+    cells = list(code_cells(notebook))
+    collected = [cell for cell in cells if is_collected(cell)]
+    if not collected or starts_jobs(cell.source for cell in cells):
+        return False
+    wanted = [name for name in return_names if name in _assigned(collected)]
+    line = f"%{MAGIC} run {name}" + (f" --return {','.join(wanted)}" if wanted else "")
+    source = f"submarine_job = {line}\nsubmarine_job"
+    cell: NotebookNode = new_code_cell(source)  # type: ignore[no-untyped-call]
+    cell["id"] = RUN_CELL
+    cell.metadata.update(tags=[], papermill={})
+    notebook.cells.append(cell)
+    return True
+
+
+def _assigned(cells: Iterable[NotebookNode]) -> set[str]:
+    """Names that these cells give values to, as far as they are Python."""
+    names: set[str] = set()
+    for cell in cells:
+        marked = parse_cell(cell.source, tags_in(cell.metadata))
+        try:
+            tree = ast.parse(marked.body if marked else "")
+        except SyntaxError:
+            continue
+        stores = (n for n in ast.walk(tree) if isinstance(n, ast.Name))
+        names |= {node.id for node in stores if isinstance(node.ctx, ast.Store)}
+    return names
+
+
+def add_error(
+    notebook: NotebookNode, cell: NotebookNode, ename: str, evalue: str, traceback: Sequence[str]
+) -> None:
+    """Put an error below ``cell`` and mark it as failed, as papermill does."""
+    lines = [str(line) for line in traceback][-_MAX_TRACEBACK:] or [f"{ename}: {evalue}"]
+    error = {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": lines}
+    cell.outputs.append(from_dict(error))  # type: ignore[no-untyped-call]
+    mark_failed(notebook, cell)
+
+
+def mark_failed(notebook: NotebookNode, cell: NotebookNode) -> None:
+    """Mark ``cell`` as failed, as papermill does."""
+    cell.metadata.papermill.update(exception=True, status="failed")
+    notebook.metadata.papermill["exception"] = True
+
+
+def last_executed(notebook: NotebookNode) -> NotebookNode | None:
+    """The last code cell that has run, or the first one at all; None without any code."""
+    cells = list(code_cells(notebook))
+    ran = [cell for cell in cells if cell.execution_count is not None]
+    return ran[-1] if ran else next(iter(cells), None)

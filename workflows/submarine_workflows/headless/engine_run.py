@@ -1,0 +1,173 @@
+"""What ``papermill --engine submarine`` and ``submarine run`` have in common: one managed run.
+
+Puts manager, client, output and execution together, in papermill's order of calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
+from papermill.log import logger
+
+from submarine_workflows.headless.announcing import Announcer
+from submarine_workflows.headless.client import HeadlessClient
+from submarine_workflows.headless.document import settle_parameters, steady_ids
+from submarine_workflows.headless.execution import Ending, Execution
+from submarine_workflows.headless.places import LocalPlace, Place, is_url, place_of
+from submarine_workflows.headless.saving import Output, SavingManager, whole
+from submarine_workflows.headless.settings import Settings
+from submarine_workflows.headless.traps import Traps
+
+#: A loaded machine takes longer to send outputs than nbclient's four seconds.
+_IOPUB_TIMEOUT = 60
+#: Papermill's words for what nbclient calls otherwise, or that only its own engine has.
+_NOT_OURS = ("input_path", "timeout", "startup_timeout", "autosave_cell_every")
+
+
+def execute_managed(
+    notebook: NotebookNode,
+    kernel_name: str,
+    settings: Settings,
+    place: Place | None,
+    *,
+    traps: Traps,
+    say: Callable[[str], None],
+    began: Callable[[int], None] | None = None,
+    progress_bar: Any = False,
+    cwd: Path | None = None,
+    **client_settings: Any,
+) -> Ending:
+    """Execute ``notebook`` in place and keep it saved at ``place``.
+
+    Parameters
+    ----------
+    say
+        Hears of each job that the notebook shows.
+    began
+        Hears the index of each cell before it starts.
+    client_settings
+        Further ones of papermill's client: ``startup_timeout``, ``timeout`` (a cell's), logs.
+
+    Raises
+    ------
+    SubmarineError
+        If the output cannot be saved, at the beginning or at the end.
+    """
+    settle_parameters(notebook)
+    output = Output(notebook, place)
+    log_output = bool(client_settings.get("log_output"))
+    manager = SavingManager(output, progress_bar=progress_bar, log_output=log_output)
+    manager.notebook_start()
+    output.begin()
+    client = HeadlessClient(
+        manager,
+        Announcer(say).seen,
+        kernel_name=kernel_name,
+        log=logger,
+        iopub_timeout=_IOPUB_TIMEOUT,
+        resources={"metadata": {"path": str(cwd)}} if cwd else {},
+        **client_settings,
+    )
+    try:
+        with _document(notebook, place) as document:
+            return Execution(manager, client, settings, traps, document, began).run()
+    finally:
+        manager.notebook_complete()
+        output.end()
+
+
+@contextlib.contextmanager
+def _document(notebook: NotebookNode, place: Place | None) -> Iterator[Path]:
+    """A file of this machine that the kernel can read the document's order from."""
+    if place is not None and place.local is not None:
+        yield place.local.absolute()
+        return
+    name = place.url.rstrip("/").rpartition("/")[2] if place is not None else ""
+    with tempfile.TemporaryDirectory(prefix="submarine-run-") as folder:
+        path = Path(folder) / (name if name.endswith(".ipynb") else "notebook.ipynb")
+        path.write_bytes(whole(notebook))
+        yield path
+
+
+def execute_for_papermill(
+    notebook: NotebookNode, kernel_name: str, keywords: dict[str, Any]
+) -> NotebookNode:
+    """What papermill asks of an engine; see ``SubmarineEngine``."""
+    keywords = dict(keywords)
+    settings = Settings.from_keywords(keywords)
+    output_path = keywords.pop("output_path", None)
+    _find_ids(notebook, keywords.get("input_path"), settings)
+    limit = keywords.pop("execution_timeout", None) or keywords.get("timeout")
+    for name in _NOT_OURS:
+        keywords.pop(name, None)
+    with Traps() as traps:
+        ending = execute_managed(
+            notebook,
+            kernel_name,
+            settings,
+            _papermill_place(output_path),
+            traps=traps,
+            say=logger.info,
+            startup_timeout=keywords.pop("start_timeout", 60),
+            timeout=limit,
+            **keywords,
+        )
+    if ending.stop is not None:
+        logger.error(ending.stop.why)
+        raise SystemExit(ending.stop.exit_code)
+    if isinstance(ending.error, DeadKernelError):
+        raise ending.error  # papermill's command has an exit code for it
+    return notebook
+
+
+def _papermill_place(path: Any) -> Place | None:
+    """Where papermill wants the notebook while it runs; its own writers for what only it knows."""
+    if not path or path == "-":
+        return None
+    text = str(path)
+    from papermill.iorw import papermill_io
+
+    if not is_url(text):
+        # Papermill may have changed the directory since; its handler remembers the one before.
+        before = getattr(papermill_io.get_handler("local"), "_cwd", None)
+        return LocalPlace(Path(before or "", text).absolute())
+    from submarine_workflows.headless.papermill_io import SubmarineIO
+
+    handler = papermill_io.get_handler(text)
+    return place_of(text) if handler is SubmarineIO else PapermillPlace(text, handler)
+
+
+class PapermillPlace(Place):
+    """A place that one of papermill's own handlers writes to: s3, gs, adl, abs."""
+
+    def __init__(self, url: str, handler: Any) -> None:
+        self.url = url
+        self._handler = handler
+
+    def read(self) -> bytes:
+        """See ``Place.read``."""
+        found = self._handler.read(self.url)
+        return found if isinstance(found, bytes) else str(found).encode("utf-8")
+
+    def write(self, data: bytes) -> None:
+        """See ``Place.write``."""
+        self._handler.write(data.decode("utf-8"), self.url)
+
+
+def _find_ids(notebook: NotebookNode, source: Any, settings: Settings) -> None:
+    """Papermill has given random ids to the cells of an old document: a retry needs others."""
+    if not settings.run_id or not isinstance(source, str):
+        return
+    import json
+
+    from papermill.iorw import papermill_io
+
+    with contextlib.suppress(Exception):  # a document that cannot be read again keeps its ids
+        raw = json.loads(papermill_io.read(source))
+        steady_ids(notebook, (raw["nbformat"], raw.get("nbformat_minor", 0)) >= (4, 5))
