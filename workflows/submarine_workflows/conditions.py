@@ -102,23 +102,31 @@ def read_condition(text: str) -> Condition:
     return Condition(text, macro, tuple(dict.fromkeys(parser.parameters)), judge)
 
 
+def tokens_of(text: str) -> list[tuple[str, str]]:
+    """The words of a condition, each with its kind: param, number, text, op or word.
+
+    Raises
+    ------
+    ConditionError
+        If there is something else in it.
+    """
+    tokens, at, text = [], 0, text.rstrip()
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ConditionError(f"`{text[at:].split()[0]}` means nothing in `{text}`.")
+        tokens.append((str(match.lastgroup), match.group(str(match.lastgroup))))
+        at = match.end()
+    return tokens
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         self.macros: list[str] = []
         self.parameters: list[tuple[str, str]] = []
-        self.tokens = self._split(text)
+        self.tokens = tokens_of(text)
         self._depth = 0
-
-    def _split(self, text: str) -> list[tuple[str, str]]:
-        tokens, at, text = [], 0, text.rstrip()
-        while at < len(text):
-            match = _TOKEN.match(text, at)
-            if match is None:
-                raise ConditionError(f"`{text[at:].split()[0]}` means nothing in `{text}`.")
-            tokens.append((str(match.lastgroup), match.group(str(match.lastgroup))))
-            at = match.end()
-        return tokens
 
     def _take(self, *wanted: str) -> bool:
         if self.tokens and self.tokens[0][0] == "op" and self.tokens[0][1] in wanted:

@@ -1,0 +1,1 @@
+"""Workflows on Azkaban: a project of its own making, and the calls of its web server."""

@@ -1,0 +1,244 @@
+"""The files that a project carries: notebooks, what they import from beside them, scripts.
+
+A file is carried because something names it: a node its notebook, a notebook or module what it
+imports, a command or a line for the shell a script. Anything else goes along only when it is asked
+for. Notebooks lose their outputs: they are made again, and may hold what nobody else should see.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from submarine_jobs.errors import UsageError
+
+MAX_FILE = 32 << 20
+MAX_ALL = 128 << 20
+MAX_FILES = 5000
+NOTEBOOK = ".ipynb"
+#: Files that mean something to Azkaban wherever they lie in a project.
+_AZKABANS = (".flow", ".project")
+_KEYS = re.compile(
+    r"(?i)^(?:\.env(?:\..*)?|\.netrc|\.pgpass|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)"
+    r"|credentials(?:\..*)?|.*\.(?:pem|key|p12|pfx|jks|jceks|keytab|kdbx))$"
+)
+_SKIPPED = ("__pycache__", ".ipynb_checkpoints", ".git")
+#: Read line by line, so that cells with magics in them are read too.
+_IMPORT = re.compile(r"^\s*(?:from\s+(\.*)([\w.]*)\s+import\s+(.*)|import\s+([\w.,\s]+))")
+_SHELL = re.compile(r"^\s*(?:!|%)\s*(.*)")
+_URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def is_url(path: str) -> bool:
+    """Whether a notebook is somewhere else, where the executor reads it itself."""
+    return bool(_URL.match(path))
+
+
+class Carried:
+    """Files of one folder, each with what it needs from the same folder.
+
+    Parameters
+    ----------
+    root
+        Folder of the workflow's file; nothing outside it is carried.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        self._size = 0
+        self.files: dict[str, bytes] = {}
+
+    def notebook(self, path: str) -> None:
+        """Carry a notebook and what its cells name.
+
+        Raises
+        ------
+        UsageError
+            If it is not there, lies outside the folder, or is none.
+        """
+        if is_url(path):
+            return
+        if "${" in path:
+            raise UsageError(
+                f"The notebook `{path}` is known when the node runs only, and is carried before.",
+                "Name the file, or a URL that the executor can read.",
+            )
+        file = self._inside(path, "The notebook")
+        if file.suffix != NOTEBOOK:
+            raise UsageError(f"{path} is no notebook.", f"A notebook's name ends in {NOTEBOOK}.")
+        self._add(file)
+
+    def words(self, words: Iterable[str]) -> None:
+        """Carry every file that is named by one of ``words``; most of them name none."""
+        for word in words:
+            if (found := self._named(self._root, word)) is not None:
+                self._add(found)
+
+    def matching(self, pattern: str) -> None:
+        """Carry what matches a pattern such as ``conf/*.yaml`` or ``lib/**``.
+
+        Raises
+        ------
+        UsageError
+            If nothing does.
+        """
+        try:
+            found = sorted(file for file in self._root.glob(pattern) if file.is_file())
+        except (ValueError, NotImplementedError):
+            found = []
+        if not found:
+            raise UsageError(f"No file in {self._root} is named like `{pattern}`.")
+        for file in found:
+            if not any(part in _SKIPPED for part in file.parts):
+                self._add(self._inside(str(file.relative_to(self._root)), "The file"))
+
+    def everything(self) -> None:
+        """Carry the whole folder, as a project of Azkaban's own is packed; no hidden files."""
+        for file in sorted(self._root.rglob("*")):
+            parts = file.relative_to(self._root).parts
+            hidden = any(part.startswith(".") or part in _SKIPPED for part in parts)
+            if not hidden and file.is_file():
+                self._take("/".join(parts), self._read(self._inside("/".join(parts), "The file")))
+
+    def _add(self, file: Path) -> None:
+        name = file.relative_to(self._root).as_posix()
+        if name in self.files:
+            return
+        if _KEYS.match(file.name):
+            raise UsageError(
+                f"{name} looks like a credential, and everybody who may see the project could "
+                "read it there.",
+                "Put it on the executor's host, and name its path.",
+            )
+        if file.suffix in _AZKABANS:
+            return
+        content = self._read(file)
+        if file.suffix == NOTEBOOK:
+            content, lines = _bare(name, content)
+        else:
+            lines = _lines(content) if file.suffix == ".py" else []
+        self._take(name, content)
+        self._imports(file.parent, lines)
+
+    def _take(self, name: str, content: bytes) -> None:
+        self.files[name] = content
+        self._size += len(content)
+        if self._size > MAX_ALL or len(self.files) > MAX_FILES:
+            raise UsageError(
+                f"The project would have more than {MAX_ALL >> 20} MiB or {MAX_FILES} files.",
+                "Put data on HDFS or another store, and name it under `needs:`.",
+            )
+
+    def _read(self, file: Path) -> bytes:
+        try:
+            if file.stat().st_size > MAX_FILE:
+                raise UsageError(
+                    f"{file} is larger than {MAX_FILE >> 20} MiB.",
+                    "Put it on HDFS or another store, and read it from there.",
+                )
+            return file.read_bytes()
+        except OSError as exc:
+            raise UsageError(f"{file} cannot be read: {exc.strerror}.") from None
+
+    def _inside(self, path: str, what: str) -> Path:
+        pure = PurePosixPath(path)
+        if pure.is_absolute():
+            raise UsageError(
+                f"{what} {path} is named from the root of this machine.",
+                "Name it relative to the workflow's file, so that it can be carried along.",
+            )
+        file = (self._root / path).resolve()
+        if not file.is_relative_to(self._root):
+            raise UsageError(f"{what} {path} lies outside the workflow's folder {self._root}.")
+        if not file.is_file():
+            raise UsageError(f"{what} {path} is not in {self._root}.")
+        return file
+
+    def _named(self, directory: Path, word: str) -> Path | None:
+        """The file of the folder that ``word`` names, if it does."""
+        if not word or len(word) > 400 or "\0" in word or word.startswith(("-", "/")):
+            return None
+        file = (directory / word).resolve()
+        try:
+            return file if file.is_relative_to(self._root) and file.is_file() else None
+        except OSError:
+            return None
+
+    def _imports(self, directory: Path, lines: Iterable[str]) -> None:
+        for line in lines:
+            if (shell := _SHELL.match(line)) is not None:
+                for word in re.split(r"[\s'\"]+", shell[1]):
+                    if (found := self._named(directory, word)) is not None:
+                        self._add(found)
+            elif (match := _IMPORT.match(line)) is not None:
+                for module in _modules(match):
+                    self._module(directory, module)
+
+    def _module(self, directory: Path, module: str) -> None:
+        """A module or package beside a file; with a module of a package, the whole package."""
+        dots = len(module) - len(module.lstrip("."))
+        for _ in range(dots - 1):
+            directory = directory.parent
+        first = module.lstrip(".").split(".")[0]
+        if not first or not directory.is_relative_to(self._root):
+            return
+        if (directory / f"{first}.py").is_file():
+            self._add(self._inside(_relative(directory / f"{first}.py", self._root), "The module"))
+        package = directory / first
+        if package.is_dir() and any(package.glob("*.py")):
+            for file in sorted(package.rglob("*.py")):
+                if not any(part in _SKIPPED for part in file.parts):
+                    self._add(self._inside(_relative(file, self._root), "The module"))
+
+
+def _relative(file: Path, root: Path) -> str:
+    return file.relative_to(root).as_posix()
+
+
+def _modules(match: re.Match[str]) -> Iterator[str]:
+    dots, module, names, plain = match.groups()
+    if plain is not None:
+        for part in plain.split(","):
+            yield part.split()[0] if part.split() else ""
+    elif module:
+        yield dots + module
+    else:  # from . import helpers
+        for part in names.strip("() ").split(","):
+            yield dots + (part.split()[0] if part.split() else "")
+
+
+def _bare(name: str, content: bytes) -> tuple[bytes, list[str]]:
+    """A notebook without outputs, counts and times, and the lines of its code."""
+    try:
+        document = json.loads(content)
+        cells = document["cells"]
+        code = [cell for cell in cells if cell.get("cell_type") == "code"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UsageError(
+            f"{name} is no notebook.", "A notebook of format 4 is JSON with a list `cells`."
+        ) from None
+    lines: list[str] = []
+    for cell in code:
+        cell["outputs"], cell["execution_count"] = [], None
+        _drop(cell.get("metadata"), "execution", "collapsed", "scrolled")
+        lines += _text(cell.get("source")).splitlines()
+    _drop(document.get("metadata"), "widgets", "papermill")
+    bare = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    return bare.encode("utf-8", "surrogatepass"), lines
+
+
+def _drop(metadata: Any, *names: str) -> None:
+    if isinstance(metadata, dict):
+        for name in names:
+            metadata.pop(name, None)
+
+
+def _text(source: Any) -> str:
+    return "".join(str(line) for line in source) if isinstance(source, list) else str(source or "")
+
+
+def _lines(content: bytes) -> list[str]:
+    return content.decode("utf-8", "replace").splitlines()

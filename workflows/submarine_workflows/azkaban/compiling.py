@@ -1,0 +1,222 @@
+"""A workflow as a project of Azkaban's Flow 2.0; the same workflow gives the same bytes.
+
+The commands of a node are ``node_commands``'; here they become properties of a ``command`` node.
+What is Azkaban's already passes through as it stands. Looks for secrets in all of it, and talks to
+no server.
+
+Notes
+-----
+Exactly one ``.project`` file with ``azkaban-flow-version: 2.0``; each ``NAME.flow`` is a flow; the
+files beside them are a node's working directory when it runs (``FlowLoaderFactory``,
+``NodeBeanLoader``, ``JobRunner``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.origin import NODE, RUN, TAGS, WORKFLOW
+from submarine_workflows.azkaban.archive import Project
+from submarine_workflows.azkaban.carried import Carried
+from submarine_workflows.azkaban.condition import azkabans_condition
+from submarine_workflows.azkaban.flow_text import flow_text
+from submarine_workflows.azkaban.secrets import first_secret
+from submarine_workflows.command_line import join_command, split_command
+from submarine_workflows.errors import Problem, WorkflowError
+from submarine_workflows.node_commands import (
+    ENVIRONMENT,
+    EXECUTION,
+    Setting,
+    commands_of,
+    needs_of,
+    path_of,
+)
+from submarine_workflows.workflow import Kind, Node, Workflow
+
+PROJECT_FILE = b"azkaban-flow-version: 2.0\n"
+#: By these Azkaban finds the applications of an execution, as its own job types tag theirs.
+YARN_TAGS = tuple(
+    f"azkaban.flow.{name}:${{azkaban.flow.{name}}}" for name in ("execid", "flowid", "projectname")
+)
+#: Of our words for a run of Azkaban's, ``azkaban:1234``.
+RUN_PREFIX = "azkaban:"
+_TYPES = {Kind.NOTEBOOK: "command", Kind.CELLS: "command"}
+
+
+def compile_workflow(
+    workflow: Workflow,
+    root: Path,
+    setting: Setting | None = None,
+    *,
+    extra: Sequence[str] = (),
+    trigger: Any = None,
+) -> Project:
+    """The project of a workflow that was found sound.
+
+    Parameters
+    ----------
+    root
+        Folder of its file, which its notebooks' paths start from.
+    extra
+        Patterns of further files to carry.
+    trigger
+        Azkaban's own ``trigger:`` of the flow, as it was written.
+
+    Raises
+    ------
+    WorkflowError
+        With every node that Azkaban would not take, and every value that looks like a secret.
+    UsageError
+        If a file that it needs cannot be carried.
+    """
+    compiler = _Compiler(workflow, setting or Setting())
+    flow = compiler.flow(trigger)
+    if compiler.problems:
+        raise WorkflowError(compiler.problems)
+    carried = Carried(root)
+    for _, node in workflow.walk():
+        if node.kind is Kind.NOTEBOOK:
+            carried.notebook(node.notebook)
+        elif node.kind is Kind.CELLS:
+            carried.notebook(compiler.setting.notebook or workflow.notebook)
+        else:
+            for key, line in node.config.items():
+                if _is_command(key):
+                    carried.words(split_command(line))
+    for pattern in extra:
+        carried.matching(pattern)
+    files = {
+        **carried.files,
+        f"{workflow.name}.project": PROJECT_FILE,
+        f"{workflow.name}.flow": flow_text(flow),
+    }
+    return Project(workflow.name, (workflow.name,), files)
+
+
+def environment(workflow: Workflow) -> dict[str, str]:
+    """The properties that say to a node's command where it belongs."""
+    return {
+        f"{ENVIRONMENT}{WORKFLOW}": workflow.name,
+        f"{ENVIRONMENT}{RUN}": f"{RUN_PREFIX}{EXECUTION}",
+        f"{ENVIRONMENT}{TAGS}": ",".join(YARN_TAGS),
+    }
+
+
+def find_secrets(workflow: Workflow) -> list[Problem]:
+    """Every value of a workflow that looks like a secret."""
+    found = []
+    values = [("the workflow", 0, workflow.config)]
+    for flows, node in workflow.walk():
+        name = f"`{path_of(node, flows)}`"
+        values.append((name, node.line, node.config))
+        given = {**node.params, **node.job}
+        values.append((name, node.line, {key: str(value) for key, value in given.items()}))
+        needs = {f"needs {number}": need.url for number, need in enumerate(node.needs)}
+        values.append((name, node.line, needs))
+    for name, line, table in values:
+        secret = first_secret(table)
+        if secret is not None:
+            sentence = (
+                f"`{secret[0]}` of {name} looks like {secret[1]}, and Azkaban shows and logs every "
+                "value: keep it in a file on the executor's host, and give its path."
+            )
+            found.append(Problem(line, sentence, workflow.file))
+    return found
+
+
+class _Compiler:
+    def __init__(self, workflow: Workflow, setting: Setting) -> None:
+        self._workflow = workflow
+        self.setting = setting
+        self.problems = find_secrets(workflow)
+
+    def flow(self, trigger: Any) -> dict[str, Any]:
+        """The root of the ``.flow`` file."""
+        workflow = self._workflow
+        config = {**environment(workflow), **workflow.config}
+        root: dict[str, Any] = {} if trigger is None else {"trigger": trigger}
+        return {**root, "config": config, "nodes": self._level(workflow.nodes, ())}
+
+    def _level(self, nodes: Sequence[Node], flows: tuple[Node, ...]) -> list[dict[str, Any]]:
+        return [self._node(node, flows) for node in nodes]
+
+    def _node(self, node: Node, flows: tuple[Node, ...]) -> dict[str, Any]:
+        entry: dict[str, Any] = {"name": node.name, "type": self._type(node, flows)}
+        if node.depends_on:
+            entry["dependsOn"] = list(node.depends_on)
+        if node.condition:
+            entry["condition"] = self._condition(node)
+        config = self._config(node, flows)
+        if config:
+            entry["config"] = config
+        if node.kind is Kind.FLOW:
+            entry["nodes"] = self._level(node.nodes, (*flows, node))
+        return entry
+
+    def _type(self, node: Node, flows: tuple[Node, ...]) -> str:
+        if node.kind is Kind.NOOP and needs_of(node, flows):
+            return "command"  # it waits
+        return _TYPES.get(node.kind, node.type or node.kind.value)
+
+    def _condition(self, node: Node) -> str:
+        try:
+            return azkabans_condition(node.condition)
+        except ValueError as exc:
+            self._add(node, f"`{node.name}`: {exc}")
+            return ""
+
+    def _config(self, node: Node, flows: tuple[Node, ...]) -> dict[str, str]:
+        own = dict(node.config)
+        if node.kind is Kind.FLOW:
+            return own
+        lines = self._lines(node, flows)
+        if node.kind is not Kind.OTHER:
+            theirs = [own.pop(key) for key in _command_keys(own)]
+            if theirs and node.kind is not Kind.COMMAND:
+                self._add(node, f"`{node.name}` runs no command, and has one under `config:`.")
+            lines += theirs if node.kind is Kind.COMMAND else []
+        if not lines and node.kind is Kind.NOOP:
+            return own
+        numbered = {f"command.{number}" if number else "command": line
+                    for number, line in enumerate(lines)}  # fmt: skip
+        name = {f"{ENVIRONMENT}{NODE}": path_of(node, flows)}
+        return {**numbered, **name, **own}
+
+    def _lines(self, node: Node, flows: tuple[Node, ...]) -> list[str]:
+        """What comes before a node's own command: waiting, and for a notebook the run itself."""
+        needs = needs_of(node, flows)
+        if node.kind is Kind.OTHER:
+            if needs:
+                self._add(
+                    node,
+                    f"`{node.name}` is of type `{node.type}`, which waits for nothing: give its "
+                    "`needs:` to a noop node that it depends on.",
+                )
+            return []
+        commands = commands_of(self._workflow, node, flows, self.setting)
+        if node.kind is Kind.COMMAND:
+            commands = commands[: len(needs)]
+        lines = []
+        for words in commands:
+            try:
+                lines.append(join_command(words))
+            except ValueError as exc:
+                self._add(node, f"`{node.name}`: {exc}")
+        return lines
+
+    def _add(self, node: Node, sentence: str) -> None:
+        self.problems.append(Problem(node.line, sentence, self._workflow.file))
+
+
+def _is_command(key: str) -> bool:
+    return key == "command" or key.startswith("command.")
+
+
+def _command_keys(config: Mapping[str, str]) -> list[str]:
+    """``command``, ``command.1`` and so on, as far as Azkaban runs them."""
+    keys = ["command"] if "command" in config else []
+    while keys and f"command.{len(keys)}" in config:
+        keys.append(f"command.{len(keys)}")
+    return keys

@@ -1,0 +1,128 @@
+"""What a person names, as a project: a workflow of ours is compiled, Azkaban's own pass through.
+
+Notes
+-----
+A ``.flow`` with Azkaban's keys alone is carried byte for byte; so is a folder of Flow 1.0's job
+files, and a zip is not even unpacked.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.errors import UsageError
+from submarine_workflows.azkaban.archive import Project
+from submarine_workflows.azkaban.carried import Carried
+from submarine_workflows.azkaban.compiling import PROJECT_FILE, compile_workflow, find_secrets
+from submarine_workflows.command_line import split_command
+from submarine_workflows.errors import WorkflowError
+from submarine_workflows.files import open_workflow
+from submarine_workflows.marked_yaml import Value, load
+from submarine_workflows.node_commands import Setting
+from submarine_workflows.validation import check
+from submarine_workflows.workflow import Kind, Node, Workflow
+
+#: Keys of a flow's root that Azkaban's own reader knows.
+_AZKABANS_ROOT = ("config", "nodes", "trigger", "dependsOn", "condition", "type", "name")
+
+
+def project_of(
+    path: Path, setting: Setting | None = None, *, extra: tuple[str, ...] = ()
+) -> tuple[Workflow, Project]:
+    """The workflow in ``path``, and the project that Azkaban gets.
+
+    Raises
+    ------
+    WorkflowError
+        With all that is wrong with the workflow.
+    UsageError
+        If there is none, or a file that it needs cannot be carried.
+    """
+    workflow = open_workflow(path)
+    problems = check(workflow)
+    if problems:
+        raise WorkflowError(problems)
+    if path.is_dir() or path.suffix == ".zip":
+        return workflow, _as_it_stands(workflow, path)
+    keys = _keys(path.read_text(encoding="utf-8-sig")) if _may_be_theirs(workflow) else None
+    trigger = keys.get("trigger") if keys else _trigger(path)
+    if keys is not None and all(key in _AZKABANS_ROOT for key in keys) and not extra:
+        return workflow, _theirs(workflow, path)
+    plain = _plain(trigger) if trigger is not None else None
+    made = compile_workflow(workflow, path.parent, setting, extra=extra, trigger=plain)
+    return workflow, made
+
+
+def has_trigger(path: Path) -> bool:
+    """Whether the flow brings Azkaban's own trigger, which forbids a schedule beside it."""
+    return path.is_file() and path.suffix != ".zip" and _trigger(path) is not None
+
+
+def _as_it_stands(workflow: Workflow, path: Path) -> Project:
+    """A folder or zip that is a project of Azkaban's already."""
+    if not _may_be_theirs(workflow):
+        raise UsageError(
+            f"{path} has nodes that run notebooks, which Azkaban knows nothing of.",
+            "Name its .flow file, which is then compiled.",
+        )
+    if problems := find_secrets(workflow):
+        raise WorkflowError(problems)
+    flows = _flows(workflow)
+    if path.is_dir():
+        carried = Carried(path)
+        carried.everything()
+        return Project(path.resolve().name, flows, carried.files)
+    packed = path.read_bytes()
+    if not zipfile.is_zipfile(path):
+        raise UsageError(f"{path} is no zip.")
+    return Project(path.stem, flows, packed=packed)
+
+
+def _theirs(workflow: Workflow, path: Path) -> Project:
+    """A ``.flow`` file of Azkaban's own, with the scripts that it names."""
+    if problems := find_secrets(workflow):
+        raise WorkflowError(problems)
+    carried = Carried(path.parent)
+    for _, node in workflow.walk():
+        for key, line in node.config.items():
+            if key == "command" or key.startswith("command."):
+                carried.words(split_command(line))
+    own = {f"{workflow.name}.project": PROJECT_FILE, f"{workflow.name}.flow": path.read_bytes()}
+    return Project(workflow.name, (workflow.name,), {**carried.files, **own})
+
+
+def _flows(workflow: Workflow) -> tuple[str, ...]:
+    """Ids of its flows: Flow 1.0 names each by the node that nothing depends on."""
+    if workflow.file:
+        return (workflow.name,)
+    wanted = {name for node in workflow.nodes for name in node.depends_on}
+    return tuple(node.name for node in workflow.nodes if node.name not in wanted)
+
+
+def _may_be_theirs(workflow: Workflow) -> bool:
+    return not any(_is_ours(node) for _, node in workflow.walk())
+
+
+def _is_ours(node: Node) -> bool:
+    kinds = (Kind.NOTEBOOK, Kind.CELLS)
+    return node.kind in kinds or bool(node.needs or node.params or node.job) or not node.type
+
+
+def _keys(text: str) -> dict[str, Value]:
+    root = load(text).data
+    return root if isinstance(root, dict) else {}
+
+
+def _trigger(path: Path) -> Value | None:
+    text = path.read_text(encoding="utf-8-sig")
+    return _keys(text).get("trigger") if "trigger" in text else None
+
+
+def _plain(value: Value) -> Any:
+    if isinstance(value.data, dict):
+        return {key: _plain(item) for key, item in value.data.items()}
+    if isinstance(value.data, list):
+        return [_plain(item) for item in value.data]
+    return value.scalar if isinstance(value.scalar, int) else value.data
