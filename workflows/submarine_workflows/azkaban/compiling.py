@@ -19,11 +19,11 @@ from typing import Any
 
 from submarine_jobs.origin import NODE, RUN, TAGS, WORKFLOW
 from submarine_workflows.azkaban.archive import Project
-from submarine_workflows.azkaban.carried import Carried
 from submarine_workflows.azkaban.condition import azkabans_condition
 from submarine_workflows.azkaban.flow_text import flow_text
 from submarine_workflows.azkaban.secrets import first_secret
-from submarine_workflows.command_line import join_command, split_command
+from submarine_workflows.carrying import carry
+from submarine_workflows.command_line import join_command
 from submarine_workflows.errors import Problem, WorkflowError
 from submarine_workflows.node_commands import (
     ENVIRONMENT,
@@ -75,20 +75,9 @@ def compile_workflow(
     flow = compiler.flow(trigger)
     if compiler.problems:
         raise WorkflowError(compiler.problems)
-    carried = Carried(root)
-    for _, node in workflow.walk():
-        if node.kind is Kind.NOTEBOOK:
-            carried.notebook(node.notebook)
-        elif node.kind is Kind.CELLS:
-            carried.notebook(compiler.setting.notebook or workflow.notebook)
-        else:
-            for key, line in node.config.items():
-                if _is_command(key):
-                    carried.words(split_command(line))
-    for pattern in extra:
-        carried.matching(pattern)
+    carried = carry(workflow, root, compiler.setting.notebook, extra)
     files = {
-        **carried.files,
+        **carried,
         f"{workflow.name}.project": PROJECT_FILE,
         f"{workflow.name}.flow": flow_text(flow),
     }

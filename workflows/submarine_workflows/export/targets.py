@@ -54,7 +54,7 @@ class Export:
 
 
 def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
-    from submarine_workflows.carried import carried_files
+    from submarine_workflows.carrying import carry
     from submarine_workflows.export.airflow import OUTPUTS, dag_of
     from submarine_workflows.node_commands import Setting
 
@@ -62,9 +62,10 @@ def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
         outputs=wishes.outputs or OUTPUTS, notebook=workflow.notebook, program=wishes.program
     )
     folder = wishes.file if wishes.file.is_dir() else wishes.file.parent
+    carried = carry(workflow, folder, also=wishes.also)
     # The workflow itself too: who opens the folder sees what it was made of.
-    own = ["*.job"] if wishes.file.is_dir() else [wishes.file.name]
-    carried = carried_files(workflow, folder, [*own, *wishes.also])
+    sources = sorted(folder.glob("*.job")) if wishes.file.is_dir() else [wishes.file]
+    carried |= {source.name: source.read_bytes() for source in sources}
     files = {f"{workflow.name}_dag.py": dag_of(workflow, workflow.name, setting).encode()}
     files |= {f"{workflow.name}/{name}": data for name, data in carried.items()}
     return Export(
