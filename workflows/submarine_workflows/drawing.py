@@ -24,21 +24,32 @@ _WORDS: dict[Kind, Callable[[Node], str]] = {
     Kind.FLOW: lambda node: f"flow of {len(node.nodes)}",
     Kind.OTHER: lambda node: node.type,
 }
-#: Colour by state, the same as those of jobs; others have that of the text.
+_GOOD, _BAD, _BUSY, _WAITS, _OVER = "#1a7f37", "#c62828", "#0b6bcb", "#9a6700", "#6b7280"
+#: Colour by Azkaban's status, the same as those of jobs; what has not begun has that of the text.
 COLOURS = {
-    "SUCCEEDED": "#1a7f37",
-    "FAILED": "#c62828",
-    "RUNNING": "#0b6bcb",
-    "RETRYING": "#9a6700",
-    "CANCELLED": "#6b7280",
-    "SKIPPED": "#6b7280",
+    "SUCCEEDED": _GOOD,
+    "FAILED_SUCCEEDED": _WAITS,
+    "FAILED": _BAD,
+    "FAILED_FINISHING": _BAD,
+    "EXECUTION_STOPPED": _BAD,
+    "RUNNING": _BUSY,
+    "QUEUED": _WAITS,
+    "KILLING": _OVER,
+    "KILLED": _OVER,
+    "CANCELLED": _OVER,
+    "SKIPPED": _OVER,
 }
 SIGNS = {
     "SUCCEEDED": "\u2713",
+    "FAILED_SUCCEEDED": "!",
     "FAILED": "\u2717",
-    "RUNNING": "\u25b6",
-    "RETRYING": "\u21bb",
-    "CANCELLED": "\u25a0",
+    "FAILED_FINISHING": "\u2717",
+    "EXECUTION_STOPPED": "\u2717",
+    "RUNNING": "\u25b8",
+    "QUEUED": "\u2026",
+    "KILLING": "\u25a0",
+    "KILLED": "\u25a0",
+    "CANCELLED": "\u2013",
     "SKIPPED": "\u2013",
 }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from submarine_workflows.workflow import Node
 
-WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 168, 42, 52, 18, 10
+WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 168, 42, 52, 18, 2
 #: Height of the place that an edge has in a column which it skips.
 _LANE = 10
 #: More edges than these run straight: their places would be most of the picture.

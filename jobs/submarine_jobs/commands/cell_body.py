@@ -41,7 +41,7 @@ class CellBody:
     @property
     def cell(self) -> str:
         """``Cell [3]``, for sentences."""
-        return f"Cell {self.label}" if self.label else "This cell"
+        return f"Cell {self.label}" if self.label.strip("[ ]") else "This cell"
 
     @classmethod
     def of(cls, ctx: click.Context) -> CellBody:

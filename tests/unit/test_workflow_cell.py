@@ -1,0 +1,244 @@
+"""`%%submarine workflow NAME`: its text, the file that keeps it, its picture, Tab in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from submarine_jobs.cells import CellCollection
+from submarine_jobs.commands import CellBody, Mouth, Outcome, execute
+from submarine_jobs.commands.cell_body import complete_below, explain_below
+from submarine_jobs.errors import UsageError
+from submarine_jobs.notebook import read_notebook
+from submarine_workflows.errors import WorkflowError
+from submarine_workflows.files import open_workflow
+from submarine_workflows.notebook.kept import kept_file
+from submarine_workflows.notebook.pictures import (
+    MIME_TYPE,
+    NodeState,
+    RunState,
+    of_run,
+)
+from submarine_workflows.reading import read_workflow
+
+TEXT = """\
+# two steps
+nodes:
+  - name: features
+    notebook: features.ipynb
+  - name: train
+    cells: [summary]
+    dependsOn: [features]
+"""
+LINE = ["workflow", "nightly", "--schedule", "0 30 2 ? * *", "--timezone", "Europe/Berlin"]
+
+
+class Notebook(Mouth):
+    """A notebook's mouth with a saved document, or with none."""
+
+    kind = "notebook"
+    command = "%submarine"
+
+    def __init__(self, path: Path | None) -> None:
+        super().__init__()
+        self.collection = CellCollection()
+        self.pictures: list[Mapping[str, Any]] = []
+        if path is not None:
+            self.collection.follow(read_notebook(path))
+
+    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
+        self.pictures.append(bundle)
+        return self.pictures.append
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    summary = new_code_cell("print(1)", metadata={"tags": ["summary"]})
+    document = new_notebook(cells=[new_markdown_cell("# Plots"), summary])
+    path = tmp_path / "digits.ipynb"
+    nbformat.write(document, path)
+    nbformat.write(new_notebook(), tmp_path / "features.ipynb")
+    return path
+
+
+def run(words: list[str], text: str, mouth: Mouth, first_line: int = 2) -> Outcome:
+    return execute(words, mouth, CellBody(text, first_line, "[3]"))
+
+
+def test_the_cell_is_kept_beside_the_notebook_and_the_file_means_the_same(saved: Path) -> None:
+    outcome = run(LINE, TEXT, Notebook(saved))
+    file = saved.with_name("nightly.flow")
+    assert file == kept_file("nightly")
+    first, *lines = file.read_text().splitlines()
+    assert first == "# Written by %%submarine workflow in digits.ipynb; change it in that cell."
+    assert lines[-len(TEXT.splitlines()) :] == TEXT.splitlines()
+    workflow = open_workflow(file)
+    assert (workflow.name, workflow.schedule, workflow.timezone, workflow.notebook) == (
+        "nightly", "0 30 2 ? * *", "Europe/Berlin", "digits.ipynb",
+    )  # fmt: skip
+    assert [node.name for node in workflow.nodes] == ["features", "train"]
+    assert outcome.value["notices"] == []
+    assert len(outcome.value["next"]) == 3
+    json.dumps(outcome.value)
+    json.dumps(dict(outcome.mime))
+
+
+def test_the_same_cell_leaves_the_file_alone_and_a_changed_one_replaces_it(saved: Path) -> None:
+    mouth = Notebook(saved)
+    run(LINE, TEXT, mouth)
+    file = saved.with_name("nightly.flow")
+    before = file.stat()
+    run(LINE, TEXT, mouth)
+    assert file.stat().st_ino == before.st_ino
+    run(LINE, TEXT.replace("summary", "plots"), mouth)
+    assert "plots" in file.read_text()
+    assert sorted(path.name for path in saved.parent.iterdir()) == [
+        "digits.ipynb", "features.ipynb", "nightly.flow",
+    ]  # fmt: skip
+
+
+def test_what_no_cell_or_another_notebook_has_written_stays(saved: Path) -> None:
+    file = saved.with_name("nightly.flow")
+    file.write_text("nodes: []\n")
+    with pytest.raises(UsageError, match="no cell has written it"):
+        run(LINE, TEXT, Notebook(saved))
+    assert file.read_text() == "nodes: []\n"
+    file.unlink()
+    run(LINE, TEXT, Notebook(saved))
+    other = saved.with_name("other.ipynb")
+    other.write_bytes(saved.read_bytes())
+    with pytest.raises(UsageError, match=r"written in digits\.ipynb"):
+        run(LINE, TEXT, Notebook(other))
+    # A notebook that was renamed takes its workflow along.
+    saved.unlink()
+    run(LINE, TEXT, Notebook(other))
+    assert "in other.ipynb;" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "sentence"),
+    [
+        (LINE, TEXT.replace("notebook", "notebok"), r"Cell \[3\], line 5: A node has no `notebok"),
+        (LINE, TEXT.replace("[features]", "[feature]"), r"Cell \[3\], line 6: `train` depends on"),
+        (LINE, "schedule: 0 0 1 ? * *\n" + TEXT, r"Cell \[3\], line 1: --schedule says .* below"),
+        (LINE, "name: other\n" + TEXT, r"line 1: It is called `nightly` here and `other` below"),
+        ([*LINE[:3], "0 30 25 ? * *"], TEXT, r"Cell \[3\], line 1: "),
+        (LINE, "nodes: ]", r"Cell \[3\], line 2: This is no YAML"),
+        (LINE, "# a.job\ntype=command\n\n# a.job\n", r"line 5: `a\.job` is there twice.* line 2"),
+        (LINE, "# a.job\n\ncommand=x\n", r"Cell \[3\], line 2: A job file has a line `type=`"),
+        (LINE, "# a.job\ntype=flow\n", r"Cell \[3\], line 3: An embedded flow"),
+        (LINE, "# a.job\ntype=noop\n# b.job\ntype=noop\ndependencies=c", "line 4: `b` depends"),
+        (["workflow", "../up"], TEXT, "is no name for a workflow"),
+        (["workflow"], TEXT, "workflow needs NAME"),
+        ([*LINE, "--too"], TEXT, "No such option --too of workflow; did you mean --to"),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_line_of_the_cell_and_nothing_is_kept(
+    saved: Path, words: list[str], text: str, sentence: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(words, text, Notebook(saved))
+    assert re.search(sentence, str(caught.value)), str(caught.value)
+    assert not list(saved.parent.glob("*.flow"))
+
+
+def test_lines_are_counted_from_where_the_text_begins(saved: Path) -> None:
+    with pytest.raises(WorkflowError) as caught:
+        run(LINE, TEXT.replace("notebook", "notebok"), Notebook(saved), first_line=4)
+    assert {problem.line for problem in caught.value.problems} >= {7}
+
+
+def test_azkabans_job_files_below_each_other_are_a_workflow_too(saved: Path) -> None:
+    text = (
+        "\n# foo.job\ntype=command\ncommand=echo 'a: b'\n\n# bar.job\ntype=noop\ndependencies=foo\n"
+    )
+    run(["workflow", "jobs"], text, Notebook(saved))
+    workflow = open_workflow(saved.with_name("jobs.flow"))
+    nodes = {node.name: (node.depends_on, dict(node.config)) for node in workflow.nodes}
+    assert nodes == {"foo": ((), {"command": "echo 'a: b'"}), "bar": (("foo",), {})}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"nodes": [{"name": "a", "type": "noop"}]}', "  nodes:\n  - {name: a, type: noop}"]
+)
+def test_text_that_nothing_can_stand_above_is_kept_all_the_same(saved: Path, text: str) -> None:
+    run(LINE, text, Notebook(saved))
+    workflow = open_workflow(saved.with_name("nightly.flow"))
+    assert (workflow.schedule, [node.name for node in workflow.nodes]) == ("0 30 2 ? * *", ["a"])
+
+
+def test_what_is_not_there_yet_is_said(saved: Path) -> None:
+    saved.with_name("features.ipynb").unlink()
+    text = TEXT.replace("[summary]", "[Plots, sumary]")
+    told = run(LINE, text, Notebook(saved)).value["notices"]
+    assert told[0] == "`features` runs features.ipynb, which is not here yet."
+    assert "no code cell called 'sumary'" in told[1]
+    assert len(told) == 2
+
+
+def test_cells_need_a_notebook_that_was_saved(saved: Path) -> None:
+    with pytest.raises(UsageError, match="Save the notebook"):
+        run(["workflow", "nightly"], TEXT, Notebook(None))
+    run(["workflow", "nightly"], f"notebook: digits.ipynb\n{TEXT}", Notebook(None))
+
+
+def test_the_picture_has_three_forms_without_a_script_of_anybody() -> None:
+    workflow = read_workflow(TEXT.replace("features", "<script>x</script>"), "<img src=x>")
+    state = NodeState("FAILED", 100.0, 130.0, 1, "<script>boom\x1b[31m</script>")
+    nodes = {"<script>x</script>": state, "train": NodeState("QUEUED")}
+    running = RunState("r-1", "FAILED_FINISHING", 90.0, None, nodes)
+    bundle = of_run(workflow, running, ["<b>do</b>"], now=150.0)
+    html = bundle["text/html"]
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "<b>" not in html
+    root = ElementTree.fromstring(html.replace("&nbsp;", " "))
+    assert {element.tag.rpartition("}")[2] for element in root.iter()} == {
+        "div", "strong", "span", "code", "svg", "g", "title", "rect", "text", "circle", "path",
+        "table", "tbody", "tr", "th", "td",
+    }  # fmt: skip
+    assert "\x1b" not in bundle["text/plain"]
+    assert "FAILED_FINISHING after 1 min 00 s, 1 of 2 nodes" in bundle["text/plain"]
+    assert "failed 30 s, try 2" in bundle["text/plain"]
+    plain = json.loads(json.dumps(bundle[MIME_TYPE]))
+    assert [node["status"] for node in plain["nodes"]] == ["FAILED", "QUEUED"]
+    assert plain["run"] == "r-1"
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ("n", ["nodes:", "notebook:"]),
+        ("nodes:\n  - name: a\n    dep", ["dependsOn:"]),
+        ("nodes:\n  - ", None),
+        ("nodes:\n  - name: a\n    config:\n      ret", ["retries:", "retry.backoff:"]),
+        ("nodes:\n  - name: a\n    params:\n      d", []),
+        ("config:\n  da", []),
+        ("nodes:\n  - name: feat\n  - {name: b, dep", ["dependsOn:"]),
+        ("nodes:\n  - name: feat\n  - name: fetch\n    dependsOn: [feat, fe", ["feat", "fetch"]),
+        ("nodes:\n- name: a\n  condition: one_f", ["one_failed", "one_failed_all_done"]),
+        ("nodes:\n- name: a\n  type: no", ["noop"]),
+        ("nodes:\n- name: a\n  notebook: fea", []),
+    ],
+)
+def test_tab_knows_the_keys_and_the_nodes(before: str, words: list[str] | None) -> None:
+    found = complete_below("workflow", before)
+    if words is None:
+        assert {"name:", "notebook:", "cells:", "dependsOn:"} <= set(found)
+    else:
+        assert found == words
+
+
+def test_a_key_has_a_line_of_help() -> None:
+    assert "ended before it" in (explain_below("workflow", "nodes:\n  - dependsOn") or "")
+    assert "tried again" in (explain_below("workflow", "nodes:\n- config:\n    retries") or "")
+    assert explain_below("workflow", "nodes:\n  - name: nonsense") is None

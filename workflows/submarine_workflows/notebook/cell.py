@@ -1,0 +1,194 @@
+"""``%%submarine workflow NAME``: the lines below are a workflow, which is checked, kept and drawn.
+
+What may stand below is ``keys``'s to say, what it means ``cell_text``'s, where it is kept
+``kept``'s. Runs nothing itself: ``--run`` and ``--to`` are the verbs of ``submarine workflow``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from submarine_jobs.commands import CellBody, Mouth, Outcome, execute
+from submarine_jobs.commands.cell_body import CellVerb
+from submarine_jobs.commands.verb import option
+from submarine_jobs.errors import UsageError
+from submarine_workflows.notebook import keys
+from submarine_workflows.notebook.cell_text import Asked, read_cell
+from submarine_workflows.notebook.kept import check_name, folder_of, keep, notebook_of
+from submarine_workflows.notebook.pictures import Caption, of_workflow
+from submarine_workflows.workflow import Kind, Node, Workflow
+
+TARGETS = ("local", "azkaban", "airflow", "cron")
+_NEXT = 3
+_MAX_NOTICES = 10
+
+
+class WorkflowCell(CellVerb):
+    """The verb, with the words that may stand below it."""
+
+    def complete_text(self, before: str) -> list[str]:
+        """Keys, names of nodes, conditions."""
+        return keys.complete(before)
+
+    def explain_text(self, before: str) -> str | None:
+        """One line about a key."""
+        return keys.explain(before)
+
+
+@click.command(
+    "workflow",
+    cls=WorkflowCell,
+    add_help_option=True,
+)
+@click.argument("name", metavar="NAME")
+@option(
+    "--schedule",
+    default="",
+    metavar="CRON",
+    heading="When",
+    help="When it runs, \"0 30 2 ? * *\": Quartz's fields, or crontab's five.",
+)
+@option(
+    "--timezone",
+    default="",
+    metavar="ZONE",
+    heading="When",
+    help="The zone that the schedule is read in, Europe/Berlin.",
+)
+@option("--run", "run_now", is_flag=True, heading="What then", help="Run it now, on this machine.")
+@option(
+    "--to",
+    "target",
+    type=click.Choice(TARGETS),
+    metavar="WHERE",
+    heading="What then",
+    help="Hand it over: azkaban uploads and schedules it, airflow and cron write their files "
+    "beside the notebook, local runs it here.",
+)
+@click.pass_context
+def workflow(
+    ctx: click.Context,
+    /,
+    name: str,
+    schedule: str,
+    timezone: str,
+    run_now: bool,
+    target: str | None,
+) -> Outcome:
+    """Check, keep and draw the workflow that the lines below describe.
+
+    They are Flow 2.0's YAML, or Flow 1.0's job files, each headed by # NAME.job. It is kept in
+    NAME.flow beside the notebook; %submarine workflow run|status|logs|... NAME work on it.
+    """
+    mouth = ctx.find_object(Mouth) or Mouth()
+    body = CellBody.of(ctx)
+    notebook = notebook_of(mouth)
+    asked = Asked(check_name(name), schedule, timezone, notebook.name if notebook else "")
+    written = read_cell(body, asked)
+    _check_written_in(written.workflow)
+    path = keep(name, written.text, mouth)
+    outcome = _shown(written.workflow, path, notices(written.workflow, mouth))
+    if not (run_now or target):
+        return outcome
+    _show_first(outcome, mouth)
+    return _then(path, "local" if run_now else str(target), mouth, outcome)
+
+
+def _check_written_in(found: Workflow) -> None:
+    """Nodes with ``cells:`` need a notebook to have them from."""
+    cells = [node.name for _, node in found.walk() if node.kind is Kind.CELLS]
+    if cells and not found.notebook:
+        raise UsageError(
+            f"`{cells[0]}` runs cells of this notebook, and where that lies is not known.",
+            "Save the notebook and run this cell again, or write `notebook: NAME.ipynb` in it.",
+        )
+
+
+def notices(found: Workflow, mouth: Mouth) -> list[str]:
+    """What is not wrong yet: notebooks that are not there, cells that the saved one lacks."""
+    folder, own = folder_of(mouth), notebook_of(mouth)
+    missing: list[str] = []
+    for _, node in found.walk():
+        name = node.notebook if node.kind is Kind.NOTEBOOK else ""
+        if name and "://" not in name and "${" not in name and not (folder / name).is_file():
+            missing.append(f"`{node.name}` runs {name}, which is not here yet.")
+        if node.kind is Kind.CELLS and own is not None and folder / found.notebook == own:
+            missing += _unknown_cells(own, node)
+    return missing[:_MAX_NOTICES]
+
+
+def _unknown_cells(notebook: Path, node: Node) -> list[str]:
+    """A sentence where the saved notebook does not have the cells of a node."""
+    import nbformat
+
+    from submarine_workflows.headless.document import select_cells
+
+    try:
+        document = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    except Exception:  # half written at this moment, or none at all: it is read when it runs
+        return []
+    try:
+        select_cells(document, node.cells)
+    except UsageError as error:
+        return [f"`{node.name}`: {error.message} It is looked for in {notebook.name} as saved."]
+    return []
+
+
+def _shown(found: Workflow, path: Path, told: list[str]) -> Outcome:
+    name = found.name
+    lines = [
+        *told,
+        f"Kept in {os.path.relpath(path)}. %submarine workflow run {name} tries it here.",
+    ]
+    upcoming = next_runs(found)
+    if found.schedule:
+        lines.append("Nothing fires its schedule yet: --to azkaban, airflow or cron hands it over.")
+    bundle = of_workflow(found, Caption(upcoming, lines))
+    value = {
+        "name": name,
+        "file": str(path),
+        "nodes": sum(1 for _ in found.walk()),
+        "schedule": found.schedule,
+        "timezone": found.timezone,
+        "next": [one.isoformat() for one in upcoming],
+        "notices": told,
+    }
+    text, html = bundle.pop("text/plain"), bundle.pop("text/html")
+    return Outcome(text, html, value, mime=bundle)
+
+
+def next_runs(found: Workflow) -> list[datetime]:
+    """When its schedule comes true next."""
+    from submarine_workflows.schedule import read_schedule, read_timezone
+
+    if not found.schedule:
+        return []
+    zone = read_timezone(found.timezone) if found.timezone else None
+    now = datetime.now(zone) if zone else datetime.now().astimezone()
+    return list(islice(read_schedule(found.schedule).after(now), _NEXT))
+
+
+def _show_first(outcome: Outcome, mouth: Mouth) -> None:
+    """The workflow itself, before what is done with it."""
+    bundle = {**outcome.mime, "text/html": outcome.html, "text/plain": outcome.text}
+    if mouth.picture(bundle) is None:
+        mouth.say(outcome.text)
+
+
+def _then(path: Path, target: str, mouth: Mouth, shown: Outcome) -> Outcome:
+    """What ``--run`` and ``--to`` stand for, in the words of ``submarine workflow``."""
+    file = str(path)
+    words = {
+        "local": ["run", file],
+        "azkaban": ["submit", file],
+        "airflow": ["export", file, "--to", "airflow", "-o", str(path.parent)],
+        "cron": ["export", file, "--to", "cron"],
+    }[target]
+    done = execute(["workflow", *words], mouth)
+    return replace(done, value={"workflow": shown.value, target: done.value})

@@ -1,0 +1,179 @@
+"""The text of a ``%%submarine workflow`` cell as a workflow, and as the file that keeps it.
+
+Flow 2.0's YAML, or Flow 1.0's job files one below the other, each headed by its name in a comment,
+``# features.job``, as Azkaban's documentation writes them. Lines are those of the cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import yaml
+
+from submarine_jobs.commands import CellBody
+from submarine_workflows.errors import Problem, WorkflowError
+from submarine_workflows.flow1 import read_jobs
+from submarine_workflows.reading import read_workflow
+from submarine_workflows.validation import check
+from submarine_workflows.workflow import Node, Workflow
+
+_JOB = re.compile(r"#\s*([\w.-]+)\.job\s*")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What stands on the cell's first line.
+
+    Attributes
+    ----------
+    notebook
+        The file name of the notebook; empty where it has none yet.
+    """
+
+    name: str
+    schedule: str = ""
+    timezone: str = ""
+    notebook: str = ""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A sound workflow and the text of the ``.flow`` file that says the same."""
+
+    workflow: Workflow
+    text: str
+
+
+def read_cell(body: CellBody, asked: Asked) -> Written:
+    """The workflow of a cell.
+
+    Raises
+    ------
+    WorkflowError
+        With all that is wrong, each with its line of the cell.
+    """
+    jobs = _job_files(body)
+    if jobs:
+        workflow = _of_jobs(jobs, asked.name, body.cell)
+    else:
+        workflow = read_workflow(body.in_place, asked.name, body.cell)
+    merged = _with_line(workflow, body, asked)
+    problems = [replace(found, file=body.cell) for found in check(merged)]
+    if problems:
+        raise WorkflowError(problems)
+    return Written(merged, _text(body.text if not jobs else "", merged, workflow))
+
+
+def _with_line(workflow: Workflow, body: CellBody, asked: Asked) -> Workflow:
+    """With what the first line says; it may not contradict the text."""
+    line = body.first_line - 1
+    if workflow.name != asked.name:
+        raise _wrong(body, line, f"It is called `{asked.name}` here and `{workflow.name}` below.")
+    for word in ("schedule", "timezone"):
+        here, below = getattr(asked, word), getattr(workflow, word)
+        if here and below and here != below:
+            raise _wrong(
+                body, line, f"--{word} says `{here}` and `{word}:` below `{below}`: give one."
+            )
+    return replace(
+        workflow,
+        schedule=asked.schedule or workflow.schedule,
+        schedule_line=line if asked.schedule or asked.timezone else workflow.schedule_line,
+        timezone=asked.timezone or workflow.timezone,
+        notebook=workflow.notebook or asked.notebook,
+    )
+
+
+def _wrong(body: CellBody, line: int, sentence: str) -> WorkflowError:
+    return WorkflowError([Problem(line, sentence, body.cell)])
+
+
+def _text(typed: str, workflow: Workflow, below: Workflow) -> str:
+    """The cell's own text where it is YAML, comments and all, with what the line adds above it."""
+    added = {
+        word: getattr(workflow, word)
+        for word in ("schedule", "timezone", "notebook")
+        if getattr(workflow, word) != getattr(below, word)
+    }
+    head = "".join(f"{key}: {_quoted(value)}\n" for key, value in added.items())
+    if typed.strip():
+        return _under(head, added, typed.rstrip() + "\n")
+    document = {"config": dict(workflow.config)} if workflow.config else {}
+    nodes = [_node(node) for node in workflow.nodes]
+    return head + yaml.safe_dump({**document, "nodes": nodes}, sort_keys=False, allow_unicode=True)
+
+
+def _under(head: str, added: Mapping[str, str], typed: str) -> str:
+    """Both together: below each other, unless the text is braces or indented as a whole."""
+    if not head:
+        return typed
+    try:
+        if yaml.safe_load(head + typed) == {**added, **yaml.safe_load(typed)}:
+            return head + typed
+    except yaml.YAMLError:
+        pass  # what follows the head makes sense by itself only
+    both = {**added, **yaml.safe_load(typed)}
+    return str(yaml.safe_dump(both, sort_keys=False, allow_unicode=True))
+
+
+def _quoted(value: str) -> str:
+    dumped = yaml.safe_dump(value, default_style='"', allow_unicode=True, width=10_000)
+    return str(dumped).strip()
+
+
+def _node(node: Node) -> dict[str, object]:
+    found: dict[str, object] = {"name": node.name, "type": node.type}
+    if node.config:
+        found["config"] = dict(node.config)
+    if node.depends_on:
+        found["dependsOn"] = list(node.depends_on)
+    return found
+
+
+@dataclass(frozen=True)
+class _JobFile:
+    name: str
+    line: int
+    text: str
+
+
+def _job_files(body: CellBody) -> list[_JobFile]:
+    """Each job's text with its name and the line of its heading; empty: this is Flow 2.0."""
+    lines = body.text.split("\n")
+    first = next((line for line in lines if line.strip()), "")
+    if not _JOB.fullmatch(first.strip()):
+        return []
+    found: list[_JobFile] = []
+    for number, line in enumerate(lines, body.first_line):
+        match = _JOB.fullmatch(line.strip())
+        if match:
+            # Blank lines above let its lines have the numbers that the editor shows.
+            found.append(_JobFile(f"{match[1]}.job", number, "\n" * number))
+        elif found:
+            found[-1] = replace(found[-1], text=f"{found[-1].text}{line}\n")
+    return found
+
+
+def _of_jobs(jobs: list[_JobFile], name: str, cell: str) -> Workflow:
+    places: dict[str, int] = {}
+    problems = []
+    for job in jobs:
+        if job.name in places:
+            said = f"`{job.name}` is there twice, first in line {places[job.name]}."
+            problems.append(Problem(job.line, said, cell))
+        places.setdefault(job.name, job.line)
+    if problems:
+        raise WorkflowError(problems)
+    try:
+        workflow = read_jobs({job.name: job.text for job in jobs}, name)
+    except WorkflowError as error:
+        raise WorkflowError(
+            [
+                Problem(found.line or places.get(found.file, 0), found.sentence, cell)
+                for found in error.problems
+            ]
+        ) from None
+    nodes = tuple(replace(node, line=places[f"{node.name}.job"]) for node in workflow.nodes)
+    return replace(workflow, nodes=nodes)
