@@ -43,6 +43,10 @@ class Place(ABC):
         """All of it; UsageError where there is none, StorageError where nobody answers."""
 
     @abstractmethod
+    def exists(self) -> bool:
+        """Whether a file or folder is there; StorageError where nobody answers."""
+
+    @abstractmethod
     def write(self, data: bytes) -> None:
         """Put ``data`` in the place of what was there; StorageError where that fails."""
 
@@ -96,6 +100,19 @@ class LocalPlace(Place):
                 f"{printable(self.url, 200)} cannot be read: {error.strerror or error}.",
                 _beside(self.local),
             ) from None
+
+    def exists(self) -> bool:
+        """See ``Place.exists``."""
+        assert self.local is not None
+        try:
+            self.local.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except (OSError, ValueError) as error:
+            raise StorageError(
+                f"{printable(self.url, 200)} cannot be looked for: {error}."
+            ) from None
+        return True
 
     def write(self, data: bytes) -> None:
         """See ``Place.write``: by rename, and safe on the disk before that."""
@@ -185,6 +202,10 @@ class HdfsPlace(Place):
         except FileNotFoundError:
             raise UsageError(f"There is no file {printable(self.url, 200)}.") from None
 
+    def exists(self) -> bool:
+        """See ``Place.exists``."""
+        return self._storage.stat(self._path) is not None
+
     def write(self, data: bytes) -> None:
         """See ``Place.write``."""
         try:
@@ -226,6 +247,17 @@ class FsspecPlace(Place):
         except Exception as error:
             raise self._failed("read", error) from None
         return _bounded(bytes(data), self.url)
+
+    def exists(self) -> bool:
+        """See ``Place.exists``: not by fsspec's own, which takes every trouble for a no."""
+        try:
+            self._filesystem.invalidate_cache()
+            self._filesystem.info(self._path)
+        except FileNotFoundError:
+            return False
+        except Exception as error:
+            raise self._failed("looked for", error) from None
+        return True
 
     def write(self, data: bytes) -> None:
         """See ``Place.write``."""
