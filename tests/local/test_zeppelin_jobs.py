@@ -72,6 +72,30 @@ def test_a_failed_job_fails_the_paragraph_that_waits_for_it(make: Make) -> None:
     assert 'Paragraph 1 "model.py", line 4, in fit' in note.outputs["c"].text
 
 
+def test_values_of_the_notes_session_travel(make: Make) -> None:
+    note = make()
+    note.write("a", "%submarine.python(local)\nimport numpy\nx = numpy.arange(6.0)\nf = open")
+    note.write("b", "%submarine.python(only)\nprint('sum', x.sum(), type(x).__name__)")
+    note.write("c", "%submarine run one --memory 256M --with x --wait")
+    assert note.run("c").code is Code.ERROR
+    assert "session, which has not started. Run the %submarine.python" in note.outputs["c"].text
+    note.run("a")
+    for names, words in (
+        ("xx", "xx, which the note's Python session does not"),
+        ("f", "put into the program the paragraph"),
+    ):
+        note.write("d", f"%submarine run two --memory 256M --with x,{names}")
+        assert note.run("d").code is Code.ERROR
+        assert words in note.outputs["d"].text
+    assert note.run("c").code is Code.KEEP
+    assert "sum 15.0 ndarray" in note.outputs["c"].text
+    # Nothing of ours is left in the user's session.
+    ours = "[name for name in [*sys.modules, *sys.path] if 'submarine_' in name]"
+    note.write("e", f"%submarine.python(local)\nimport sys\nprint({ours})")
+    note.run("e")
+    assert note.outputs["e"].text == "[]\n"
+
+
 def test_scheduled_runs_wait(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERPRETER_GROUP_ID", "submarine-isolated-2JNOTE-1795000000000")
     note = make()
@@ -183,7 +207,7 @@ def test_what_is_wrong_is_one_sentence_and_nothing_is_submitted(make: Make) -> N
     assert note.run("c").code is Code.ERROR
     said = note.outputs["c"].text
     assert "main.py uses epochs (paragraph 2, line 2)" in said
-    assert "paragraph 1 does. Make paragraph 1 a %submarine.python paragraph" in said
+    assert "paragraph 1 does. Make paragraph 1 a %submarine.python paragraph of the" in said
     for line, words in [
         ("runn", "runn"),
         ("kernel install", "for a terminal"),

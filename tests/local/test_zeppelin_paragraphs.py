@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import time
 from collections.abc import Iterator
@@ -89,6 +90,28 @@ def test_tables_pictures_pages_and_colours(note: Note) -> None:
     assert text.kind is Kind.HTML
     assert "red &lt;i&gt;" in text.data
     assert "\x1b" not in text.data
+
+
+def test_a_plot_is_a_picture_and_a_series_a_table(note: Note) -> None:
+    note.write(
+        "a",
+        "%submarine.python(local)\nimport pandas\nimport matplotlib.pyplot as plt\n"
+        "plt.figure(figsize=(2, 1))\nplt.plot([1, 3, 2])\nplt.show()\nprint('between')\n"
+        "pandas.Series([1, 2], name='n').plot(figsize=(3, 1))",
+    )
+    assert note.run("a").code is Code.SUCCESS
+    first, text, second = note.outputs["a"].messages
+    assert (first.kind, second.kind) == (Kind.IMG, Kind.IMG)
+    widths = [_width(one.data) for one in (first, second)]
+    assert widths[0] < widths[1]
+    assert text.data.startswith("between\n")
+
+
+def _width(picture: str) -> int:
+    """Of a PNG."""
+    data = base64.b64decode(picture)
+    assert data.startswith(b"\x89PNG")
+    return int.from_bytes(data[16:20], "big")
 
 
 def test_stop_interrupts_and_the_session_goes_on(note: Note) -> None:

@@ -15,7 +15,8 @@ from zeppelin_rig import NoServer, Obedient, Running, context, html, running, wa
 from submarine_jobs.errors import UsageError
 from submarine_zeppelin.paragraph import Code, Context, Kind, Message, Result
 from submarine_zeppelin.serving import executions
-from submarine_zeppelin.serving.executions import Execution, Executions
+from submarine_zeppelin.serving.execution import Execution
+from submarine_zeppelin.serving.executions import Executions
 from submarine_zeppelin.serving.handler import Handler
 from submarine_zeppelin.serving.idl import protocol
 from submarine_zeppelin.serving.results import Delivery

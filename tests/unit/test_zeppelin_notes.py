@@ -149,7 +149,8 @@ def test_python_of_others_is_where_names_may_be() -> None:
 def test_sentences_speak_of_paragraphs() -> None:
     said = in_note("Cell ¶3, line 2: x; cell ¶4 does. Add %%submarine to cell ¶4 and run it.")
     assert said == (
-        "Paragraph 3, line 2: x; paragraph 4 does. Make paragraph 4 a %submarine.python paragraph."
+        "Paragraph 3, line 2: x; paragraph 4 does. "
+        "Make paragraph 4 a %submarine.python paragraph of the program."
     )
 
 

@@ -21,7 +21,7 @@ from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec
 from submarine_runtime.protocol.record import JobRecord
 from submarine_zeppelin import properties as settings
-from submarine_zeppelin.interpreters import notes
+from submarine_zeppelin.interpreters import notes, values
 from submarine_zeppelin.interpreters.known_jobs import ORIGIN, KnownJobs, Placed
 from submarine_zeppelin.interpreters.page import Card, Page
 from submarine_zeppelin.interpreters.refresher import Refresher
@@ -90,6 +90,7 @@ class ZeppelinMouth(Mouth):
         note: list[notes.Paragraph],
         page: Page,
         refresher: Refresher,
+        session_id: str,
     ) -> None:
         super().__init__()
         self.context = context
@@ -97,7 +98,7 @@ class ZeppelinMouth(Mouth):
         self.note = note
         self.page = page
         self._refresher = refresher
-        self._renewing = False
+        self._session_id = session_id
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         #: While a submit is under way: which jobs the paragraph had before, and their session.
         self.submitting: tuple[Session, set[str]] | None = None
@@ -137,6 +138,10 @@ class ZeppelinMouth(Mouth):
     def session(self, config: Config) -> Session:
         """The profile's session, in which a job that this paragraph has running is found again."""
         return ParagraphSession(session_of(config), self)
+
+    def packed_values(self, names: Sequence[str]) -> bytes:
+        """As they are in the note's Python session."""
+        return values.packed(self._session_id, self.context.note_id, names)
 
     def say(self, text: str) -> None:
         """A line in the paragraph."""

@@ -36,6 +36,7 @@ class Head:
     name: str = ""
     body: str = ""
     first_line: int = 1
+    options: frozenset[str] = frozenset()
 
 
 def head_of(text: str) -> Head:
@@ -47,9 +48,10 @@ def head_of(text: str) -> Head:
     line = text[: match.end()].count("\n") + 1
     rest = text[match.end() :]
     same, newline, below = rest.partition("\n")
+    options = frozenset(word.strip() for word in (match[2] or "").strip("()").split(","))
     if newline and not same.strip():
-        return Head(match[1], below, line + 1)
-    return Head(match[1], rest.lstrip(" \t"), line)
+        return Head(match[1], below, line + 1, options)
+    return Head(match[1], rest.lstrip(" \t"), line, options)
 
 
 @dataclass
@@ -97,7 +99,13 @@ def spellings_of(note_id: str) -> Spellings:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """One paragraph of a note; ``entry`` None where it belongs to another interpreter."""
+    """One paragraph of a note; ``entry`` None where it belongs to another interpreter.
+
+    Attributes
+    ----------
+    local
+        It runs here only: no part of the program.
+    """
 
     number: int
     paragraph_id: str
@@ -106,6 +114,7 @@ class Paragraph:
     entry: str | None
     body: str
     first_line: int
+    local: bool = False
 
     @property
     def label(self) -> str:
@@ -158,6 +167,7 @@ def read_note(paragraphs: Iterable[NoteParagraph], spellings: Spellings) -> list
                 entry,
                 head.body,
                 head.first_line,
+                "local" in head.options,
             )
         )
     return found
@@ -173,7 +183,7 @@ def collect(note: Sequence[Paragraph]) -> CellCollection:
     """
     collection = CellCollection()
     for item in note:
-        if item.entry == "python" and item.body.strip():
+        if item.entry == "python" and not item.local and item.body.strip():
             collection.add(
                 Cell(
                     item.paragraph_id, item.body, item.file, item.label, first_line=item.first_line
@@ -183,11 +193,12 @@ def collect(note: Sequence[Paragraph]) -> CellCollection:
 
 
 def elsewhere(note: Sequence[Paragraph]) -> list[DocumentCell]:
-    """Paragraphs of other Python interpreters: where a name that is missing may be defined."""
+    """Python paragraphs outside the program: where a name that is missing may be defined."""
     return [
         DocumentCell(item.paragraph_id, item.body, item.label)
         for item in note
-        if item.entry is None and item.name.rpartition(".")[2].lower() in _PYTHONS
+        if (item.entry == "python" and item.local)
+        or (item.entry is None and item.name.rpartition(".")[2].lower() in _PYTHONS)
     ]
 
 
@@ -195,7 +206,7 @@ def shell_files(note: Sequence[Paragraph]) -> dict[str, bytes]:
     """The files that shell paragraphs make: those of the same title joined in their order."""
     parts: dict[str, list[str]] = {}
     for item in note:
-        if item.entry == "sh" and item.body.strip() and (name := item.file):
+        if item.entry == "sh" and not item.local and item.body.strip() and (name := item.file):
             parts.setdefault(name, []).append(item.body.rstrip() + "\n")
     return {name: "\n".join(texts).encode("utf-8", "replace") for name, texts in parts.items()}
 

@@ -16,6 +16,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.merge import merge_cells
 from submarine_jobs.program_files import PROGRAM, package_files
 from submarine_zeppelin import properties as settings
+from submarine_zeppelin.interpreters import values
 from submarine_zeppelin.interpreters.kernel import Kernel, KernelDiedError
 from submarine_zeppelin.interpreters.local import LocalInterpreter
 from submarine_zeppelin.interpreters.notes import Paragraph, collect
@@ -83,6 +84,7 @@ class PythonInterpreter(LocalInterpreter):
                     settings.number(self.properties, "zeppelin.python.maxResult"),
                 )
                 found = self._sessions[note_id] = Session(kernel)
+                values.remember(self.session, note_id, found)
             return found
 
     def _collected(self, mine: Paragraph | None) -> str:

@@ -144,7 +144,7 @@ class SubmarineInterpreter(Interpreter):
     def _mouth(self, context: Context, page: Page, *, read: bool = True) -> ZeppelinMouth:
         found = self.server.paragraphs(context.note_id, context.user) if read else []
         note = read_note(found, spellings_of(context.note_id))
-        return ZeppelinMouth(context, self.properties, note, page, self._refresher)
+        return ZeppelinMouth(context, self.properties, note, page, self._refresher, self.session)
 
     def _recover(self, context: Context, page: Page) -> Result:
         """The server has found us again, or us anew: show what the paragraph had begun."""

@@ -15,7 +15,7 @@ _NUMBER = re.compile(rf"{MARK}(\d+)")
 _OTHERS = (
     (
         re.compile(r"Add %%submarine to (paragraph \d+) and run it"),
-        r"Make \1 a %submarine.python paragraph",
+        r"Make \1 a %submarine.python paragraph of the program",
     ),
     (
         re.compile(r"Change the order of the cells in the notebook, and save it\."),
@@ -23,6 +23,7 @@ _OTHERS = (
     ),
     (re.compile(r"\b(no|a) collected cell\b"), r"\1 %submarine.python paragraph"),
     (re.compile(r"\bcollected cells\b"), "%submarine.python paragraphs"),
+    (re.compile(r"\bcollect the cell that\b"), "put into the program the paragraph that"),
     (re.compile(r"%%submarine\b"), "%submarine.python"),
 )
 

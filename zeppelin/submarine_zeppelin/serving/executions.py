@@ -13,15 +13,22 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from submarine_zeppelin.paragraph import Code, Context, Interpreter, Kind, Message, Result
 from submarine_zeppelin.serving.complaints import complaint
+from submarine_zeppelin.serving.execution import (
+    PENDING,
+    RUNNING,
+    UNKNOWN,
+    Execution,
+    is_active,
+    lane_of,
+)
 from submarine_zeppelin.serving.output import ParagraphOutput
 from submarine_zeppelin.serving.results import Delivery
 
 log = logging.getLogger(__name__)
-PENDING, RUNNING, UNKNOWN = "PENDING", "RUNNING", "UNKNOWN"
 #: Ended runs that are remembered.
 KEPT = 50
 #: Seconds in which the server asks again for a result that did not reach it.
@@ -35,26 +42,6 @@ CLOSE_FOLLOWS = 0.6
 #: Seconds that an interpreter has to stop what it does.
 TO_STOP = 15.0
 _ENDING = Result(Code.ERROR, (Message(Kind.TEXT, "The interpreter ends; run this again.\n"),))
-
-
-@dataclass(eq=False)
-class Execution:
-    """One run of a paragraph."""
-
-    interpreter: Interpreter
-    text: str
-    context: Context
-    output: ParagraphOutput
-    after: tuple[Execution, ...]
-    state: str = PENDING
-    result: Result | None = None
-    cancelled_at: float | None = None
-    ended_at: float = 0.0
-    delivered: bool = False
-    #: Its result is there.
-    finished: threading.Event = field(default_factory=threading.Event)
-    #: It does nothing any more: what waits for it may begin.
-    left: threading.Event = field(default_factory=threading.Event)
 
 
 class Executions:
@@ -156,7 +143,7 @@ class Executions:
             if known is not None and self._is_meant(known, text, context):
                 return known
             # Not under the lock: an interpreter is asked.
-            active = known is not None and known.text == text and _is_active(known)
+            active = known is not None and known.text == text and is_active(known)
             with self._lock:
                 if self._runs.get(context.paragraph_id) is not known:
                     continue  # asked twice at the same moment, and the other call was first
@@ -186,7 +173,7 @@ class Executions:
     ) -> Execution:
         with self._closed:
             self._closed_ids.discard(id(interpreter))  # of one before it at the same place
-        lane = (id(interpreter), _lane(interpreter, context))
+        lane = (id(interpreter), lane_of(interpreter, context))
         before = (self._lanes.get(lane), known)
         after = tuple(one for one in before if one is not None and not one.left.is_set())
         execution = Execution(interpreter, text, context, self._begin(context), after)
@@ -253,19 +240,3 @@ class Executions:
     def _finish(self, execution: Execution) -> None:
         execution.ended_at = time.monotonic()
         execution.finished.set()
-
-
-def _is_active(known: Execution) -> bool:
-    try:
-        return known.finished.is_set() and known.interpreter.active(known.context)
-    except Exception:
-        log.exception("an interpreter cannot say whether paragraph %s", known.context.paragraph_id)
-        return False
-
-
-def _lane(interpreter: Interpreter, context: Context) -> str:
-    try:
-        return interpreter.lane(context)
-    except Exception:
-        log.exception("an interpreter has no lane")
-        return context.note_id

@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 
 from submarine_zeppelin.paragraph import Code, Kind, Message, Result
 from submarine_zeppelin.serving.conversion import context_of, wire_completion, wire_result
-from submarine_zeppelin.serving.executions import UNKNOWN, Execution, Executions
+from submarine_zeppelin.serving.execution import UNKNOWN, Execution
+from submarine_zeppelin.serving.executions import Executions
 from submarine_zeppelin.serving.idl import protocol
 from submarine_zeppelin.serving.sessions import NotCreatedError, Sessions
 
