@@ -21,6 +21,9 @@ MAGIC = "submarine"
 ONLY_TAG = "submarine-only"
 _MARK = re.compile(rf"\A((?:[ \t\f]*\n)*)[ \t]*%%{MAGIC}(?![\w.])([^\n]*)(?:\n|\Z)")
 
+#: ``%submarine run``, ``job = %submarine run``, ``%%submarine run``
+_RUN = re.compile(rf"^[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?%{{1,2}}{MAGIC}[ \t]+run(?:[ \t]|$)", re.M)
+
 
 @dataclass(frozen=True)
 class MarkedCell:
@@ -66,6 +69,11 @@ def parse_cell(source: str, tags: Iterable[str] = ()) -> MarkedCell | None:
         line = line_of_tags(tags)
         return None if line is None else MarkedCell(line, source, 1)
     return MarkedCell(match[2].strip(), source[match.end() :], match[1].count("\n") + 2)
+
+
+def starts_job(source: str) -> bool:
+    """Whether a cell has ``%submarine run`` or ``%%submarine run`` in it."""
+    return _RUN.search(source) is not None
 
 
 def line_of_tags(tags: Iterable[str]) -> str | None:

@@ -9,6 +9,12 @@ import click
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.run_notebook import (
+    NOTEBOOK_RUN,
+    execute_notebook,
+    notebook_run,
+    of_a_job,
+)
 from submarine_jobs.commands.run_option_types import together
 from submarine_jobs.commands.run_roles import FAULTS, ROLES, SIZES
 from submarine_jobs.commands.run_surroundings import CLUSTER, DATA, ENVIRONMENT, FLOW
@@ -74,6 +80,7 @@ PROGRAM = together(
         "run tf-job-001 --num_workers 2 --worker_resources memory=8G,vcores=2,gpu=2 \\",
         "      --input_path hdfs://nn/data --worker_launch_cmd 'python fit.py %input_path%'",
         "run train.py --worker 2 --dry-run",
+        "run nightly.ipynb -p date 2026-11-22 -o hdfs:///reports/nightly.ipynb --timeout 2h",
     ),
 )
 @PROGRAM
@@ -84,17 +91,24 @@ PROGRAM = together(
 @ENVIRONMENT
 @CLUSTER
 @FLOW
+@NOTEBOOK_RUN
 @click.pass_context
 def run(ctx: click.Context, /, **typed: Any) -> Outcome:
     """Run a program, a notebook or the collected cells as a job of one task or of many.
 
     It returns as soon as the cluster has accepted the job, unless --wait is given. The options of
     the Apache Submarine command line are taken by their own names.
+
+    A notebook whose own cells start jobs is executed here instead, from its first cell to the last
+    job's end, and so is any with one of the options for that.
     """
     from submarine_jobs.commands.run_flow import run_job
 
     mouth = ctx.find_object(Mouth) or Mouth()
-    return run_job(options_of(typed, ctx.meta["program_args"]), mouth)
+    wanted = notebook_run(ctx, typed)
+    if wanted is not None:
+        return execute_notebook(wanted, mouth)
+    return run_job(options_of(of_a_job(ctx, typed), ctx.meta["program_args"]), mouth)
 
 
 def parse_run(argv: Sequence[str]) -> RunOptions:
@@ -110,6 +124,6 @@ def parse_run(argv: Sequence[str]) -> RunOptions:
     try:
         with run.make_context("run", list(argv)) as ctx:
             ctx.params.pop("as_json", None)
-            return options_of(ctx.params, ctx.meta["program_args"])
+            return options_of(of_a_job(ctx, ctx.params), ctx.meta["program_args"])
     except click.ClickException as error:
         raise as_sentence(error) from None

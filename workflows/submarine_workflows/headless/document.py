@@ -13,27 +13,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell
 
-from submarine_jobs.collect_line import MAGIC, ONLY_TAG, parse_cell, parse_options, tags_in
+from submarine_jobs.collect_line import (
+    MAGIC,
+    ONLY_TAG,
+    parse_cell,
+    parse_options,
+    starts_job,
+    tags_in,
+)
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import UsageError
 
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
 #: Id of the cell that this run adds to submit what is collected.
 RUN_CELL = "submarine-run"
-_RUN_LINE = re.compile(rf"^[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?%{{1,2}}{MAGIC}[ \t]+run(?:[ \t]|$)", re.M)
 _LOADS = re.compile(r"^[ \t]*%(?:re)?load_ext[ \t]", re.M)
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t#]*$", re.M)
+_UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_TRACEBACK = 400
 
 
 def code_cells(notebook: NotebookNode) -> Iterator[NotebookNode]:
     """The code cells in their order."""
     return (cell for cell in notebook.cells if cell.cell_type == "code")
-
-
-def starts_jobs(sources: Iterable[str]) -> bool:
-    """Whether one of these cells has ``%submarine run`` or ``%%submarine run`` in it."""
-    return any(_RUN_LINE.search(source) for source in sources)
 
 
 def is_collected(cell: NotebookNode) -> bool:
@@ -149,8 +151,17 @@ def _plain(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
-def add_run_cell(notebook: NotebookNode, name: str, return_names: Sequence[str]) -> bool:
+def add_run_cell(
+    notebook: NotebookNode, stem: str, names: Sequence[str], return_names: Sequence[str]
+) -> bool:
     """Add a cell that submits what the notebook collects, unless it does that itself.
+
+    Parameters
+    ----------
+    stem, names
+        The notebook's name and those of its cells that were chosen: the job is called so.
+    return_names
+        Those of them that the program gives values to come back from the job.
 
     Returns
     -------
@@ -159,8 +170,9 @@ def add_run_cell(notebook: NotebookNode, name: str, return_names: Sequence[str])
     """
     cells = list(code_cells(notebook))
     collected = [cell for cell in cells if is_collected(cell)]
-    if not collected or starts_jobs(cell.source for cell in cells):
+    if not collected or any(starts_job(cell.source) for cell in cells):
         return False
+    name = _UNFIT.sub("-", "-".join(names) or stem).strip("-.")[:64] or "job"
     wanted = [name for name in return_names if name in _assigned(collected)]
     line = f"%{MAGIC} run {name}" + (f" --return {','.join(wanted)}" if wanted else "")
     source = f"submarine_job = {line}\nsubmarine_job"

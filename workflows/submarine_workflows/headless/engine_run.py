@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ def execute_managed(
     traps: Traps,
     say: Callable[[str], None],
     began: Callable[[int], None] | None = None,
+    finish: Callable[[NotebookNode], None] | None = None,
+    environment: Mapping[str, str] | None = None,
     progress_bar: Any = False,
     cwd: Path | None = None,
     **client_settings: Any,
@@ -51,6 +53,10 @@ def execute_managed(
         Hears of each job that the notebook shows.
     began
         Hears the index of each cell before it starts.
+    finish
+        Changes the document before it is saved for the last time.
+    environment
+        Further variables of the kernel.
     client_settings
         Further ones of papermill's client: ``startup_timeout``, ``timeout`` (a cell's), logs.
 
@@ -76,9 +82,13 @@ def execute_managed(
     )
     try:
         with _document(notebook, place) as document:
-            return Execution(manager, client, settings, traps, document, began).run()
+            # As jupyter-server tells a kernel: its cells have the order of the document.
+            told = {**(environment or {}), "JPY_SESSION_NAME": str(document)}
+            return Execution(manager, client, settings, traps, told, began).run()
     finally:
         manager.notebook_complete()
+        if finish is not None:
+            finish(notebook)
         output.end()
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -88,8 +87,8 @@ class Execution:
         Has no kernel yet.
     traps
         The signals of this process.
-    document
-        Where the kernel may read the document that is being executed.
+    environment
+        Variables of the kernel beside those of this process.
     began
         Told of each cell before it starts: its index.
     """
@@ -100,14 +99,14 @@ class Execution:
         client: HeadlessClient,
         settings: Settings,
         traps: Traps,
-        document: Path | None = None,
+        environment: Mapping[str, str],
         began: Callable[[int], None] | None = None,
     ) -> None:
         self._manager = manager
         self._client = client
         self._settings = settings
         self._traps = traps
-        self._document = document
+        self._environment = environment
         self._began = began
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -168,11 +167,12 @@ class Execution:
         client = self._client
         if client.km is None:
             client.km = client.create_kernel_manager()
-        environment = {**os.environ, **self._settings.headless().to_environment()}
-        if self._document is not None:
-            # As jupyter-server tells a kernel: the order of its cells is that of the document.
-            environment["JPY_SESSION_NAME"] = str(self._document)
+        told = self._settings.headless().to_environment()
+        environment = {**os.environ, **self._environment, **told}
         client.reset_execution_trackers()
+        if getattr(client.km, "ipykernel", False):
+            # Its warnings on how it is reached are about front ends, and there is none.
+            client.extra_arguments = [*client.extra_arguments, "--log-level=40"]
         await client.async_start_new_kernel(env=environment)
         await client.async_start_new_kernel_client()
         return True

@@ -1,0 +1,205 @@
+"""How an executed notebook ended, told: lines, exit code, JSON, outputs for a scheduler, a notice.
+
+Everything that it quotes comes from a kernel and is untrusted text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
+
+from submarine_jobs import errors
+from submarine_jobs.commands.outcome import JOB_FAILED, SUCCESS, Outcome
+from submarine_jobs.display.untrusted import printable
+from submarine_jobs.options.quantities import format_duration
+from submarine_jobs.origin import Origin
+from submarine_workflows.headless.document import INJECTED, code_cells
+from submarine_workflows.headless.places import write_by_rename
+
+if TYPE_CHECKING:
+    from submarine_jobs.commands.mouth import Mouth
+    from submarine_jobs.commands.run_notebook import NotebookRun
+    from submarine_workflows.headless.execution import Ending
+
+#: Where a workflow's scheduler wants the outputs of a node: Azkaban's variable.
+OUTPUTS = "JOB_OUTPUT_PROP_FILE"
+#: Papermill's code for a kernel that is gone.
+KERNEL_DIED = 138
+_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
+_MAX_LINES = 40
+_SECRET_NAME = re.compile(r"passw|secret|token|credential|api_?key|access_?key", re.I)
+
+
+def mark_errors(notebook: NotebookNode) -> None:
+    """Put papermill's red lines above the first error and at the top."""
+    from papermill.exceptions import PapermillExecutionError
+    from papermill.execute import raise_for_execution_errors
+
+    with suppress(PapermillExecutionError):
+        raise_for_execution_errors(notebook, None)
+
+
+@dataclass(frozen=True)
+class _Error:
+    cell: str
+    ename: str
+    evalue: str
+    traceback: list[str]
+
+
+class Report:
+    """What is told of one run.
+
+    Parameters
+    ----------
+    source, target
+        Where the notebook came from and where it now is.
+    """
+
+    def __init__(
+        self, source: str, target: str, notebook: NotebookNode, ending: Ending, seconds: float
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._notebook = notebook
+        self._ending = ending
+        self._seconds = seconds
+        self._errors = list(_errors(notebook))
+
+    def outcome(self, mouth: Mouth, request: NotebookRun) -> Outcome:
+        """Say it, tell who wanted to be told, and give the command's result."""
+        problem = self._put_out(request.return_names)
+        code = self.exit_code or (JOB_FAILED if problem else SUCCESS)
+        reason = self.reason or problem
+        if code != SUCCESS:
+            for line in [*self._log(), f"{printable(self._source, 200)}: {reason}"]:
+                mouth.say(line)
+            self._notify(mouth, request, reason)
+        took = format_duration(max(round(self._seconds), 1))
+        text = f"{printable(self._target, 1000)}    executed in {took}"
+        return Outcome(text, value=self._value(code, reason), exit_code=code)
+
+    @property
+    def exit_code(self) -> int:
+        """0, 1 for a failed cell or job, 3 for a cluster that cannot be reached, 124, 128 + n."""
+        if self._ending.stop is not None:
+            return self._ending.stop.exit_code
+        if isinstance(self._ending.error, DeadKernelError):
+            return KERNEL_DIED
+        if self._errors:
+            return max(_code_of(error.ename) for error in self._errors)
+        return JOB_FAILED if self._ending.error is not None else SUCCESS
+
+    @property
+    def reason(self) -> str:
+        """Why it did not end well, in one sentence; empty: it did."""
+        ending = self._ending
+        if ending.stop is not None:
+            going = ", ".join(ending.jobs.detached[:5])
+            return ending.stop.why + (f" These jobs go on: {going}." if going else "")
+        if isinstance(ending.error, DeadKernelError):
+            return "Its kernel died; the system may have ended it for its memory."
+        if self._errors:
+            first = self._errors[0]
+            what = f"{first.ename}: {first.evalue}" if first.evalue else first.ename
+            return f"Cell {first.cell} failed: {printable(' '.join(what.split()), 500)}"
+        return "" if ending.error is None else printable(str(ending.error), 500)
+
+    def _log(self) -> list[str]:
+        """The last lines of the first error, for a terminal or a scheduler's log."""
+        lines = self._errors[0].traceback if self._errors else []
+        plain = [_COLOURS.sub("", line) for text in lines for line in text.split("\n")]
+        return [printable(line, 500) for line in plain[-_MAX_LINES:]]
+
+    def _value(self, code: int, reason: str) -> Mapping[str, Any]:
+        return {
+            "notebook": self._source,
+            "output": self._target,
+            "exit_code": code,
+            "reason": reason,
+            "seconds": round(self._seconds, 3),
+            "errors": [
+                {"cell": error.cell, "ename": error.ename, "evalue": error.evalue}
+                for error in self._errors
+            ],
+            "failed_jobs": self._failed_jobs(),
+            "detached_jobs": self._ending.jobs.detached,
+            "returned": self._ending.returned.values,
+        }
+
+    def _failed_jobs(self) -> list[str]:
+        return [printable(str(item.get("job_id", "")), 200) for item in self._ending.jobs.failed]
+
+    def _put_out(self, names: tuple[str, ...]) -> str:
+        """Write the wanted values where a scheduler looks for them; why not, if something lacks."""
+        returned, place = self._ending.returned, os.environ.get(OUTPUTS)
+        if self.exit_code != SUCCESS or not names:
+            return ""
+        if returned.missing:
+            which = ", ".join(printable(name, 60) for name in returned.missing)
+            return f"The notebook has no variable {which} at its end (--return)."
+        if returned.unfit:
+            which = ", ".join(printable(name, 60) for name in returned.unfit)
+            return f"The value of {which} cannot be put out as JSON (--return)."
+        if not place:
+            return ""
+        plain = {name: _plain(value) for name, value in returned.values.items()}
+        try:
+            write_by_rename(Path(place), json.dumps(plain, sort_keys=True).encode())
+        except OSError as error:
+            return f"{OUTPUTS} names {place}, which cannot be written: {error.strerror or error}."
+        return ""
+
+    def _notify(self, mouth: Mouth, request: NotebookRun, reason: str) -> None:
+        if request.notify is None:
+            return
+        from submarine_workflows.notify import Notice, notify
+
+        origin = Origin.from_environment()
+        notice = Notice(
+            state="KILLED" if self._ending.stop is not None else "FAILED",
+            reason=reason,
+            link=self._target,
+            log="\n".join(self._log()),
+            workflow=origin.workflow,
+            run=origin.run or request.run_id,
+            node=origin.node,
+            notebook=self._source,
+            jobs=tuple(self._failed_jobs()),
+        )
+        hidden = [
+            value for name, value, _ in request.parameters if _SECRET_NAME.search(name) and value
+        ]
+        notify(request.notify, notice, say=mouth.say, secrets=hidden)
+
+
+def _errors(notebook: NotebookNode) -> Any:
+    for number, cell in enumerate(code_cells(notebook), start=1):
+        count = cell.execution_count
+        label = f"[{count}]" if count is not None else f"#{number}"
+        label += " (parameters)" if cell.get("id") == INJECTED else ""
+        found = [output for output in cell.outputs if output.output_type == "error"]
+        quiet = found and found[0].ename == "SystemExit" and found[0].evalue in ("", "0")
+        if found and not quiet:
+            yield _Error(label, found[0].ename, found[0].evalue, list(found[0].traceback))
+
+
+def _code_of(ename: str) -> int:
+    """3 where the error says that the cluster cannot be reached, else 1."""
+    kind: Any = getattr(errors, ename, None)
+    of_cluster = isinstance(kind, type) and issubclass(kind, errors.ClusterError)
+    return errors.ClusterError.exit_code if of_cluster else JOB_FAILED
+
+
+def _plain(value: Any) -> Any:
+    """What Azkaban can keep as a property: text, a number, true and false."""
+    return value if isinstance(value, str | int | float | bool) else json.dumps(value)

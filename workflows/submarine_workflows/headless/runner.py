@@ -1,0 +1,211 @@
+"""``submarine run NOTEBOOK.ipynb`` executed here: from the words of the command to its outcome.
+
+Found by the core through its entry point. The run itself is ``engine_run``'s.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.display.untrusted import printable
+from submarine_jobs.errors import UsageError
+from submarine_jobs.options.quantities import format_duration
+from submarine_workflows.headless.places import LocalPlace, Place, is_url, place_of
+from submarine_workflows.headless.traps import Traps
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+    from submarine_jobs.commands.mouth import Mouth
+    from submarine_jobs.commands.run_notebook import NotebookRun
+    from submarine_workflows.headless.settings import Settings
+
+_READ_ONLY = ("http://", "https://")
+
+
+def run_notebook(request: NotebookRun, mouth: Mouth) -> Outcome:
+    """Execute a notebook and wait for its jobs.
+
+    Raises
+    ------
+    SubmarineError
+        If it cannot be read, nothing can be written where its output should go, or a wish makes
+        no sense; nothing ran then.
+    """
+    with Traps() as traps:
+        return _Run(request, mouth, traps).run()
+
+
+class _Run:
+    """One call of the command."""
+
+    def __init__(self, request: NotebookRun, mouth: Mouth, traps: Traps) -> None:
+        self._request = request
+        self._mouth = mouth
+        self._traps = traps
+        self._profile = {"profile": request.profile, "backend": request.backend}
+
+    def run(self) -> Outcome:
+        """All of it."""
+        request = self._request
+        settings = self._settings()
+        source = place_of(request.notebook, self._profile)
+        target = self._target(source)
+        document = self._document(source)
+        kernel = self._kernel(document)
+        document = self._prepared(document, kernel, source, target)
+        self._mouth.say(f"Executing {printable(source.url, 200)}; the output is {_shown(target)}.")
+        return self._execute(document, kernel, settings, source, target)
+
+    def _settings(self) -> Settings:
+        """The wishes, and that each job option is one: found out before anything runs."""
+        from submarine_jobs.commands.run import parse_run
+        from submarine_magics.run_defaults import default_words
+        from submarine_workflows.headless.settings import Settings
+        from submarine_workflows.notify import words_of
+
+        request = self._request
+        if request.notify is not None:
+            words_of(request.notify)
+        words = default_words(request.job_options, [], "--job")
+        parse_run(["job", *words])
+        return Settings(
+            run_id=request.run_id,
+            on_interrupt=request.on_interrupt,
+            lease=request.lease,
+            timeout=request.timeout,
+            job_options=request.job_options,
+            return_names=request.return_names,
+        )
+
+    def _target(self, source: Place) -> Place:
+        wanted = self._request.output
+        name = source.url.rstrip("/").rpartition("/")[2].partition("?")[0]
+        stem = name.removesuffix(".ipynb") or "notebook"
+        moment = datetime.now().astimezone().strftime("%Y%m%dT%H%M%S")
+        default = f"{stem}-{moment}.ipynb"
+        if wanted is None:
+            if source.local is not None:
+                return LocalPlace(source.local.with_name(default))
+            if source.url.startswith(_READ_ONLY):
+                return LocalPlace(Path(default))
+            return place_of(f"{source.url.rpartition('/')[0]}/{default}", self._profile)
+        if wanted.endswith("/") or (not is_url(wanted) and Path(wanted).expanduser().is_dir()):
+            wanted = f"{wanted.rstrip('/')}/{name}"
+        target = place_of(wanted, self._profile)
+        if _same(source, target):
+            raise UsageError(
+                f"The output would take the place of {printable(source.url, 200)} itself.",
+                "Give another name with -o.",
+            )
+        return target
+
+    def _document(self, source: Place) -> NotebookNode:
+        """The notebook as papermill has it, its cells with ids that stay."""
+        from papermill.iorw import load_notebook_node
+
+        from submarine_workflows.headless.document import steady_ids
+        from submarine_workflows.headless.reading import read_document
+
+        document, had_ids = read_document(source)
+        notebook: NotebookNode = load_notebook_node(document)
+        steady_ids(notebook, had_ids)
+        return notebook
+
+    def _kernel(self, document: NotebookNode) -> str:
+        """Name of the kernel that is to be started; refuses one that is not there."""
+        from jupyter_client.kernelspec import KernelSpecManager
+
+        named = document.metadata.get("kernelspec", {}).get("name")
+        name = self._request.kernel or named or "python3"
+        known = sorted(KernelSpecManager().find_kernel_specs())
+        if name not in known:
+            raise UsageError(
+                f"There is no kernel called {printable(str(name), 80)!r}.",
+                f"There are {', '.join(known[:10])}: choose one with --kernel."
+                if known
+                else "Install one: submarine kernel install.",
+            )
+        return str(name)
+
+    def _prepared(
+        self, document: NotebookNode, kernel: str, source: Place, target: Place
+    ) -> NotebookNode:
+        from papermill.execute import prepare_notebook_metadata, remove_error_markers
+
+        from submarine_workflows.headless.document import add_run_cell, select_cells
+        from submarine_workflows.headless.parameters import inject, read_parameters
+
+        request = self._request
+        given = read_parameters(request.parameter_files, request.parameters)
+        document.metadata.setdefault("kernelspec", {"name": kernel, "display_name": kernel})
+        language = document.metadata.get("language_info", {}).get("name") or "python"
+        document = inject(document, given, kernel, language, self._mouth.say)
+        prepare_notebook_metadata(document, source.url, target.url)
+        remove_error_markers(document)
+        if request.cells:
+            select_cells(document, request.cells)
+        if request.job_options:
+            stem = source.url.rpartition("/")[2].removesuffix(".ipynb")
+            add_run_cell(document, stem, request.cells, request.return_names)
+        return document
+
+    def _execute(
+        self,
+        document: NotebookNode,
+        kernel: str,
+        settings: Settings,
+        source: Place,
+        target: Place,
+    ) -> Outcome:
+        from submarine_workflows.headless.engine_run import execute_managed
+        from submarine_workflows.headless.report import Report, mark_errors
+
+        started = time.monotonic()
+        count = len(document.cells)
+
+        def began(index: int) -> None:
+            text = f"cell {index + 1} of {count}"
+            if self._request.verbose:
+                self._mouth.say(text)
+            self._mouth.renew(f"{text}, {format_duration(int(time.monotonic() - started))}")
+
+        try:
+            ending = execute_managed(
+                document,
+                kernel,
+                settings,
+                target,
+                traps=self._traps,
+                say=self._mouth.say,
+                began=began,
+                finish=mark_errors,
+                cwd=source.local.absolute().parent if source.local is not None else None,
+                environment=self._environment(),
+            )
+        finally:
+            self._mouth.renew("")
+        report = Report(source.url, target.url, document, ending, time.monotonic() - started)
+        return report.outcome(self._mouth, self._request)
+
+    def _environment(self) -> dict[str, str]:
+        """The choice of the cluster holds for the notebook's jobs too."""
+        names = {"SUBMARINE_PROFILE": "profile", "SUBMARINE_BACKEND": "backend"}
+        return {name: value for name, key in names.items() if (value := self._profile[key])}
+
+
+def _shown(target: Place) -> str:
+    return printable(target.url, 200)
+
+
+def _same(source: Place, target: Place) -> bool:
+    if source.local is None or target.local is None:
+        return source.url == target.url
+    try:
+        return source.local.samefile(target.local)
+    except OSError:
+        return False
