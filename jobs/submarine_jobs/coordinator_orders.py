@@ -84,6 +84,9 @@ def coordinator_orders(
         priority=spec.priority,
         links={**back_links(), **spec.quicklinks},
         phases=[vars(phase) for phase in record.phases],
+        workflow=record.workflow,
+        workflow_run=record.workflow_run,
+        workflow_node=record.workflow_node,
         resources=record.resources,
         **chosen,
     )

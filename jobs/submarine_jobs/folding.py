@@ -61,4 +61,7 @@ def base_record(intent: Mapping[str, Any], job_dir: str) -> JobRecord:
         backend=str(intent.get("backend", "")),
         job_dir=job_dir,
         created=float(intent["created"]),
+        workflow=str(intent.get("workflow") or ""),
+        workflow_run=str(intent.get("workflow_run") or ""),
+        workflow_node=str(intent.get("workflow_node") or ""),
     )

@@ -29,7 +29,7 @@ class JobQuery:
     states
         Only these; empty: all.
     text
-        Part of a job's name or id, in any case.
+        Part of the name or id of a job, or of its workflow or a run of that, in any case.
     user
         Only jobs of this user, or of whom nothing is known; None: of all.
     after
@@ -56,8 +56,10 @@ class JobQuery:
             parts.append(f"state IN ({','.join('?' * len(self.states))})")
             values += [state.value for state in self.states]
         if self.text:
-            parts.append("(instr(lower(name), ?) OR instr(job_id, ?))")
-            values += [self.text.lower()] * 2
+            workflow = "lower(coalesce(json_extract(record, '$.workflow{0}'), ''))"
+            places = ("lower(name)", "job_id", workflow.format(""), workflow.format("_run"))
+            parts.append(f"({' OR '.join(f'instr({place}, ?)' for place in places)})")
+            values += [self.text.lower()] * len(places)
         if self.user is not None:
             parts.append("coalesce(json_extract(record, '$.user'), '') IN ('', ?)")
             values.append(self.user)

@@ -176,6 +176,9 @@ class _Submit:
             "backend": self.backend.name,
             "profile": self.session.profile.name,
             "created": self.started,
+            "workflow": self.spec.workflow,
+            "workflow_run": self.spec.workflow_run,
+            "workflow_node": self.spec.workflow_node,
             "host": socket.gethostname(),
             "pid": os.getpid(),
         }

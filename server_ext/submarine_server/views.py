@@ -94,7 +94,9 @@ def row_json(record: JobRecord, origin: Origin) -> Json:
         "application_id": word(record.application_id),
         "notebook": origin.notebook,
         "cell_id": origin.cell_id,
-        "workflow": "",
+        "workflow": one_line(record.workflow, WORD),
+        "workflow_run": one_line(record.workflow_run, WORD),
+        "workflow_node": one_line(record.workflow_node, WORD),
     }
 
 

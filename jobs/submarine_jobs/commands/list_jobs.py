@@ -33,7 +33,14 @@ def _state(text: str) -> State | str:
 
 
 @click.command(
-    "list", cls=Verb, example=("list", "list --state RUNNING", "list --name 'digits*' --all")
+    "list",
+    cls=Verb,
+    example=(
+        "list",
+        "list --state RUNNING",
+        "list --name 'digits*' --all",
+        "list --workflow nightly",
+    ),
 )
 @option(
     "--state",
@@ -45,6 +52,15 @@ def _state(text: str) -> State | str:
     help="Only jobs in this state, ACTIVE or ENDED; repeatable.",
 )
 @option("--name", metavar="PATTERN", heading="Which", help="Only jobs of this name (* and ?).")
+@option(
+    "--workflow",
+    metavar="NAME",
+    heading="Which",
+    help="Only jobs of this workflow's runs (* and ?).",
+)
+@option(
+    "--workflow-run", metavar="RUN", heading="Which", help="Only jobs of this run of a workflow."
+)
 @option(
     "--limit",
     type=Parsed("number", lambda text: parse_count(text, "The limit", 1)),
@@ -61,6 +77,8 @@ def list_jobs(
     /,
     states: tuple[State | str, ...],
     name: str | None,
+    workflow: str | None,
+    workflow_run: str | None,
     limit: int | None,
     everything: bool,
     profile: str | None,
@@ -74,12 +92,15 @@ def list_jobs(
         raise UsageError("--all and --limit exclude each other.", "Give one of them.")
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     most = MAX_LIMIT if everything else min(limit or DEFAULT_LIMIT, MAX_LIMIT)
-    records = session.jobs(limit=MAX_LIMIT if states or name else most)
+    chosen = bool(states or name or workflow or workflow_run)
+    records = session.jobs(limit=MAX_LIMIT if chosen else most)
     shown = [
         record
         for record in records
         if (not states or any(_matches(record.state, state) for state in states))
         and (name is None or fnmatch.fnmatchcase(record.name, name))
+        and (workflow is None or fnmatch.fnmatchcase(record.workflow, workflow))
+        and (workflow_run is None or record.workflow_run == workflow_run)
     ][:most]
     table = display.table(shown)
     waits = [

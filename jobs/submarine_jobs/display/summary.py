@@ -198,6 +198,8 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
         # A card outlives the kernel that kept it up to date: it says how old it is.
         seen = "" if record.state.ended else f"; as of {moment(now_of(view, now)).split()[1]}"
         rows.append(("Submitted", f"{moment(record.created)}{queue}{seen}"))
+    if record.workflow:
+        rows.append(("Workflow", workflow(record)))
     place = [word for word in (record.backend, record.queue and f"queue {record.queue}") if word]
     if record.application_id:
         place.append(record.application_id)
@@ -211,6 +213,12 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
     elif record.job_dir:
         rows.append(("Job directory", record.job_dir))
     return rows
+
+
+def workflow(record: JobRecord) -> str:
+    """``nightly · run nightly-20261122-023000-1f0a · train``; empty where it comes from none."""
+    run = f"run {record.workflow_run}" if record.workflow_run else ""
+    return " · ".join(word for word in (record.workflow, run, record.workflow_node) if word)
 
 
 def submitted(record: JobRecord) -> str:

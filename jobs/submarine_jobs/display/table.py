@@ -16,6 +16,8 @@ from submarine_runtime.protocol.record import JobRecord
 
 COLUMNS = ("ID", "NAME", "STATE", "REASON", "SUBMITTED", "TIME", "QUEUE", "USER")
 _LIMITS = (80, 24, 10, 18, 23, 12, 20, 16)
+#: One more, where any of the jobs comes from a workflow.
+_WORKFLOW, _WORKFLOW_LIMIT = "WORKFLOW", 80
 _MAX_ROWS = 1000
 
 
@@ -31,10 +33,14 @@ def table(records: Sequence[JobRecord], *, now: float | None = None) -> Table:
     if not records:
         return Table("No jobs.", "<p>No jobs.</p>")
     moment = time.time() if now is None else now
-    rows = [_row(tame(record), moment) for record in records[:_MAX_ROWS]]
+    tamed = [tame(record) for record in records[:_MAX_ROWS]]
+    columns, rows = COLUMNS, [_row(record, moment) for record in tamed]
+    if any(record.workflow for record in tamed):
+        columns = (*COLUMNS, _WORKFLOW)
+        rows = [(*row, _origin(record)) for row, record in zip(rows, tamed, strict=True)]
     more = len(records) - len(rows)
     note = f"… and {more} more" if more else ""
-    return Table(_text(rows, note), _html(records, rows, note))
+    return Table(_text(columns, rows, note), _html(columns, records, rows, note))
 
 
 def _row(record: JobRecord, now: float) -> tuple[str, ...]:
@@ -51,9 +57,15 @@ def _row(record: JobRecord, now: float) -> tuple[str, ...]:
     return tuple(one_line(value, limit) for value, limit in zip(values, _LIMITS, strict=True))
 
 
-def _text(rows: list[tuple[str, ...]], note: str) -> str:
-    everything = [COLUMNS, *rows]
-    widths = [max(len(row[column]) for row in everything) for column in range(len(COLUMNS))]
+def _origin(record: JobRecord) -> str:
+    """``nightly · train``: its run is told by the job itself."""
+    words = (record.workflow, record.workflow_node)
+    return one_line(" · ".join(word for word in words if word), _WORKFLOW_LIMIT)
+
+
+def _text(columns: tuple[str, ...], rows: list[tuple[str, ...]], note: str) -> str:
+    everything = [columns, *rows]
+    widths = [max(len(row[column]) for row in everything) for column in range(len(columns))]
     lines = [
         "  ".join(value.ljust(width) for value, width in zip(row, widths, strict=True)).rstrip()
         for row in everything
@@ -61,14 +73,19 @@ def _text(rows: list[tuple[str, ...]], note: str) -> str:
     return "\n".join([*lines, note] if note else lines)
 
 
-def _html(records: Sequence[JobRecord], rows: list[tuple[str, ...]], note: str) -> str:
+def _html(
+    columns: tuple[str, ...],
+    records: Sequence[JobRecord],
+    rows: list[tuple[str, ...]],
+    note: str,
+) -> str:
     cell = "text-align:left;padding:2px 12px 2px 0;white-space:nowrap"
-    head = "".join(f'<th style="{cell}">{name.capitalize()}</th>' for name in COLUMNS)
+    head = "".join(f'<th style="{cell}">{name.capitalize()}</th>' for name in columns)
     body = []
     for record, row in zip(records, rows, strict=False):
         colour = STATE_COLOURS[record.state]
         cells = []
-        for name, value in zip(COLUMNS, row, strict=True):
+        for name, value in zip(columns, row, strict=True):
             words = escaped_line(value)
             if name == "STATE":
                 words = f'<span style="color:{colour}">●</span> {words}'

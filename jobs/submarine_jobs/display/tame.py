@@ -37,6 +37,9 @@ def tame(record: JobRecord) -> JobRecord:
         job_dir=words(record.job_dir),
         queue=words(record.queue) or None,
         application_id=words(record.application_id) or None,
+        workflow=words(record.workflow),
+        workflow_run=words(record.workflow_run),
+        workflow_node=words(record.workflow_node),
         created=number(record.created),
         finished=number(record.finished),
         # A reason of a newer agent is a plain word.

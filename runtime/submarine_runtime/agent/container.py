@@ -29,6 +29,9 @@ def new_record(config: AgentConfig, task: str) -> JobRecord:
         queue=config.queue,
         application_id=application_id(environ),
         created=config.created,
+        workflow=config.workflow,
+        workflow_run=config.workflow_run,
+        workflow_node=config.workflow_node,
         phases=[Phase(**known(Phase, phase)) for phase in config.phases],
         tasks=[
             TaskRecord(

@@ -88,6 +88,8 @@ class CoordinatorConfig:
         Seconds that the job lives on without a sign of life of who started it; None: for ever.
     listen_port
         0: any free one; a restarted coordinator takes its old one from the journal.
+    workflow, workflow_run, workflow_node
+        Where the job comes from, for its record; empty: from no workflow.
     application_attempts
         How often YARN may start the master (``max_attempts``).
     """
@@ -124,6 +126,9 @@ class CoordinatorConfig:
     links: dict[str, str] = field(default_factory=dict)
     phases: list[dict[str, Any]] = field(default_factory=list)
     resources: dict[str, Any] = field(default_factory=dict)
+    workflow: str = ""
+    workflow_run: str = ""
+    workflow_node: str = ""
     version: int = PROTOCOL_VERSION
 
     def to_json(self) -> dict[str, Any]:

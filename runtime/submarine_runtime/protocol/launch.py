@@ -115,6 +115,8 @@ class AgentConfig:
         Tasks of this role that were asked for.
     network_interface
         What gloo and NCCL are told to use; None: the interface that leads to the coordinator.
+    workflow, workflow_run, workflow_node
+        Where the job comes from, for its record; empty: from no workflow.
     claim_gpus
         Claim devices by lock and set CUDA_VISIBLE_DEVICES, because the cluster isolates nothing;
         None: the agent finds out by what it sees.
@@ -164,6 +166,9 @@ class AgentConfig:
     instances: int = 1
     network_interface: str | None = None
     claim_gpus: bool | None = None
+    workflow: str = ""
+    workflow_run: str = ""
+    workflow_node: str = ""
     version: int = PROTOCOL_VERSION
 
     def to_json(self) -> dict[str, Any]:

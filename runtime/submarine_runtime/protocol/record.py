@@ -139,6 +139,8 @@ class JobRecord:
         Number of the gang's (re)start, from 1.
     pending
         Why the job waits, one sentence; empty when it does not.
+    workflow, workflow_run, workflow_node
+        Where the job comes from when a workflow started it; empty: none did.
     hints
         What the owner could do better next time, one sentence each (memory asked for and not
         used, a GPU that idled).
@@ -174,6 +176,9 @@ class JobRecord:
     epoch: int = 1
     pending: str = ""
     hints: list[str] = field(default_factory=list)
+    workflow: str = ""
+    workflow_run: str = ""
+    workflow_node: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; enum members become their words."""
