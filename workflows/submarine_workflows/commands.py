@@ -15,6 +15,7 @@ from submarine_jobs.commands import Outcome
 from submarine_jobs.errors import UsageError
 from submarine_workflows.errors import WorkflowError
 from submarine_workflows.export.commands import export, holds
+from submarine_workflows.local.verbs import VERBS
 from submarine_workflows.workflow import Workflow
 
 _NEXT = 3
@@ -81,3 +82,5 @@ def _next_runs(found: Workflow) -> list[datetime]:
 
 workflow.add_command(export)
 workflow.add_command(holds)
+for verb in VERBS:
+    workflow.add_command(verb)

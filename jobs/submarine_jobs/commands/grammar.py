@@ -59,7 +59,7 @@ PLUGIN_SUMMARIES = {
     "minicluster": "Start and stop a real Hadoop (HDFS, YARN) on this machine.",
     "kernel": "Install the notebook kernel Python + Submarine.",
     "notebook": "A whole JupyterLab or Zeppelin in a container of the cluster.",
-    "workflow": "Notebooks that run after each other: check and draw them.",
+    "workflow": "Notebooks that run after each other: check, draw and run them.",
     "zeppelin": "Put the interpreter into a Zeppelin installation.",
 }
 

@@ -1,0 +1,116 @@
+"""What is left when the runner is killed: a shell that ends the process groups of its nodes.
+
+It hears through a pipe which groups there are, and sees by the pipe's end that the runner is gone,
+however it went. Nodes get SIGTERM first, so that they cancel their jobs. A node's program starts
+only after the shell has heard of it (``gate``), so none can be missed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from contextlib import suppress
+
+#: Seconds between SIGTERM and SIGKILL, as in Azkaban (``ProcessJob.KILL_TIME``).
+GRACE = 30
+_SCRIPT = f"""\
+trap '' TERM INT HUP
+groups=
+while read -r line; do groups=$line; done
+for group in $groups; do kill -s TERM -- "-$group"; done
+tries=0
+while [ -n "$groups" ] && [ $tries -lt {GRACE * 5} ]; do
+  left=
+  for group in $groups; do kill -s 0 -- "-$group" && left="$left $group"; done
+  groups=$left
+  [ -n "$groups" ] && sleep 0.2
+  tries=$((tries + 1))
+done
+for group in $groups; do kill -s KILL -- "-$group"; done
+"""
+
+
+class Keeper:
+    """The shell and the groups that it knows.
+
+    Parameters
+    ----------
+    lock
+        A file descriptor that the shell inherits: a lock that is held until all has been ended.
+
+    Raises
+    ------
+    OSError
+        If the shell cannot be started.
+    """
+
+    def __init__(self, lock: int) -> None:
+        self._lock = lock
+        self._groups: set[int] = set()
+        self._guard = threading.Lock()
+        self._pipe = -1
+        self._start()
+
+    def _start(self) -> None:
+        reader, self._pipe = os.pipe()
+        try:
+            self._shell = subprocess.Popen(
+                ["/bin/sh", "-c", _SCRIPT],
+                stdin=reader,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+                pass_fds=(self._lock,),
+            )
+        except BaseException:
+            os.close(self._pipe)
+            self._pipe = -1
+            raise
+        finally:
+            os.close(reader)
+
+    def add(self, group: int) -> None:
+        """End this group too, should the runner be gone.
+
+        Raises
+        ------
+        OSError
+            If the shell is gone and no other can be started.
+        """
+        with self._guard:
+            self._groups.add(group)
+            try:
+                self._tell()
+            except BrokenPipeError:  # somebody killed it: another takes its place
+                os.close(self._pipe)
+                self._shell.wait()
+                self._start()
+                self._tell()
+
+    def remove(self, group: int) -> None:
+        """Forget a group that has ended."""
+        with self._guard, suppress(OSError):
+            self._groups.discard(group)
+            self._tell()
+
+    def release(self) -> None:
+        """Let the shell go; there is nothing left to end."""
+        with self._guard:
+            if self._pipe < 0:
+                return
+            with suppress(OSError):
+                self._groups.clear()
+                self._tell()
+            os.close(self._pipe)
+            self._pipe = -1
+        try:
+            self._shell.wait(10)
+        except subprocess.TimeoutExpired:
+            self._shell.kill()
+            self._shell.wait()
+
+    def _tell(self) -> None:
+        words = " ".join(map(str, sorted(self._groups)))
+        os.write(self._pipe, f"{words}\n".encode())

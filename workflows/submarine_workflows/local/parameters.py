@@ -1,0 +1,138 @@
+"""What ``${name}`` stands for in a run, with Azkaban's own names for time and execution.
+
+Precedence as in ``azkaban.execapp.FlowRunner.prepareJobProperties``, rising: Azkaban's own, the
+flow's ``config:``, ``-p``, a flow around the node, outputs of what it depends on, its ``config:``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from submarine_jobs.errors import UsageError
+from submarine_workflows.local.progress import Step
+
+_PARAMETER = re.compile(r"\$\{([a-zA-Z_.0-9]+)\}")
+_DEEPEST = 50
+_LONGEST = 1 << 17
+
+
+def flow_parameters(name: str, execution: int, start: datetime, user: str) -> dict[str, str]:
+    """Azkaban's parameters of a run (``azkaban.flow.CommonJobProperties``).
+
+    Parameters
+    ----------
+    start
+        With its time zone.
+    """
+    zone = getattr(start.tzinfo, "key", None) or start.strftime("%Z")
+    offset = start.isoformat(timespec="milliseconds")
+    return {
+        "azkaban.flow.flowid": name,
+        "azkaban.flow.execid": str(execution),
+        "azkaban.flow.projectid": "0",
+        "azkaban.flow.projectname": name,
+        "azkaban.flow.projectversion": "1",
+        "azkaban.flow.submituser": user,
+        "azkaban.flow.executionsource": "adhoc",
+        "azkaban.flow.start.timestamp": offset.replace("+00:00", "Z"),
+        "azkaban.flow.start.year": f"{start:%Y}",
+        "azkaban.flow.start.month": f"{start:%m}",
+        "azkaban.flow.start.day": f"{start:%d}",
+        "azkaban.flow.start.hour": f"{start:%H}",
+        "azkaban.flow.start.minute": f"{start:%M}",
+        "azkaban.flow.start.second": f"{start:%S}",
+        "azkaban.flow.start.milliseconds": f"{start.microsecond // 1000:03d}",
+        "azkaban.flow.start.timezone": zone,
+    }
+
+
+def properties_for(
+    step: Step, common: Mapping[str, str], config: Mapping[str, str], given: Mapping[str, str]
+) -> dict[str, str]:
+    """Azkaban's properties of a node at the moment when it starts, not filled in yet.
+
+    Parameters
+    ----------
+    common
+        Those of the run.
+    config
+        The workflow's own.
+    given
+        By ``-p``.
+    """
+    found = {**common, **config, **given}
+    around: list[Step] = []
+    flow = step.parent
+    while flow is not None and flow.parent is not None:
+        around.insert(0, flow)
+        flow = flow.parent
+    for one in (*around, step):
+        for other in one.before:
+            found.update(other.outputs)
+        found.update(one.node.config)
+    found["azkaban.job.id"] = step.node.name
+    found["azkaban.job.innodes"] = ",".join(step.node.depends_on)
+    found["azkaban.job.outnodes"] = ",".join(other.node.name for other in step.after)
+    if around:
+        found["azkaban.flow.nested.path"] = step.path
+    return found
+
+
+def filler(properties: Mapping[str, str]) -> Callable[[str], str]:
+    """Gives text with every ``${name}`` replaced; raises UsageError where there is none."""
+    known: dict[str, str] = {}
+
+    def fill(text: str, seen: tuple[str, ...] = ()) -> str:
+        def one(match: re.Match[str]) -> str:
+            name = match.group(1)
+            if name in seen or len(seen) > _DEEPEST:
+                circle = " -> ".join((*seen, name)[:10])
+                raise UsageError(f"The parameter ${{{name}}} stands for itself: {circle}.")
+            if name not in properties:
+                raise UsageError(
+                    f"${{{name}}} is given nowhere.",
+                    f"Give it with `-p {name} VALUE`, or under `config:`.",
+                )
+            if name not in known:
+                known[name] = fill(properties[name], (*seen, name))
+            return known[name]
+
+        found = _PARAMETER.sub(one, text)
+        if len(found) > _LONGEST:
+            raise UsageError(f"With its parameters filled in, `{text[:60]}` is far too long.")
+        return found
+
+    def whole(text: str) -> str:
+        found = fill(text)
+        if "$(" in found:
+            raise UsageError(
+                f"`{found[:80]}` has `$(`, which begins an expression of Azkaban's own (JEXL).",
+                "It is not known here, and a shell's $() needs a script in a file.",
+            )
+        return found
+
+    return whole
+
+
+def as_properties(values: Mapping[str, str]) -> str:
+    """The text of a Java properties file, which ``JOB_PROP_FILE`` names."""
+    return "".join(f"{_escaped(k, key=True)}={_escaped(v)}\n" for k, v in sorted(values.items()))
+
+
+def _escaped(text: str, *, key: bool = False) -> str:
+    plain = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+    found = []
+    for place, char in enumerate(text):
+        if char in plain:
+            found.append(plain[char])
+        elif (char == " " and (key or place == 0)) or (key and char in "=:#!"):
+            found.append(f"\\{char}")
+        elif " " <= char <= "~":
+            found.append(char)
+        else:
+            code = char.encode("utf-16-be", "surrogatepass")
+            units = [code[n : n + 2] for n in range(0, len(code), 2)]
+            found += [f"\\u{unit.hex()}" for unit in units]
+    return "".join(found)

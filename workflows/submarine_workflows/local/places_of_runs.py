@@ -1,0 +1,26 @@
+"""Where this user's runs are: the state directory of the profile, or a folder by option."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.verb import Callback, option
+from submarine_workflows.local.runs import Runs
+
+
+def runs_option(command: Callback) -> Callback:
+    """``--runs DIR``."""
+    return option(
+        "--runs",
+        metavar="DIR",
+        heading="Where",
+        help="Folder of runs, their journals and logs [the user's state directory].",
+    )(command)
+
+
+def runs_of(mouth: Mouth, folder: str | None) -> Runs:
+    """The runs in ``folder``, else in the state directory."""
+    if folder:
+        return Runs(Path(folder).expanduser().absolute())
+    return Runs(mouth.config({}).profile.state_dir / "workflows")

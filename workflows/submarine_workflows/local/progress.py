@@ -1,0 +1,225 @@
+"""A run as pure state: which node may start now, what became of which, how the flow ends.
+
+Azkaban's rules (``azkaban.execapp.FlowRunner``). No clock, process or file of its own, so it is
+tested without any. The one difference: a flow ends when all of its nodes have ended, where Azkaban
+ends it with its last ones and leaves others running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from submarine_workflows.conditions import DEFAULT, Condition, Facts, read_condition
+from submarine_workflows.local.statuses import FailureAction, Status
+from submarine_workflows.node_commands import path_of
+from submarine_workflows.workflow import Kind, Node, Workflow
+
+#: The path of the flow itself.
+ROOT = ""
+Outputs = Mapping[str, str]
+
+
+@dataclass
+class Step:
+    """One node, or a flow with its nodes, and where it stands.
+
+    Attributes
+    ----------
+    path
+        ``inner:train``; empty for the whole.
+    after
+        Neighbours that depend on it.
+    """
+
+    path: str
+    node: Node
+    flows: tuple[Node, ...] = ()
+    parent: Step | None = None
+    condition: Condition = field(default_factory=lambda: read_condition(""))
+    status: Status = Status.READY
+    outputs: Outputs = field(default_factory=dict)
+    inner: dict[str, Step] = field(default_factory=dict)
+    after: list[Step] = field(default_factory=list)
+
+    @property
+    def before(self) -> Iterator[Step]:
+        """The neighbours that it depends on."""
+        if self.parent is not None:
+            for name in dict.fromkeys(self.node.depends_on):
+                yield self.parent.inner[name]
+
+    @property
+    def is_flow(self) -> bool:
+        """Whether it has nodes of its own."""
+        return self.node.kind is Kind.FLOW
+
+
+class Progress:
+    """The state of one run.
+
+    Parameters
+    ----------
+    workflow
+        One that ``validation.check`` finds nothing wrong with.
+    disabled
+        Paths of nodes that are skipped.
+
+    Attributes
+    ----------
+    changed
+        Hears of every change of a status.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        action: FailureAction = FailureAction.FINISH_CURRENT,
+        disabled: Iterable[str] = (),
+    ) -> None:
+        self.root = Step(ROOT, Node(workflow.name, Kind.FLOW, nodes=workflow.nodes))
+        self.steps: dict[str, Step] = {ROOT: self.root}
+        self.failed = False
+        self.killed = False
+        self._action = action
+        self._disabled = frozenset(disabled)
+        self.changed: Callable[[Step], None] = lambda step: None
+        self._grow(workflow)
+
+    def _grow(self, workflow: Workflow) -> None:
+        for flows, node in workflow.walk():
+            parent = self.steps[":".join(flow.name for flow in flows)]
+            step = Step(path_of(node, flows), node, flows, parent, read_condition(node.condition))
+            parent.inner[node.name] = self.steps[step.path] = step
+        for step in self.steps.values():
+            for other in step.before:
+                other.after.append(step)
+
+    @property
+    def leaves(self) -> list[Step]:
+        """All nodes that are no flows."""
+        return [step for step in self.steps.values() if not step.is_flow]
+
+    def restore(self, statuses: Mapping[str, tuple[Status, Outputs]]) -> None:
+        """Take over the nodes that an earlier attempt did well; the rest starts anew."""
+        for path, (status, outputs) in statuses.items():
+            step = self.steps.get(path)
+            if step is None or step.is_flow or self._is_disabled(step):
+                continue
+            if status in (Status.SUCCEEDED, Status.FAILED_SUCCEEDED):
+                step.status, step.outputs = status, dict(outputs)
+
+    def advance(self) -> list[Step]:
+        """Move on as far as possible; the nodes that are to be started now, queued already."""
+        if self.root.status is Status.READY:
+            self._set(self.root, Status.RUNNING)
+        found: list[Step] = []
+        moving = True
+        while moving:
+            moving = False
+            for flow in [step for step in self.steps.values() if step.is_flow]:
+                if flow.status.started:
+                    moving |= self._within(flow, found)
+        return found
+
+    def _within(self, flow: Step, found: list[Step]) -> bool:
+        """One look at the nodes of a flow that is under way; whether something changed."""
+        moved = False
+        for step in flow.inner.values():
+            implied = self._implied(step) if step.status is Status.READY else None
+            if implied is None:
+                continue
+            moved = True
+            if implied is not Status.READY:
+                self._set_all(step, implied)
+            elif step.is_flow:
+                self._set(step, Status.RUNNING)
+            else:
+                self._set(step, Status.QUEUED)
+                found.append(step)
+        if all(step.status.ended for step in flow.inner.values()):
+            self._finish(flow)
+            moved = True
+        return moved
+
+    def started(self, step: Step) -> None:
+        """Its command runs."""
+        self._set(step, Status.RUNNING)
+
+    def again(self, step: Step) -> None:
+        """It failed and is tried once more: queued, without going back to its condition."""
+        self._set(step, Status.QUEUED)
+
+    def ended(self, step: Step, status: Status, outputs: Outputs | None = None) -> None:
+        """It has ended; what that means for the flow around it is seen here."""
+        step.outputs = dict(outputs or {})
+        self._set(step, status)
+        if status is Status.FAILED:
+            self._fail(step)
+
+    def kill(self) -> None:
+        """Nothing more starts; what runs is ended by whoever runs it."""
+        if not self.killed and not self.root.status.ended:
+            self.killed = True
+            self._set(self.root, Status.KILLING)
+
+    def _fail(self, step: Step) -> None:
+        """A failure is the flow's unless every follower has a condition that deals with it."""
+        if step.after and all(other.condition.macro != DEFAULT for other in step.after):
+            return
+        flow = step.parent
+        while flow is not None:
+            if not flow.status.ended and flow.status is not Status.KILLING:
+                self._set(flow, Status.FAILED_FINISHING)
+            flow = flow.parent
+        self.failed = True
+        if self._action is FailureAction.CANCEL:
+            self.kill()
+
+    def _finish(self, flow: Step) -> None:
+        ends = [step for step in flow.inner.values() if not step.after]
+        merged: dict[str, str] = {}
+        for step in ends:
+            merged.update(step.outputs)
+        flow.outputs = merged
+        if flow.status is Status.FAILED_FINISHING:
+            self._set(flow, Status.FAILED)
+        elif flow.status is Status.KILLING or any(step.status.bad for step in ends):
+            self._set(flow, Status.KILLED)
+        else:
+            self._set(flow, Status.SUCCEEDED)
+        if flow.status is Status.FAILED and flow.parent is not None:
+            self._fail(flow)
+
+    def _implied(self, step: Step) -> Status | None:
+        """What a node that has not begun becomes now; None: it waits on."""
+        before = list(step.before)
+        done = [other for other in before if other.status.ended]
+        wanted = {"one_success": "good", "one_failed": "bad"}.get(step.condition.macro, "")
+        early = wanted and any(getattr(other.status, wanted) for other in done)
+        if len(done) < len(before) and not early:
+            return None
+        if self._is_disabled(step):
+            return Status.SKIPPED
+        neighbours = step.parent.inner if step.parent is not None else {}
+        facts = Facts(
+            [other.status.good for other in done],
+            {name: other.outputs for name, other in neighbours.items() if other.outputs},
+        )
+        if not step.condition.holds(facts):
+            return Status.CANCELLED
+        stopped = self.failed and self._action is not FailureAction.FINISH_POSSIBLE
+        return Status.CANCELLED if stopped or self.killed else Status.READY
+
+    def _is_disabled(self, step: Step) -> bool:
+        return step.path in self._disabled
+
+    def _set_all(self, step: Step, status: Status) -> None:
+        self._set(step, status)
+        for other in step.inner.values():
+            self._set_all(other, status)
+
+    def _set(self, step: Step, status: Status) -> None:
+        if step.status is not status:
+            step.status = status
+            self.changed(step)

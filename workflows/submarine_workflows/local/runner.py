@@ -1,0 +1,282 @@
+"""Does a run: starts what may start, hears what has ended, writes the journal, heeds signals.
+
+One thread decides; each node's process has one of its own. What the decisions are stands in
+``progress``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from submarine_jobs.display.durations import duration
+from submarine_jobs.errors import UsageError
+from submarine_workflows.local.journal import Journal
+from submarine_workflows.local.keeper import Keeper
+from submarine_workflows.local.node_process import End, NodeProcess
+from submarine_workflows.local.pipelining import Predecessor
+from submarine_workflows.local.preparing import Prepared, Preparer, read_outputs
+from submarine_workflows.local.progress import ROOT, Progress, Step
+from submarine_workflows.local.statuses import Status
+
+#: Seconds between two looks at what no event tells: the wish to cancel, an earlier run.
+_LOOK = 0.5
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TIMED_OUT = 124
+
+
+@dataclass
+class _Running:
+    process: NodeProcess
+    prepared: Prepared
+    attempt: int
+    since: float
+
+
+@dataclass(order=True)
+class _Waiting:
+    """A node that may start once its time has come and there is room."""
+
+    ready: float
+    order: int
+    step: Step = field(compare=False)
+    tries: int = field(compare=False, default=0)
+
+
+class Runner:
+    """One run, from its beginning or from where an earlier attempt of it ended.
+
+    Parameters
+    ----------
+    progress
+        With what was done already.
+    attempts
+        Path -> number of the attempt that comes next.
+    say
+        Hears a sentence for each thing that happens.
+    earlier
+        A run that is under way, whose nodes this one must not overtake.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        preparer: Preparer,
+        journal: Journal,
+        keeper: Keeper,
+        attempts: dict[str, int],
+        say: Callable[[str], None],
+        earlier: Predecessor | None = None,
+    ) -> None:
+        self._progress = progress
+        self._preparer = preparer
+        self._journal = journal
+        self._keeper = keeper
+        self._attempts = attempts
+        self._say = say
+        self._earlier = earlier
+        self._events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._waiting: list[_Waiting] = []
+        self._running: dict[str, _Running] = {}
+        self._order = 0
+        self._hard = False
+        self._facts: dict[str, Any] = {}
+        #: Why the run was ended from outside, and the exit code that follows.
+        self.stopped = ""
+        self.exit_code = 0
+        #: Path -> sentence of the nodes that failed, in the order in which they did.
+        self.failures: dict[str, str] = {}
+        progress.changed = self.changed
+
+    def run(self) -> Status:
+        """Until all has ended; gives the status of the whole."""
+        limit = self._preparer.options.timeout
+        deadline = time.monotonic() + limit if limit is not None else None
+        with self._heeding():
+            self._enqueue(self._progress.advance())
+            while not self._progress.root.status.ended:
+                self._start_some()
+                try:
+                    self._take(*self._next(deadline))
+                except KeyboardInterrupt:  # where no handler could be set: in a notebook
+                    self._on_signal(signal.SIGINT)
+        return self._progress.root.status
+
+    def changed(self, step: Step) -> None:
+        """Write a status into the journal, and say it."""
+        facts, self._facts = self._facts, {}
+        if step.path == ROOT:
+            self._journal.add("flow", status=str(step.status))
+            return
+        self._journal.add("node", node=step.path, status=str(step.status), **facts)
+        if step.status in (Status.RUNNING, Status.CANCELLED, Status.SKIPPED) and not step.is_flow:
+            self._say(f"{step.path}: {step.status}")
+
+    def _next(self, deadline: float | None) -> tuple[str, Any]:
+        now = time.monotonic()
+        if deadline is not None and now >= deadline and not self._progress.killed:
+            return "timeout", None
+        wait = _LOOK
+        if self._waiting and self._has_room():
+            wait = min(wait, max(0.0, self._waiting[0].ready - now) or 0.05)
+        if deadline is not None:
+            wait = min(wait, max(deadline - now, 0.05))
+        try:
+            return self._events.get(timeout=wait)
+        except queue.Empty:
+            return "look", None
+
+    def _take(self, kind: str, what: Any) -> None:
+        if kind == "ended":
+            self._on_end(*what)
+        elif kind == "signal":
+            self._on_signal(what)
+        elif kind == "timeout":
+            limit = duration(self._preparer.options.timeout)
+            self._stop(f"It was ended after its limit of {limit}.", TIMED_OUT)
+        elif self._preparer.run.cancel.exists() and not self._progress.killed:
+            self._stop("It was cancelled.", 1)
+        if self._progress.killed:
+            self._end_all()
+        self._enqueue(self._progress.advance())
+
+    def _has_room(self) -> bool:
+        return len(self._running) < self._preparer.options.max_parallel
+
+    def _enqueue(self, steps: list[Step], delay: float = 0.0, tries: int = 0) -> None:
+        for step in steps:
+            self._order += 1
+            ready = time.monotonic() + delay
+            heapq.heappush(self._waiting, _Waiting(ready, self._order, step, tries))
+
+    def _start_some(self) -> None:
+        """Start what is due, in order; what an earlier run holds up lets others go first."""
+        held: list[_Waiting] = []
+        now = time.monotonic()
+        while self._waiting and self._has_room() and self._waiting[0].ready <= now:
+            waiting = heapq.heappop(self._waiting)
+            if self._earlier is not None and self._earlier.holds_up(waiting.step.path):
+                held.append(waiting)
+                continue
+            self._start(waiting)
+        for waiting in held:
+            waiting.ready = now + _LOOK
+            heapq.heappush(self._waiting, waiting)
+
+    def _start(self, waiting: _Waiting) -> None:
+        step = waiting.step
+        attempt = self._attempts.get(step.path, 0)
+        self._attempts[step.path] = attempt + 1
+        self._facts = {"attempt": attempt, "log": f"logs/{self._log_name(step, attempt)}"}
+        self._progress.started(step)
+        try:
+            prepared = self._preparer.prepare(step, attempt)
+        except UsageError as exc:
+            self._finish(step, Status.FAILED, End(2, str(exc)), {})
+            return
+        order = (step, waiting.tries)
+        process = NodeProcess(
+            prepared.work, self._keeper, lambda end: self._events.put(("ended", (*order, end)))
+        )
+        self._running[step.path] = _Running(process, prepared, attempt, time.monotonic())
+        process.start()
+
+    def _log_name(self, step: Step, attempt: int) -> str:
+        return self._preparer.run.log(step.path, attempt).name
+
+    def _on_end(self, step: Step, tries: int, end: End) -> None:
+        running = self._running.pop(step.path)
+        prepared = running.prepared
+        outputs = read_outputs(self._preparer.run.output(step.path))
+        took = duration(time.monotonic() - running.since)
+        if end.stopped and self._progress.killed:
+            self._say(f"{step.path}: {Status.KILLED} after {took}")
+            self._finish(step, Status.KILLED, end, outputs)
+        elif end.code == 0:
+            self._say(f"{step.path}: {Status.SUCCEEDED} after {took}")
+            self._finish(step, Status.SUCCEEDED, end, outputs)
+        elif prepared.succeed_on_failure:
+            self._say(f"{step.path}: {Status.FAILED_SUCCEEDED} after {took}. {end.reason}")
+            self._finish(step, Status.FAILED_SUCCEEDED, end, outputs)
+        elif tries < prepared.retries and not self._progress.killed:
+            delay = prepared.backoff * (2**tries if prepared.exponential else 1)
+            left = prepared.retries - tries
+            self._say(
+                f"{step.path}: attempt {tries + 1} failed. {end.reason} "
+                f"{left} more {'try' if left == 1 else 'tries'}, the next in {duration(delay)}."
+            )
+            self._facts = {"attempt": running.attempt, "code": end.code, "reason": end.reason}
+            self._progress.again(step)
+            self._enqueue([step], delay, tries + 1)
+        else:
+            self._say(f"{step.path}: {Status.FAILED} after {took}. {end.reason}")
+            self._finish(step, Status.FAILED, end, outputs)
+
+    def _finish(self, step: Step, status: Status, end: End, outputs: dict[str, str]) -> None:
+        if status is Status.FAILED:
+            self.failures[step.path] = end.reason
+        self._facts = {"code": end.code, "reason": end.reason, "outputs": outputs}
+        self._progress.ended(step, status, outputs)
+
+    def _on_signal(self, number: int) -> None:
+        name = signal.Signals(number).name
+        if self._progress.killed and self.stopped:
+            if number == signal.SIGINT:
+                self._hard = True
+                self._say("Ended at once: what nodes have started elsewhere may go on.")
+                self._end_all()
+            return
+        self._stop(f"It was interrupted by {name}.", 128 + number)
+        if number == signal.SIGINT:
+            self._say("A second Ctrl-C ends them at once.")
+
+    def _stop(self, why: str, code: int) -> None:
+        self.stopped, self.exit_code = why, code
+        count = len(self._running)
+        self._say(f"{why} Ending {count} node{'s' if count != 1 else ''} …")
+        self._progress.kill()
+
+    def _end_all(self) -> None:
+        """End what runs, once for each wish, and let go of what waits."""
+        for running in self._running.values():
+            running.process.stop(hard=self._hard)
+        for waiting in self._waiting:
+            self._progress.ended(waiting.step, Status.KILLED)
+        self._waiting.clear()
+
+    @contextmanager
+    def _heeding(self) -> Iterator[None]:
+        """Signals become events; only where this is the main thread, and for no longer."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before: dict[signal.Signals, Any] = {}
+        try:
+            for number in _SIGNALS:
+                # One that is ignored stays so: nohup.
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    before[number] = signal.signal(
+                        number, lambda which, frame: self._events.put(("signal", which))
+                    )
+            yield
+        finally:
+            for number, handler in before.items():
+                with suppress(TypeError, ValueError):
+                    signal.signal(number, handler)
+
+
+def present_user() -> str:
+    """Who runs this, by the machine's own name."""
+    import pwd
+
+    with suppress(KeyError):
+        return pwd.getpwuid(os.getuid()).pw_name
+    return str(os.getuid())

@@ -1,0 +1,195 @@
+"""What ``submarine workflow run`` does with its words: reads, checks, runs, tells.
+
+Between the verb and ``starting``; also what a notebook calls to run a workflow of its own.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.errors import RefusedError, UsageError
+from submarine_workflows.errors import WorkflowError
+from submarine_workflows.files import FLOWS, open_workflow
+from submarine_workflows.local import starting
+from submarine_workflows.local.checking import check_here, disabled_by
+from submarine_workflows.local.missed import missed
+from submarine_workflows.local.options import RunOptions
+from submarine_workflows.local.preparing import PROGRAM
+from submarine_workflows.local.runs import RunFolder, Runs
+from submarine_workflows.local.starting import Ended, Source, zone_of
+from submarine_workflows.local.statuses import Status
+from submarine_workflows.local.telling import end_of, html_of, log_of, log_tail, missed_sentence
+from submarine_workflows.local.views import view_of
+from submarine_workflows.node_commands import Setting, commands_of, path_of
+from submarine_workflows.notify import Notice, notify
+from submarine_workflows.validation import check
+from submarine_workflows.workflow import Workflow
+
+Now = Callable[[], float]
+
+
+def source_of(path: Path) -> Source:
+    """The workflow in a file, folder or zip, sound as far as it alone can tell.
+
+    Raises
+    ------
+    WorkflowError
+        With all that is wrong with it.
+    """
+    workflow = open_workflow(path)
+    problems = check(workflow)
+    if problems:
+        raise WorkflowError(problems)
+    whole = path.absolute()
+    if path.is_dir():
+        return Source(workflow, whole, str(whole))
+    if path.suffix in FLOWS:
+        return Source(workflow, whole.parent, str(whole))
+    return Source(workflow, whole.parent, str(whole), archive=whole)
+
+
+class LocalSession:
+    """Runs of one mouth."""
+
+    def __init__(self, runs: Runs, mouth: Mouth, options: RunOptions) -> None:
+        self._runs = runs
+        self._mouth = mouth
+        self._options = options
+
+    def start(
+        self,
+        path: Path,
+        only: Sequence[str],
+        without: Sequence[str],
+        scheduled: bool,
+        now: Now,
+    ) -> Outcome:
+        """Run the workflow in ``path`` from its beginning."""
+        return self.start_source(source_of(path), only, without, scheduled, now)
+
+    def start_source(
+        self,
+        source: Source,
+        only: Sequence[str],
+        without: Sequence[str],
+        scheduled: bool,
+        now: Now,
+    ) -> Outcome:
+        """Run a workflow that was read already."""
+        options = self._checked(source, only, without)
+        if scheduled:
+            self._tell_missed(source.workflow, now())
+        try:
+            ended = starting.start(source, options, self._runs, self._say, scheduled)
+        except RefusedError as exc:
+            if scheduled:
+                self._notify(Notice("SKIPPED", str(exc), workflow=source.workflow.name))
+            raise
+        return self._told(ended, now)
+
+    def resume(
+        self,
+        path: Path | None,
+        name: str,
+        only: Sequence[str],
+        without: Sequence[str],
+        now: Now,
+    ) -> Outcome:
+        """Go on with a run."""
+        source = source_of(path) if path is not None else None
+        run = self._runs.find(name or (source.workflow.name if source else "last"))
+        view = view_of(run)
+        if source is not None and source.workflow.name != view.workflow.name:
+            raise UsageError(f"{run.run} is no run of {source.workflow.name}.")
+        if source is not None and source.archive is not None:
+            source = replace(source, base=run.path / "project", archive=None)
+        workflow = source.workflow if source is not None else view.workflow
+        found = source or Source(workflow, Path(str(view.options.get("base", "."))), view.source)
+        options = self._checked(found, only, without, view.options.get("notebook"))
+        return self._told(starting.resume(run, source, options, self._say), now)
+
+    def dry_run(self, path: Path | None, only: Sequence[str], without: Sequence[str]) -> Outcome:
+        """The commands of every node, with what is known of their parameters; nothing is run."""
+        if path is None:
+            raise UsageError("--dry-run wants the file of a workflow.")
+        source = source_of(path)
+        options = self._checked(source, only, without)
+        setting = Setting(notebook=options.notebook, outputs=options.outputs)
+        lines, value = [], []
+        for flows, node in source.workflow.walk():
+            where = path_of(node, flows)
+            skipped = where in options.disabled
+            commands = commands_of(source.workflow, node, flows, setting)
+            value.append({"node": where, "skipped": skipped, "commands": commands})
+            lines.append(f"{where}: skipped" if skipped else f"{where}:")
+            lines += [f"  {shlex.join(words)}" for words in commands if not skipped]
+        return Outcome("\n".join(lines), value=value)
+
+    def _checked(
+        self,
+        source: Source,
+        only: Sequence[str],
+        without: Sequence[str],
+        notebook: object = "",
+    ) -> RunOptions:
+        written = self._options.notebook or (notebook if isinstance(notebook, str) else "")
+        setting = Setting(notebook=written, program=PROGRAM)
+        base = None if source.archive is not None else source.base
+        check_here(source.workflow, setting, base)
+        return replace(self._options, disabled=disabled_by(source.workflow, only, without))
+
+    def _told(self, ended: Ended, now: Now) -> Outcome:
+        view = ended.view
+        if view.status is not Status.SUCCEEDED:
+            failed = next(iter(ended.failures), "")
+            tail = log_tail(log_of(view, view.node(failed)), 40) if failed else []
+            self._notify(
+                Notice(
+                    str(view.status),
+                    view.reason,
+                    link=str(view.folder),
+                    log="\n".join(tail),
+                    workflow=view.workflow.name,
+                    run=view.run,
+                    node=failed,
+                )
+            )
+        return Outcome(
+            end_of(ended, self._mouth.command, now()),
+            html=html_of(view, now()),
+            value=view.to_json(),
+            exit_code=ended.exit_code,
+        )
+
+    def _tell_missed(self, workflow: Workflow, now: float) -> None:
+        starts = scheduled_starts(self._runs.of(workflow.name))
+        # The present one answers for its own time.
+        found = missed(workflow.schedule, zone_of(workflow), [*starts, now] if starts else [], now)
+        sentence = missed_sentence(workflow.name, found)
+        if sentence:
+            self._say(sentence)
+            self._notify(Notice("MISSED", sentence, workflow=workflow.name))
+
+    def _notify(self, notice: Notice) -> None:
+        if self._options.notify:
+            notify(self._options.notify, notice, say=self._say)
+
+    def _say(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # the terminal is gone; the run goes on
+            self._mouth.say(text)
+
+
+def scheduled_starts(runs: Sequence[RunFolder]) -> list[float]:
+    """When runs started since the first that a schedule started; none: no schedule does."""
+    views = []
+    for run in runs:
+        with suppress(UsageError):
+            views.append(view_of(run))
+    first = [view.started for view in views if view.options.get("scheduled")]
+    return [view.started for view in views if first and view.started >= min(first)]

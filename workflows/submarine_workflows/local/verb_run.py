@@ -1,0 +1,168 @@
+"""``submarine workflow run``: the words; what they do is ``starting``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.shared_options import duration_option
+from submarine_jobs.commands.verb import Parsed, Verb, option
+from submarine_jobs.errors import RefusedError, UsageError
+from submarine_jobs.options.quantities import parse_count
+from submarine_workflows.local.completion import (
+    complete_files,
+    complete_nodes_of_file,
+    complete_runs,
+)
+from submarine_workflows.local.places_of_runs import runs_of, runs_option
+from submarine_workflows.local.statuses import Concurrent, FailureAction
+
+
+@click.command(
+    "run",
+    cls=Verb,
+    example=(
+        "workflow run nightly.flow",
+        "workflow run nightly.flow -p date 2026-11-22 --timeout 6h",
+        "workflow run nightly.flow train",
+        "workflow run nightly.flow --resume",
+        "workflow run --resume nightly-20261122-013000-7f3a",
+        "workflow run nightly.flow --notify './tell.sh ops@example.com'",
+    ),
+)
+@click.argument("file", required=False, shell_complete=complete_files)
+@click.argument("nodes", nargs=-1, metavar="[NODE]...", shell_complete=complete_nodes_of_file)
+@option(
+    "-p",
+    "--parameters",
+    "parameters",
+    type=(str, str),
+    multiple=True,
+    metavar="NAME VALUE",
+    heading="What",
+    help="Value of ${NAME}; wins over the workflow's `config:`, not over a node's. Repeatable.",
+)
+@option("--disable", multiple=True, metavar="NODE", heading="What", help="Skip it. Repeatable.")
+@option(
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    metavar="[RUN]",
+    heading="What",
+    shell_complete=complete_runs,
+    help="Go on with a run where it failed; without RUN with FILE's newest.",
+)
+@option(
+    "--notebook",
+    metavar="FILE",
+    default="",
+    heading="What",
+    help="Notebook whose cells `cells:` names [the one that the workflow says].",
+)
+@option(
+    "--outputs",
+    metavar="DIR",
+    default="",
+    heading="What",
+    help="Folder or URL for executed notebooks [the run's own folder].",
+)
+@option(
+    "--max-parallel",
+    type=Parsed("number", lambda text: parse_count(text, "The number of nodes", 1)),
+    default=None,
+    metavar="N",
+    heading="How",
+    help="Nodes at a time, at most [10].",
+)
+@duration_option("--timeout", heading="How", help="End the run after that time; exit code 124.")
+@option(
+    "--failure-action",
+    type=click.Choice([str(one) for one in FailureAction]),
+    default=str(FailureAction.FINISH_CURRENT),
+    heading="How",
+    help="When a node fails: let what runs end, end it, or run all that does not depend on it.",
+)
+@option(
+    "--concurrent",
+    type=click.Choice([str(one) for one in Concurrent]),
+    default=str(Concurrent.SKIP),
+    heading="How",
+    help="While it is running already: skip this run, follow that one node by node, or ignore it.",
+)
+@option(
+    "--on-interrupt",
+    type=click.Choice(("cancel", "detach")),
+    default="cancel",
+    heading="How",
+    help="What becomes of the jobs of nodes that are stopped [cancel].",
+)
+@option(
+    "--notify",
+    metavar="COMMAND",
+    default="",
+    heading="How",
+    help="Told as JSON on its input when the run does not end well.",
+)
+@option(
+    "--scheduled",
+    is_flag=True,
+    heading="How",
+    help="Started by a schedule (cron): runs that were missed since the last are reported.",
+)
+@option("--dry-run", is_flag=True, heading="How", help="Show the commands; run nothing.")
+@runs_option
+@click.pass_obj
+def run(
+    mouth: Mouth,
+    /,
+    file: str | None,
+    nodes: tuple[str, ...],
+    parameters: tuple[tuple[str, str], ...],
+    disable: tuple[str, ...],
+    resume: str | None,
+    max_parallel: int | None,
+    failure_action: str,
+    concurrent: str,
+    scheduled: bool,
+    dry_run: bool,
+    runs: str | None,
+    **rest: Any,
+) -> Outcome:
+    """Run the workflow in FILE here, or only the NODEs that are named.
+
+    Nodes run as Azkaban would run them: in parallel where nothing holds them up, with their
+    retries, conditions and embedded flows. What they write goes to files; `submarine workflow logs`
+    shows them. Ctrl-C ends the nodes, and they cancel their jobs.
+    """
+    from submarine_workflows.local.options import MAX_PARALLEL, RunOptions
+    from submarine_workflows.local.session import LocalSession
+
+    if resume is not None and file is None and resume.endswith((".flow", ".yaml", ".yml", ".zip")):
+        file, resume = resume, ""
+    if file is None and resume is None:
+        raise UsageError("There is no workflow to run.", "Name its file: nightly.flow.")
+    if rest["notify"]:
+        from submarine_workflows.notify import words_of
+
+        words_of(rest["notify"])
+    options = RunOptions(
+        parameters=dict(parameters),
+        max_parallel=max_parallel or MAX_PARALLEL,
+        failure_action=FailureAction(failure_action),
+        concurrent=Concurrent(concurrent),
+        **rest,
+    )
+    session = LocalSession(runs_of(mouth, runs), mouth, options)
+    path = Path(file) if file is not None else None
+    if dry_run:
+        return session.dry_run(path, nodes, disable)
+    if resume is not None:
+        return session.resume(path, resume, nodes, disable, time.time)
+    if path is None:
+        raise RefusedError("There is no workflow to run.")
+    return session.start(path, nodes, disable, scheduled, time.time)
