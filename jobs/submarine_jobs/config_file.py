@@ -43,7 +43,15 @@ KNOWN_SETTINGS = {
     "yarn_command": "Path of Hadoop's `yarn` command.",
 }
 PATH_KEYS = ("hadoop_conf_dir", "java_home", "state_dir")
-TOP_KEYS = (*PROFILE_KEYS, "default_profile", "profiles", "settings")
+#: Tables of other packages of ours and their keys; all of them texts.
+SECTIONS = {
+    "azkaban": (
+        *("url", "user", "project", "timezone", "ca", "password_file"),
+        *("outputs", "program"),
+    ),
+}
+_SECTION_PATHS = ("ca", "password_file")
+TOP_KEYS = (*PROFILE_KEYS, "default_profile", "profiles", "settings", *SECTIONS)
 _MAX_BYTES = 1 << 20
 _PROFILE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")
 _HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?$")
@@ -52,12 +60,13 @@ _KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[A-Za-z0
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A file as read: values for every profile (``top``), values of each profile."""
+    """A file as read: values for every profile (``top``), of each profile, of ``SECTIONS``."""
 
     path: Path
     top: Mapping[str, Any]
     profiles: Mapping[str, Mapping[str, Any]]
     lines: Mapping[str, int] = field(default_factory=dict)
+    sections: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def where(self, key: str) -> str:
         """``file:line`` of a dotted key, or the file alone when the line cannot be told."""
@@ -126,6 +135,9 @@ def read_file(path: Path, base: Path) -> ConfigFile:
     lines = _lines(text)
     checked = ConfigFile(path, {}, {}, lines)
     _refuse_unknown(checked, raw, TOP_KEYS, "")
+    sections = {
+        name: _section(checked, name, raw.pop(name), base) for name in SECTIONS if name in raw
+    }
     tables = raw.pop("profiles", {})
     if not isinstance(tables, dict):
         raise ConfigError(f"profiles in {path} must be a table: [profiles.NAME].")
@@ -135,7 +147,20 @@ def read_file(path: Path, base: Path) -> ConfigFile:
             raise ConfigError(f"{path}: {name[:60]!r} in profiles is not a table [profiles.NAME].")
         _refuse_unknown(checked, entries, (*PROFILE_KEYS, "settings"), f"profiles.{name}.")
         profiles[name] = _flat(checked, entries, f"profiles.{name}.", base)
-    return ConfigFile(path, _flat(checked, raw, "", base), profiles, lines)
+    return ConfigFile(path, _flat(checked, raw, "", base), profiles, lines, sections)
+
+
+def _section(file: ConfigFile, name: str, table: Any, base: Path) -> dict[str, str]:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{file.where(name)}: {name} must be a table, [{name}].")
+    _refuse_unknown(file, table, SECTIONS[name], f"{name}.")
+    for key, value in table.items():
+        if not isinstance(value, str):
+            raise ConfigError(f"{file.where(f'{name}.{key}')}: {key} must be a text in quotes.")
+    return {
+        key: str(base / Path(value).expanduser()) if key in _SECTION_PATHS else value
+        for key, value in table.items()
+    }
 
 
 def _refuse_unknown(

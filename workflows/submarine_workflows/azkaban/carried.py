@@ -86,7 +86,8 @@ class Carried:
             If nothing does.
         """
         try:
-            found = sorted(file for file in self._root.glob(pattern) if file.is_file())
+            matches = [] if ".." in PurePosixPath(pattern).parts else self._root.glob(pattern)
+            found = sorted(file for file in matches if file.is_file())
         except (ValueError, NotImplementedError):
             found = []
         if not found:

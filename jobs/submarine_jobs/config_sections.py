@@ -1,0 +1,61 @@
+"""A table of ``submarine.toml`` that belongs to another package of ours, from all files at once.
+
+Does not know what its values mean.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from submarine_jobs.config_file import project_file, read_file, user_file
+
+
+@dataclass(frozen=True)
+class SectionValue:
+    """One value in force.
+
+    Attributes
+    ----------
+    where
+        ``file:line``, for sentences.
+    personal
+        Whether it stands in the user's own file and not in that of a project, which may be
+        somebody else's work.
+    """
+
+    value: str
+    where: str
+    personal: bool
+
+
+def load_section(
+    name: str, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> dict[str, SectionValue]:
+    """The values of the table ``name`` by their keys; a project's file goes over the user's.
+
+    Raises
+    ------
+    ConfigError
+        If a file cannot be read or holds something impossible.
+    """
+    found = user_section(name, environ=environ)
+    if (project := project_file(cwd or Path.cwd())) is not None:
+        found |= _section(name, *project, personal=False)
+    return found
+
+
+def user_section(name: str, *, environ: Mapping[str, str] | None = None) -> dict[str, SectionValue]:
+    """As ``load_section``, of the user's own file alone."""
+    own = user_file(os.environ if environ is None else environ)
+    return {} if own is None else _section(name, *own, personal=True)
+
+
+def _section(name: str, path: Path, base: Path, *, personal: bool) -> dict[str, SectionValue]:
+    table = read_file(path, base)
+    return {
+        key: SectionValue(value, table.where(f"{name}.{key}"), personal)
+        for key, value in table.sections.get(name, {}).items()
+    }

@@ -1,0 +1,296 @@
+"""Requests to an Azkaban: a session, time limits, retries where they do no harm, no way elsewhere.
+
+Knows addresses and forms, not what the calls mean (``client``).
+
+Notes
+-----
+The session goes as the parameter ``session.id`` and never as a cookie: with a cookie some calls
+want a token of its pages besides (``validateCSRFToken``). Azkaban logs addresses, so what can go in
+a body does.
+"""
+
+from __future__ import annotations
+
+import http.cookiejar
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urljoin
+
+import requests
+import tenacity
+import urllib3.exceptions
+
+from submarine_jobs.display.untrusted import one_line
+from submarine_workflows.azkaban.errors import (
+    AzkabanError,
+    SessionOverError,
+    UnreachableError,
+    UnsureError,
+)
+from submarine_workflows.azkaban.replies import Reply, read_reply, refuse_error
+from submarine_workflows.azkaban.sessions import SessionFile
+from submarine_workflows.azkaban.settings import Settings, origin_of
+
+CONNECT, ANSWER, UPLOAD = 10.0, 60.0, 600.0
+MAX_REPLY = 64 << 20
+ATTEMPTS = 4
+_REDIRECTS = 3
+_AGAIN = (502, 503, 504)
+_SESSION_ID = re.compile(r"(session\.id=)[^&\s\"']+")
+
+
+class _NotSentError(UnreachableError):
+    """Nothing reached the server, so asking again does no harm."""
+
+
+class _AwayError(UnreachableError):
+    """The server or what stands before it is away for a moment."""
+
+
+class _NoSecrets(logging.Filter):
+    """Takes session ids out of what urllib3 logs of addresses."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg = _SESSION_ID.sub(r"\1***", record.getMessage())
+        record.args = ()
+        return True
+
+
+logging.getLogger("urllib3.connectionpool").addFilter(_NoSecrets())
+
+
+class Connection:
+    """One user's calls to one Azkaban.
+
+    Parameters
+    ----------
+    password
+        Asked for when a login is needed, and then only.
+    kept
+        Session ids of earlier commands.
+    """
+
+    def __init__(
+        self, settings: Settings, password: Callable[[], str], kept: SessionFile | None = None
+    ) -> None:
+        self.settings = settings
+        self._password = password
+        self._kept = kept
+        self._session_id = kept.read() if kept is not None else ""
+        self._http = requests.Session()
+        self._http.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
+        self._http.headers["X-Requested-With"] = "XMLHttpRequest"
+        self._http.headers["Accept"] = "application/json, text/html;q=0.5"
+        self._http.auth = _no_auth  # nothing out of ~/.netrc
+        if settings.ca:
+            self._http.verify = settings.ca
+
+    def get(self, path: str, what: str, **fields: object) -> Reply:
+        """Ask for something; asked again where the server is away for a moment."""
+
+        def once(session: str) -> Reply:
+            given = {**_texts(fields), "session.id": session}
+            return self._send("GET", path, what, given, safe=True)
+
+        return self._in_session(once)
+
+    def change(self, path: str, what: str, query: Mapping[str, str], **fields: object) -> Reply:
+        """Ask for a change; asked once only, unless nothing reached the server."""
+
+        def once(session: str) -> Reply:
+            given = {**_texts(fields), "session.id": session}
+            return self._send("POST", path, what, dict(query), data=given)
+
+        return self._in_session(once)
+
+    def upload(self, path: str, what: str, name: str, packed: bytes, **fields: object) -> Reply:
+        """Send a zip as a form with a file; sent once only, as ``change``."""
+
+        def once(session: str) -> Reply:
+            given = {"session.id": session, **_texts(fields)}
+            files = {"file": (name, packed, "application/zip")}
+            return self._send("POST", path, what, {}, data=given, files=files, limit=UPLOAD)
+
+        return self._in_session(once)
+
+    def _in_session(self, once: Callable[[str], Reply]) -> Reply:
+        """With the session that there is; a session that is over had nothing done."""
+        if self._session_id:
+            try:
+                return once(self._session_id)
+            except SessionOverError:
+                self._forget()
+        try:
+            return once(self._login())
+        except SessionOverError:
+            self._forget()
+            raise AzkabanError(
+                "Azkaban takes the login and refuses the session that it gave.",
+                "Something between here and there may change the address of this machine.",
+            ) from None
+
+    def _login(self) -> str:
+        what = f"the login of {self.settings.user}"
+        form = {
+            "action": "login",
+            "username": self.settings.user,
+            "password": self._password(),
+        }
+        try:
+            reply = refuse_error(self._send("POST", "/", what, {}, data=form, again=True), what)
+        except SessionOverError:
+            raise AzkabanError(f"Azkaban refused {what}.") from None
+        session = reply.get("session.id")
+        if not isinstance(session, str) or not session:
+            raise UnreachableError(f"Azkaban's answer to {what} has no session.")
+        self._session_id = session
+        if self._kept is not None:
+            self._kept.write(session)
+        return session
+
+    def _forget(self) -> None:
+        self._session_id = ""
+        if self._kept is not None:
+            self._kept.forget()
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        query: Mapping[str, str],
+        *,
+        safe: bool = False,
+        again: bool = False,
+        limit: float = ANSWER,
+        **body: Any,
+    ) -> Reply:
+        """One request, or several where ``safe``; ``again``: not safe, but harmless."""
+        kinds = (_NotSentError, _AwayError) if safe or again else (_NotSentError,)
+        retry = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(ATTEMPTS),
+            wait=tenacity.wait_exponential_jitter(initial=0.3, max=5),
+            retry=tenacity.retry_if_exception_type(kinds),
+            reraise=True,
+        )
+        for attempt in retry:
+            with attempt:
+                status, content = self._once(method, path, what, query, safe or again, limit, body)
+                return read_reply(status, content, what)
+        raise AssertionError("tenacity ends with a result or an error")
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        query: Mapping[str, str],
+        safe: bool,
+        limit: float,
+        body: Mapping[str, Any],
+    ) -> tuple[int, bytes]:
+        url, deadline = f"{self.settings.url}{path}", time.monotonic() + limit
+        for _ in range(_REDIRECTS + 1):
+            with self._errors(what, safe=safe):
+                answer = self._http.request(
+                    method,
+                    url,
+                    params=dict(query),
+                    timeout=(CONNECT, limit),
+                    allow_redirects=False,
+                    stream=True,
+                    **body,
+                )
+                with answer:
+                    content = _limited(answer, deadline, what)
+            if not answer.is_redirect:
+                if answer.status_code in _AGAIN and safe:
+                    raise _AwayError(f"Azkaban is away for now (HTTP {answer.status_code}).")
+                return answer.status_code, content
+            url, query = self._elsewhere(answer, method), {}
+        raise UnreachableError(f"Azkaban sends {what} in a circle.")
+
+    def _elsewhere(self, answer: requests.Response, method: str) -> str:
+        target = urljoin(answer.url, answer.headers["location"])
+        if origin_of(target) == self.settings.origin and method == "GET":
+            return target
+        raise UnreachableError(
+            f"{self.settings.origin} sends requests on to {one_line(origin_of(target), 100)}, and "
+            "neither session nor password goes there.",
+            "If that is the Azkaban that is meant, name its address.",
+        )
+
+    @contextmanager
+    def _errors(self, what: str, *, safe: bool) -> Iterator[None]:
+        """Requests' errors as sentences; none of theirs is shown, as they hold addresses."""
+        origin = self.settings.origin
+        try:
+            yield
+        except requests.exceptions.SSLError as exc:
+            raise UnreachableError(
+                f"The certificate of {origin} is not trusted: {_reason(exc)}.",
+                "Name the file of its authority by `ca` under [azkaban].",
+            ) from None
+        except requests.exceptions.ConnectTimeout:
+            raise _NotSentError(f"{origin} does not answer within {CONNECT:.0f} s.") from None
+        except requests.exceptions.ConnectionError as exc:
+            if _was_not_sent(exc):
+                raise _NotSentError(f"{origin} cannot be reached: {_reason(exc)}.") from None
+            raise _broken(f"{origin} broke off {what}: {_reason(exc)}", safe=safe) from None
+        except requests.exceptions.Timeout:
+            raise _broken(f"{origin} did not answer {what} in time", safe=safe) from None
+        except requests.exceptions.RequestException as exc:
+            raise _broken(f"{what} failed: {type(exc).__name__}", safe=safe) from None
+
+
+def _broken(words: str, *, safe: bool) -> UnreachableError:
+    if safe:
+        return _AwayError(f"{words}.")
+    return UnsureError(f"{words}; whether it was done is not known.", "Look at Azkaban's pages.")
+
+
+def _limited(answer: requests.Response, deadline: float, what: str) -> bytes:
+    """The body, of a bounded size and in a bounded time however slowly it comes."""
+    parts, size = [], 0
+    for part in answer.iter_content(1 << 16):
+        size += len(part)
+        if size > MAX_REPLY:
+            raise UnreachableError(f"The answer to {what} is larger than {MAX_REPLY >> 20} MiB.")
+        if time.monotonic() > deadline:
+            raise requests.exceptions.ReadTimeout
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _was_not_sent(exc: BaseException) -> bool:
+    cause: Any = exc.args[0] if exc.args else None
+    reason = getattr(cause, "reason", cause)
+    return isinstance(reason, urllib3.exceptions.NewConnectionError)
+
+
+def _reason(exc: BaseException) -> str:
+    """The innermost error in a few words."""
+    seen: BaseException | None = exc
+    words = type(exc).__name__
+    for _ in range(6):
+        inner: Any = seen.args[0] if seen is not None and seen.args else None
+        inner = getattr(inner, "reason", None) or (seen.__cause__ if seen else None) or inner
+        if not isinstance(inner, BaseException):
+            break
+        seen = inner
+        words = str(getattr(inner, "strerror", None) or getattr(inner, "verify_message", "")) or (
+            type(inner).__name__
+        )
+    return one_line(words, 200)
+
+
+def _texts(fields: Mapping[str, object]) -> dict[str, str]:
+    return {key: str(value) for key, value in fields.items() if value is not None}
+
+
+def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request

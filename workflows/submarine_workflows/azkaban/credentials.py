@@ -1,0 +1,104 @@
+"""Where Azkaban's password comes from: a variable, a file that is the user's alone, a question.
+
+Never an option or a key of a configuration file, which others can see. A project's configuration
+may name an Azkaban, but gets no password that was meant for another one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import platformdirs
+
+from submarine_jobs.config_sections import load_section, user_section
+from submarine_jobs.errors import ConfigError
+from submarine_workflows.azkaban.settings import Settings, origin_of
+
+VARIABLE = "SUBMARINE_AZKABAN_PASSWORD"
+_MAX_BYTES = 4096
+
+Ask = Callable[[str], str]
+
+
+def find_password(
+    settings: Settings, ask: Ask | None, environ: Mapping[str, str] | None = None
+) -> str:
+    """The password of ``settings.user``.
+
+    Parameters
+    ----------
+    ask
+        Shows a question and reads an answer that nobody sees; None: nobody can be asked.
+
+    Raises
+    ------
+    ConfigError
+        If there is none, or others can read the file that it is in.
+    """
+    environ = os.environ if environ is None else environ
+    if environ.get(VARIABLE):
+        return environ[VARIABLE]
+    own = default_file(settings)
+    for path in (own, _named_file(settings, environ)):
+        if path is not None and path.exists():
+            return read_password(path)
+    if ask is None:
+        raise ConfigError(
+            f"The password of {settings.user} at {settings.origin} is not known here.",
+            f"Put it in {own}, readable by you alone (chmod 600), or in {VARIABLE}.",
+        )
+    return ask(f"Password of {settings.user} at {settings.origin}")
+
+
+def default_file(settings: Settings) -> Path:
+    """The file of this Azkaban's password where no other is named."""
+    folder = Path(platformdirs.user_config_dir("jupyter-submarine")) / "azkaban"
+    host = settings.origin.partition("://")[2].replace(":", "_")
+    return folder / f"{host}.password"
+
+
+def read_password(path: Path) -> str:
+    """The first line of a file that only its owner can read.
+
+    Raises
+    ------
+    ConfigError
+        If others can read it too, it is not this user's, or it is empty.
+    """
+    try:
+        with path.open("rb") as file:
+            seen = os.fstat(file.fileno())
+            _check_owner(path, seen)
+            line = file.read(_MAX_BYTES).split(b"\n", 1)[0].rstrip(b"\r")
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be read: {exc.strerror}.") from None
+    if not line:
+        raise ConfigError(f"The first line of {path} is empty.", "Write the password there.")
+    return line.decode("utf-8", "replace")
+
+
+def _check_owner(path: Path, seen: os.stat_result) -> None:
+    if not stat.S_ISREG(seen.st_mode):
+        raise ConfigError(f"{path} is no file.")
+    if seen.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(f"Others can read {path}, which holds a password.", "chmod 600 it.")
+    if seen.st_uid not in (os.getuid(), 0):
+        raise ConfigError(f"{path} belongs to another user.", "Use a file of your own.")
+
+
+def _named_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
+    """``password_file`` of the user's own configuration, for the Azkaban that is named there."""
+    if (foreign := load_section("azkaban", environ=environ).get("password_file")) is None:
+        return None
+    if not foreign.personal:
+        raise ConfigError(
+            f"{foreign.where}: a project's configuration names no password_file;",
+            "put it in your own submarine.toml.",
+        )
+    url = user_section("azkaban", environ=environ).get("url")
+    if url is None or origin_of(url.value) != settings.origin:
+        return None
+    return Path(foreign.value)

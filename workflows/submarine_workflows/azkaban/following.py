@@ -1,0 +1,116 @@
+"""Logs of Azkaban's nodes by their offsets, once or as they grow; keeps no more than a piece."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.errors import UsageError
+from submarine_workflows.azkaban.client import Azkaban
+from submarine_workflows.azkaban.errors import AzkabanError, UnreachableError
+from submarine_workflows.azkaban.seen import Execution, NodeSeen
+
+#: Statuses in which a node has no log yet.
+_BEFORE = ("READY", "DISPATCHING", "PREPARING", "QUEUED", "")
+_SILENT = ("CANCELLED", "SKIPPED", "DISABLED")
+#: Times that a log may be asked for in vain while its node runs: executors are busy, or new.
+_PATIENCE = 30
+
+
+@dataclass
+class _Place:
+    """How far a node's log was read."""
+
+    attempt: int = 0
+    offset: int = 0
+    failures: int = 0
+    done: bool = False
+
+
+class Follower:
+    """The logs of one run.
+
+    Parameters
+    ----------
+    node
+        Its path; empty: all nodes, each line with the node before it.
+    interval
+        Seconds between two looks.
+
+    Attributes
+    ----------
+    status
+        Of the execution, as it was seen last.
+    """
+
+    def __init__(
+        self, azkaban: Azkaban, execid: int, node: str = "", interval: float = 2.0
+    ) -> None:
+        self._azkaban = azkaban
+        self._execid = execid
+        self._node = node
+        self._interval = interval
+        self._places: dict[str, _Place] = {}
+        self._open = ""
+        self.status = ""
+
+    def now(self) -> Iterator[str]:
+        """What there is."""
+        yield from self._look()
+
+    def until_the_end(self) -> Iterator[str]:
+        """What there is and what comes, until the node or the run has ended."""
+        while True:
+            yield from self._look()
+            if self._places and all(place.done for place in self._places.values()):
+                return
+            time.sleep(self._interval)
+
+    def _look(self) -> Iterator[str]:
+        execution = self._azkaban.execution(self._execid)
+        self.status = execution.status
+        for node in self._wanted(execution):
+            place = self._places.setdefault(node.path, _Place())
+            if place.done:
+                continue
+            # Asked before its log, so that what follows the last piece is the end.
+            over = node.over or execution.over
+            if node.status not in (*_BEFORE, *_SILENT):
+                yield from self._read(node, place)
+            place.done = over
+
+    def _wanted(self, execution: Execution) -> list[NodeSeen]:
+        nodes = [node for node in execution.walk() if not node.nodes]
+        if not self._node:
+            return nodes
+        found = [node for node in nodes if node.path == self._node]
+        if not found:
+            names = ", ".join(one_line(node.path) for node in nodes[:20])
+            raise UsageError(f"{execution.flow} has no node `{self._node}`.", f"It has: {names}.")
+        return found
+
+    def _read(self, node: NodeSeen, place: _Place) -> Iterator[str]:
+        while True:
+            if node.attempt != place.attempt:  # each attempt has a log of its own
+                place.attempt, place.offset = node.attempt, 0
+            try:
+                piece = self._azkaban.log(self._execid, node.path, place.offset)
+            except (AzkabanError, UnreachableError):
+                place.failures += 1
+                if node.over or place.failures > _PATIENCE:
+                    raise
+                return
+            if not piece.length:
+                return
+            place.failures = 0
+            place.offset = piece.offset + piece.length
+            yield self._marked(node.path, piece.text)
+
+    def _marked(self, path: str, text: str) -> str:
+        """With the node before its text, where several are shown and another one spoke last."""
+        if self._node or self._open == path:
+            return text
+        self._open = path
+        return f"==> {path} <==\n{text}" if not text.startswith("\n") else f"==> {path} <=={text}"

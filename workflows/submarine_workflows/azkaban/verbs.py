@@ -1,0 +1,167 @@
+"""What ``submarine workflow submit|status|logs|cancel|history|unschedule`` do at an Azkaban.
+
+Runs of Azkaban's are called ``azkaban:1234``. The words that a person types are ``commands``'.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from pathlib import Path
+
+from submarine_jobs.commands import Outcome
+from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.display.untrusted import printable
+from submarine_jobs.errors import UsageError
+from submarine_workflows.azkaban import showing
+from submarine_workflows.azkaban.client import Azkaban
+from submarine_workflows.azkaban.compiling import RUN_PREFIX
+from submarine_workflows.azkaban.connection import Connection
+from submarine_workflows.azkaban.credentials import find_password
+from submarine_workflows.azkaban.errors import NoProjectError
+from submarine_workflows.azkaban.sessions import SessionFile
+from submarine_workflows.azkaban.settings import Settings, load_settings, local_settings
+from submarine_workflows.azkaban.source import project_of
+from submarine_workflows.azkaban.submitting import Wishes, project_name, run_url
+from submarine_workflows.azkaban.submitting import submit as submit_to
+from submarine_workflows.files import FLOWS, open_workflow
+from submarine_workflows.node_commands import Setting
+
+#: Where executed notebooks go unless somewhere else is named: not over their originals.
+OUTPUTS = "executed"
+HISTORY = 20
+
+
+def is_azkabans(run: str) -> bool:
+    """Whether a run is one of Azkaban's."""
+    return run.startswith(RUN_PREFIX)
+
+
+def submit(
+    mouth: Mouth,
+    file: Path,
+    wishes: Wishes,
+    *,
+    url: str | None = None,
+    extra: tuple[str, ...] = (),
+) -> Outcome:
+    """Upload the workflow in ``file``; run and schedule it as wished."""
+    settings = load_settings({"url": url})
+    workflow, made = project_of(file, setting_of(vars(settings)), extra=extra)
+    azkaban = connect(settings, mouth)
+    done = submit_to(azkaban, settings, file, workflow, made, wishes)
+    return Outcome(showing.submitted_text(done, mouth.command), value=done.to_json())
+
+
+def status(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
+    """How a run and its nodes stand."""
+    azkaban = connect(load_settings({"url": url}), mouth)
+    execution = azkaban.execution(execution_id(run))
+    return Outcome(
+        showing.status_text(execution, azkaban.url),
+        value=showing.execution_json(execution, azkaban.url),
+    )
+
+
+def logs(
+    mouth: Mouth, run: str, node: str = "", *, follow: bool = False, url: str | None = None
+) -> Outcome:
+    """The log of one node, or of all that have started; as it comes with ``follow``."""
+    from submarine_workflows.azkaban.following import Follower
+
+    azkaban = connect(load_settings({"url": url}), mouth)
+    follower = Follower(azkaban, execution_id(run), node)
+    if follow:
+        for piece in follower.until_the_end():
+            mouth.write(piece.encode("utf-8", "replace"))
+        return Outcome(value={"run": run, "status": follower.status})
+    text = "".join(follower.now())
+    shown = printable(text, len(text) + 1).rstrip("\n")
+    return Outcome(shown, value={"run": run, "status": follower.status, "text": text})
+
+
+def cancel(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
+    """Kill a run: Azkaban ends its nodes, and they their jobs."""
+    azkaban = connect(load_settings({"url": url}), mouth)
+    execid = execution_id(run)
+    azkaban.cancel(execid)
+    text = f"Azkaban kills {run}: {run_url(azkaban.url, execid)}"
+    return Outcome(text, value={"run": run, "cancelled": True})
+
+
+def history(
+    mouth: Mouth, name: str, count: int = HISTORY, *, project: str = "", url: str | None = None
+) -> Outcome:
+    """The last runs of a workflow, by its name or file."""
+    settings = load_settings({"url": url})
+    azkaban = connect(settings, mouth)
+    flow = flow_name(name)
+    found = azkaban.past(project_name(project or settings.project, flow), flow, count)
+    value = [showing.past_json(one, azkaban.url) for one in found]
+    return Outcome(showing.history_text(flow, found, azkaban.url), value=value)
+
+
+def unschedule(mouth: Mouth, name: str, *, project: str = "", url: str | None = None) -> Outcome:
+    """Remove the schedule of a workflow, by its name or file."""
+    settings = load_settings({"url": url})
+    azkaban = connect(settings, mouth)
+    flow = flow_name(name)
+    where = project_name(project or settings.project, flow)
+    try:
+        known = azkaban.flows(where)
+    except NoProjectError as exc:
+        raise UsageError(f"{exc.message}", "Name its project by --project.") from None
+    found = azkaban.scheduled(known.project_id, flow)
+    if found is None:
+        return Outcome(f"{flow} of {where} has no schedule.", value={"removed": None})
+    said = azkaban.unschedule(found.schedule_id)
+    return Outcome(
+        f"Removed schedule {found.schedule_id} (`{found.cron}`) of {flow}. Azkaban says: {said}",
+        value={"removed": found.schedule_id},
+    )
+
+
+def connect(settings: Settings, mouth: Mouth) -> Azkaban:
+    """The Azkaban of the settings; asks for a password only where a login needs it."""
+    ask = (lambda words: getpass.getpass(f"{words}: ")) if mouth.interactive else None
+    if settings.url.startswith("http://") and not _is_here(settings):
+        mouth.say(
+            f"{settings.origin} is no https: the password goes there for everybody on the way to "
+            "read."
+        )
+    kept = SessionFile(mouth.config({}).profile.state_dir, settings)
+    return Azkaban(Connection(settings, lambda: find_password(settings, ask), kept))
+
+
+def setting_of(values: Mapping[str, str] | None = None) -> Setting:
+    """How nodes are called on an executor."""
+    said = local_settings() if values is None else values
+    program = said.get("program") or "submarine"
+    return Setting(outputs=said.get("outputs") or OUTPUTS, program=tuple(program.split()))
+
+
+def execution_id(run: str) -> int:
+    """1234 of ``azkaban:1234``.
+
+    Raises
+    ------
+    UsageError
+        If it is no run of Azkaban's.
+    """
+    text = run.removeprefix(RUN_PREFIX)
+    if not (text.isascii() and text.isdigit()) or len(text) > 10:
+        raise UsageError(f"{run} is no run of Azkaban's.", f"Such a run is {RUN_PREFIX}1234.")
+    return int(text)
+
+
+def flow_name(text: str) -> str:
+    """The flow that a name or a workflow's file means."""
+    path = Path(text)
+    if path.suffix in (*FLOWS, ".zip") and path.exists():
+        return open_workflow(path).name
+    return path.stem if path.suffix in FLOWS else text
+
+
+def _is_here(settings: Settings) -> bool:
+    host = settings.origin.partition("://")[2].rpartition(":")[0]
+    return host in ("localhost", "127.0.0.1", "[::1]", "::1")
