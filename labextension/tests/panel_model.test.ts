@@ -9,7 +9,8 @@ function row(job_id: string, state: State, created: number): IJobRow {
   return {
     ...{ job_id, name: job_id, state, user: 'ada', queue: 'ml', backend: 'yarn', created },
     ...{ started: null, finished: null, progress: null, tasks: 1, gpus: 0, detail: '' },
-    ...{ application_id: null, notebook: '', cell_id: '', workflow: '' }
+    ...{ application_id: null, notebook: '', cell_id: '', workflow: '' },
+    ...{ workflow_run: '', workflow_node: '' }
   };
 }
 

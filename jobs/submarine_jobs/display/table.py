@@ -34,7 +34,8 @@ def table(records: Sequence[JobRecord], *, now: float | None = None) -> Table:
         return Table("No jobs.", "<p>No jobs.</p>")
     moment = time.time() if now is None else now
     tamed = [tame(record) for record in records[:_MAX_ROWS]]
-    columns, rows = COLUMNS, [_row(record, moment) for record in tamed]
+    columns: tuple[str, ...] = COLUMNS
+    rows = [_row(record, moment) for record in tamed]
     if any(record.workflow for record in tamed):
         columns = (*COLUMNS, _WORKFLOW)
         rows = [(*row, _origin(record)) for row, record in zip(rows, tamed, strict=True)]

@@ -99,6 +99,10 @@ export interface IJobRecord {
   job_dir: string;
   queue: string | null;
   application_id: string | null;
+  /** What started it, if a workflow did: its name, its run, the node; else empty. */
+  workflow: string;
+  workflow_run: string;
+  workflow_node: string;
   created: number | null;
   finished: number | null;
   reason: string | null;

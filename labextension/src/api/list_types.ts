@@ -26,7 +26,10 @@ export interface IJobRow {
   application_id: string | null;
   notebook: string;
   cell_id: string;
+  /** What started it, if a workflow did: its name, its run, the node; else empty. */
   workflow: string;
+  workflow_run: string;
+  workflow_node: string;
 }
 
 export interface IJobsPage {

@@ -2,9 +2,11 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
+import type { IJobRow } from '../api/list_types';
 import type { JobsModel } from './model';
-import { JobRow, ROW_HEIGHT } from './row';
+import { JobRow, RunHeading } from './row';
 import { RowMenu } from './row_menu';
+import { above, type IPlaces, places, ROW_HEIGHT } from './runs';
 
 /** Rows beyond the edges of the screen. */
 const SPARE = 6;
@@ -53,8 +55,10 @@ export class JobList extends React.Component<IListProps, IListState> {
     const { model, trans, now } = this.props;
     const { rows } = model;
     const { top, height } = this.state;
-    const first = Math.max(0, Math.floor(top / ROW_HEIGHT) - SPARE);
-    const last = Math.min(rows.length, Math.ceil((top + height) / ROW_HEIGHT) + SPARE);
+    const { tops, headings, height: whole } = this._places();
+    const first = Math.max(0, above(tops, top) - 1 - SPARE);
+    const last = Math.min(rows.length, above(tops, top + height) + SPARE);
+    const edge = SPARE * ROW_HEIGHT;
     const active = this._activeIndex();
     const shown = active >= first && active < last;
     return (
@@ -79,13 +83,19 @@ export class JobList extends React.Component<IListProps, IListState> {
             this._key(event);
           }}
         >
-          <div role="presentation" style={{ height: rows.length * ROW_HEIGHT }}>
+          <div role="presentation" style={{ height: whole }}>
+            {headings
+              .filter(one => one.top > top - edge && one.top < top + height + edge)
+              .map(one => (
+                <RunHeading key={one.key} heading={one} trans={trans} />
+              ))}
             {rows.slice(first, last).map((row, i) => (
               <JobRow
                 key={row.job_id}
                 id={idOf(first + i)}
                 row={row}
                 index={first + i}
+                top={tops[first + i] ?? 0}
                 total={model.total}
                 active={first + i === active}
                 now={now}
@@ -114,13 +124,26 @@ export class JobList extends React.Component<IListProps, IListState> {
     return (
       <RowMenu
         label={trans.__('What can be done with %1', row?.name || (row?.job_id ?? ''))}
-        top={Math.min(Math.max(0, active * ROW_HEIGHT - top), Math.max(0, height - ROW_HEIGHT))}
+        top={Math.min(Math.max(0, this._topOf(active) - top), Math.max(0, height - ROW_HEIGHT))}
         right={bar + 4}
         onOpen={() => {
           this._menuAt(active);
         }}
       />
     );
+  }
+
+  /** Where the rows are, reckoned once for each list. */
+  private _places(): IPlaces {
+    const { rows } = this.props.model;
+    if (this._placed.rows !== rows) {
+      this._placed = { rows, places: places(rows) };
+    }
+    return this._placed.places;
+  }
+
+  private _topOf(index: number): number {
+    return this._places().tops[index] ?? 0;
   }
 
   private _activeIndex(): number {
@@ -139,7 +162,7 @@ export class JobList extends React.Component<IListProps, IListState> {
   private _fill(): void {
     const { model } = this.props;
     const { top, height } = this.state;
-    if (model.canMore && !model.loading && top + 2 * height > model.rows.length * ROW_HEIGHT) {
+    if (model.canMore && !model.loading && top + 2 * height > this._places().height) {
       void model.more();
     }
   }
@@ -194,7 +217,7 @@ export class JobList extends React.Component<IListProps, IListState> {
     if (box === null || row === undefined) {
       return;
     }
-    const top = index * ROW_HEIGHT;
+    const top = this._topOf(index);
     if (top < box.scrollTop) {
       box.scrollTop = top;
     } else if (top + ROW_HEIGHT > box.scrollTop + box.clientHeight) {
@@ -229,6 +252,10 @@ export class JobList extends React.Component<IListProps, IListState> {
     }
   }
 
+  private _placed: { rows: readonly IJobRow[]; places: IPlaces } = {
+    rows: [],
+    places: places([])
+  };
   private readonly _box = React.createRef<HTMLDivElement>();
   private _observer: ResizeObserver | null = null;
   private _typed = '';

@@ -10,6 +10,7 @@ import { byUrgency } from '../api/job_feeds';
 import type { State } from '../api/job_types';
 import type { ICluster, IJobRow } from '../api/list_types';
 import type { ISubmarine, ISubscription } from '../tokens';
+import { together } from './runs';
 
 /** Rows that one request asks for. */
 const PAGE = 100;
@@ -33,7 +34,7 @@ export interface IJobsQuery {
 export class JobsModel implements IDisposable {
   constructor(private readonly _submarine: ISubmarine) {}
 
-  /** What is shown, running first, then the newest. */
+  /** What is shown, running first, then the newest; jobs of a workflow's run together. */
   get rows(): readonly IJobRow[] {
     return this._rows;
   }
@@ -165,7 +166,7 @@ export class JobsModel implements IDisposable {
   }
 
   private _sort(): void {
-    this._rows = [...this._known.values()].sort(byUrgency);
+    this._rows = together([...this._known.values()].sort(byUrgency));
     this._emit();
   }
 
@@ -193,6 +194,7 @@ export class JobsModel implements IDisposable {
 export function fits(row: IJobRow, { text, group }: IJobsQuery): boolean {
   const states: readonly State[] = GROUPS[group];
   const wanted = text.trim().toLowerCase();
-  const words = [row.job_id, row.name, row.queue ?? ''].join(' ').toLowerCase();
+  const { job_id, name, queue, workflow, workflow_run: run } = row;
+  const words = [job_id, name, queue ?? '', workflow, run].join(' ').toLowerCase();
   return (states.length === 0 || states.includes(row.state)) && words.includes(wanted);
 }

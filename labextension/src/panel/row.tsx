@@ -7,14 +7,14 @@ import { ENDED } from '../api/job_types';
 import type { IJobRow } from '../api/list_types';
 import { StateIcon } from '../card/icons';
 import { percent, duration, ticking } from '../card/words';
-
-/** Pixels; every row has the same height, so that 10,000 of them can be placed unseen. */
-export const ROW_HEIGHT = 46;
+import { type IHeading, HEADING_HEIGHT, ROW_HEIGHT } from './runs';
 
 export interface IRowProps {
   readonly row: IJobRow;
   readonly id: string;
   readonly index: number;
+  /** Pixels from the beginning of the list. */
+  readonly top: number;
   readonly total: number;
   readonly active: boolean;
   /** Seconds since the epoch. */
@@ -57,9 +57,9 @@ export function JobRow(props: IRowProps): React.ReactElement {
       aria-selected={props.active}
       aria-setsize={props.total}
       aria-posinset={index + 1}
-      className="jp-Submarine-jobs-row"
-      style={{ top: index * ROW_HEIGHT, height: ROW_HEIGHT }}
-      title={`${row.job_id}\n${row.detail}`}
+      className={`jp-Submarine-jobs-row${row.workflow === '' ? '' : ' jp-mod-inRun'}`}
+      style={{ top: props.top, height: ROW_HEIGHT }}
+      title={[row.job_id, row.workflow_run, row.detail].filter(Boolean).join('\n')}
       onClick={() => {
         props.onOpen(index);
       }}
@@ -71,12 +71,42 @@ export function JobRow(props: IRowProps): React.ReactElement {
       <span className="jp-Submarine-jobs-menu" aria-hidden="true" onClick={menu}>
         <ellipsesIcon.react tag="span" width="16px" />
       </span>
-      <span className="jp-Submarine-jobs-detail">{detailOf(props)}</span>
+      <span className="jp-Submarine-jobs-detail">
+        {row.workflow !== '' && (
+          <span className="jp-Submarine-jobs-node">
+            <span className="jp-Submarine-unseen">{row.workflow} </span>
+            {row.workflow_node || row.workflow}
+          </span>
+        )}
+        {detailOf(props)}
+      </span>
       {row.progress !== null && !ENDED.has(row.state) && (
         <span className="jp-Submarine-jobs-progress" aria-hidden="true">
           <span style={{ width: percent(Math.min(1, Math.max(0, row.progress))) }} />
         </span>
       )}
+    </div>
+  );
+}
+
+/** The run that the rows below belong to; what it says is said by each of them too. */
+export function RunHeading(props: {
+  heading: IHeading;
+  trans: TranslationBundle;
+}): React.ReactElement {
+  const { workflow, run, top, count } = props.heading;
+  return (
+    <div
+      aria-hidden="true"
+      className="jp-Submarine-jobs-run"
+      style={{ top, height: HEADING_HEIGHT }}
+      title={run}
+    >
+      <span className="jp-Submarine-jobs-workflow">{workflow}</span>
+      <span className="jp-Submarine-jobs-runId">{run.replace(`${workflow}-`, '')}</span>
+      <span className="jp-Submarine-jobs-runCount">
+        {props.trans._n('%1 job', '%1 jobs', count)}
+      </span>
     </div>
   );
 }

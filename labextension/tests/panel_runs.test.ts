@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import type { IJobRow } from '../src/api/list_types';
+import { fits } from '../src/panel/model';
+import { above, HEADING_HEIGHT, places, ROW_HEIGHT, together } from '../src/panel/runs';
+
+function row(job_id: string, workflow = '', run = '', node = ''): IJobRow {
+  return {
+    ...{ job_id, name: job_id, state: 'RUNNING', user: 'ada', queue: 'ml', backend: 'yarn' },
+    ...{ created: 1, started: null, finished: null, progress: null, tasks: 1, gpus: 0 },
+    ...{ detail: '', application_id: null, notebook: '', cell_id: '' },
+    ...{ workflow, workflow_run: run, workflow_node: node }
+  };
+}
+
+const rows = [
+  row('a', 'nightly', 'nightly-2', 'train'),
+  row('b'),
+  row('c', 'nightly', 'nightly-1', 'train'),
+  row('d', 'nightly', 'nightly-2', 'features'),
+  row('e')
+];
+
+test('jobs of a run stand together where its first one stands', () => {
+  expect(together(rows).map(one => one.job_id)).toEqual(['a', 'd', 'b', 'c', 'e']);
+  expect(together([])).toEqual([]);
+});
+
+test('two workflows whose runs are called alike stand apart', () => {
+  const found = places(together([row('a', 'x', '1'), row('b', 'y', '1'), row('c', 'x', '1')]));
+  expect(found.headings.map(one => [one.workflow, one.count])).toEqual([
+    ['x', 2],
+    ['y', 1]
+  ]);
+});
+
+test('a run has a heading above its jobs, and all heights are known', () => {
+  const found = places(together(rows));
+  const h = HEADING_HEIGHT;
+  const r = ROW_HEIGHT;
+  expect(found.tops).toEqual([h, h + r, h + 2 * r, 2 * h + 3 * r, 2 * h + 4 * r]);
+  expect(found.headings.map(one => [one.run, one.top, one.count])).toEqual([
+    ['nightly-2', 0, 2],
+    ['nightly-1', h + 3 * r, 1]
+  ]);
+  expect(found.height).toBe(2 * h + 5 * r);
+});
+
+test('without workflows the list is as it always was', () => {
+  const plain = [row('a'), row('b')];
+  expect(together(plain)).toEqual(plain);
+  expect(places(plain)).toEqual({ tops: [0, ROW_HEIGHT], headings: [], height: 2 * ROW_HEIGHT });
+});
+
+test('the rows at an edge of the screen are found among many', () => {
+  const { tops } = places(Array.from({ length: 10_000 }, (_, n) => row(String(n))));
+  expect(above(tops, 0)).toBe(1);
+  expect(above(tops, 5 * ROW_HEIGHT - 1)).toBe(5);
+  expect(above(tops, 1e9)).toBe(10_000);
+  expect(above([], 10)).toBe(0);
+});
+
+test('a job is found by its workflow and by its run', () => {
+  const job = row('fit-1', 'nightly', 'nightly-20261122-0230', 'train');
+  expect(fits(job, { text: 'NIGHTLY', group: 'all' })).toBe(true);
+  expect(fits(job, { text: '1122-0230', group: 'all' })).toBe(true);
+  expect(fits(job, { text: 'weekly', group: 'all' })).toBe(false);
+});
