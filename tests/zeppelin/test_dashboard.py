@@ -59,6 +59,8 @@ def test_the_form_in_a_page_runs_a_job_over_a_cleaned_checkpoint(
         )["data"]["paragraph"]["settings"]
         assert first["status"] == "FINISHED"
         assert shown["params"]["checkpoint_path"] == path
+        # Else a page would run the job as soon as it is chosen, before the fields are filled in.
+        assert first["config"]["runOnSelectionChange"] is False
         assert jobs_named(submarine, job) == 0
         # What a page sends: every value of the form, those of ticked boxes as a list.
         wished = {

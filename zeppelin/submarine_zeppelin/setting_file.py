@@ -20,6 +20,9 @@ from submarine_zeppelin.properties import PROPERTIES
 GROUP = "submarine"
 FILE_NAME = "interpreter-setting.json"
 MODULE = "submarine_zeppelin"
+#: Titles are names of files. Zeppelin's pages run a paragraph as soon as a list of its form has
+#: changed, unless told not to: the dashboard's would run its job before the fields are filled in.
+_CONFIG = {"title": True, "runOnSelectionChange": False}
 
 
 def runner_of(python: str) -> str:
@@ -68,7 +71,7 @@ def entries(
                 "defaultInterpreter": entry.name == GROUP,
                 "properties": properties,
                 "editor": had.get("editor") or _editor(entry),
-                "config": had.get("config") or {"title": True},
+                "config": {**_CONFIG, **(had.get("config") or {})},
                 # The last entry's is taken, in any version.
                 "runner": {"linux": runner},
                 **({"option": had["option"]} if "option" in had else {}),
