@@ -156,8 +156,15 @@ FREE_WAITS = (
     [
         (
             AM_WAITS,
-            "queue narrow: masters may hold memory:832, vCores:1 in all and hold memory:576, "
-            "vCores:1; this one needs memory:1024, vCores:1",
+            "queue narrow has 256 of 832 MiB free for masters; this one needs 1024",
+        ),
+        (
+            AM_WAITS.replace("vCores:1", "vCores:1, yarn.io/gpu: 2"),
+            "queue narrow has 0 of 2 GPUs free for masters; this one needs 2",
+        ),
+        (
+            AM_WAITS.replace("memory:1024", "memory:1"),
+            "queue narrow has 0 of 1 vcores free for masters; this one needs 1",
         ),
         (
             FREE_WAITS,

@@ -147,7 +147,7 @@ WAITS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (
             r"Queue's AM resource limit exceeded.*?AM Resource Request = <([^>]*)>.*?"
             r"Queue Resource Limit for AM = <([^>]*)>.*?Queue AM Resource Usage = <([^>]*)>",
-            "queue {queue}: masters may hold {1} in all and hold {2}; this one needs {0}",
+            "queue {queue}{short}",
         ),
         (
             r"User's AM resource limit exceeded",
@@ -200,5 +200,25 @@ def why_waiting(diagnostics: str, queue: str) -> str:
     for pattern, sentence in WAITS:
         match = pattern.search(diagnostics)
         if match:
-            return sentence.format(*(group or "" for group in match.groups()), queue=queue)
+            groups = [group or "" for group in match.groups()]
+            return sentence.format(*groups, queue=queue, short=_shortage(*groups[:3]))
     return f"queue {queue}: submitted, not yet looked at"
+
+
+#: As the scheduler writes a resource -> as people do; the scarcest first.
+_KINDS = (("yarn.io/gpu", "GPUs"), ("memory", "MiB"), ("vCores", "vcores"))
+
+
+def _shortage(request: str = "", limit: str = "", used: str = "") -> str:
+    """`` has 0 of 4 GPUs free for masters; this one needs 3``: of the first kind that is short."""
+    for kind, unit in _KINDS:
+        needs, most, held = (_amount(kind, text) for text in (request, limit, used))
+        if needs > most - held:
+            free = f"{max(0, most - held)} of {most} {unit} free for masters"
+            return f" has {free}; this one needs {needs}"
+    return ": its share for application masters is used"
+
+
+def _amount(kind: str, resource: str) -> int:
+    match = re.search(re.escape(kind) + r": ?(\d+)", resource)
+    return int(match[1]) if match else 0
