@@ -52,7 +52,8 @@ def test_a_node_stands_after_all_that_it_waits_for(tmp_path):
     file.write_text(TEXT)
     outcome = execute(["workflow", "graph", str(file), "--svg", str(picture)], Mouth())
     assert outcome.text.splitlines()[0].split() == ["features", "features.ipynb"]
-    assert outcome.html == picture.read_text()
+    assert ElementTree.fromstring(picture.read_text()).tag.endswith("svg")
+    assert picture.read_text() in str(outcome.html)
 
 
 def test_a_picture_is_xml_with_no_script_of_anybody():

@@ -12,10 +12,12 @@ from pathlib import Path
 import click
 
 from submarine_jobs.commands import Outcome
+from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_workflows.errors import WorkflowError
 from submarine_workflows.export.commands import export, holds
 from submarine_workflows.local.verbs import VERBS
+from submarine_workflows.named import WORKFLOW_FILE
 from submarine_workflows.workflow import Workflow
 
 _NEXT = 3
@@ -38,8 +40,8 @@ def sound(file: Path) -> Workflow:
     return found
 
 
-@workflow.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@workflow.command(cls=Verb, example=("workflow check nightly.flow",))
+@click.argument("file", type=WORKFLOW_FILE)
 def check(file: Path) -> Outcome:
     """Say what is wrong with the workflow in FILE, or when it would run next."""
     found = sound(file)
@@ -52,12 +54,13 @@ def check(file: Path) -> Outcome:
     return Outcome(text, value=value)
 
 
-@workflow.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--svg", "target", type=click.Path(path_type=Path), help="Write a picture there.")
+@workflow.command(cls=Verb, example=("workflow graph nightly.flow --svg nightly.svg",))
+@click.argument("file", type=WORKFLOW_FILE)
+@option("--svg", "target", type=click.Path(path_type=Path), help="Write a picture there.")
 def graph(file: Path, target: Path | None) -> Outcome:
     """Show the nodes of the workflow in FILE in an order in which they may run."""
     from submarine_workflows.drawing import as_svg, as_text
+    from submarine_workflows.notebook.pictures import Caption, of_workflow
 
     found = sound(file)
     picture = as_svg(found)
@@ -67,7 +70,9 @@ def graph(file: Path, target: Path | None) -> Outcome:
         except OSError as exc:
             raise UsageError(f"{target} cannot be written: {exc.strerror}.") from None
     value = [{"name": node.name, "dependsOn": list(node.depends_on)} for node in found.nodes]
-    return Outcome(as_text(found), html=picture, value=value)
+    shown = of_workflow(found, Caption(_next_runs(found)))
+    del shown["text/plain"]
+    return Outcome(as_text(found), html=shown.pop("text/html"), value=value, mime=shown)
 
 
 def _next_runs(found: Workflow) -> list[datetime]:

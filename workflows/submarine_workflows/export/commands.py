@@ -17,6 +17,7 @@ from submarine_jobs.commands.outcome import JOB_FAILED
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_workflows.export.targets import TARGETS, Export, Wishes
+from submarine_workflows.named import WORKFLOW_FILE
 
 
 @click.command(
@@ -26,7 +27,7 @@ from submarine_workflows.export.targets import TARGETS, Export, Wishes
         "workflow export nightly.flow --to cron --notify 'mail-us --urgent'",
     ),
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=WORKFLOW_FILE)
 @option(
     "--to", "target", required=True, type=click.Choice(sorted(TARGETS)), help="For which scheduler."
 )

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.errors import SubmarineError
 from submarine_workflows.local.places_of_runs import runs_of
+from submarine_workflows.named import find_workflow, names_here
 
 _MOST = 50
 _FILES = (".flow", ".yaml", ".yml", ".zip")
@@ -47,17 +48,19 @@ def complete_nodes_of_file(
     from submarine_workflows.node_commands import path_of
 
     with suppress(SubmarineError):
-        found = open_workflow(Path(str(ctx.params.get("file"))))
+        mouth = ctx.find_object(Mouth) or Mouth()
+        found = open_workflow(find_workflow(str(ctx.params.get("file")), mouth))
         return _beginning((path_of(node, flows) for flows, node in found.walk()), incomplete)
     return []
 
 
 def complete_files(
-    _ctx: click.Context, _param: click.Parameter, incomplete: str
+    ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Files that may hold a workflow, and folders."""
+    """Workflows of cells by their names, files that may hold one, and folders."""
     folder, slash, start = incomplete.rpartition("/")
-    found: list[str] = []
+    mouth = ctx.find_object(Mouth) or Mouth()
+    found = names_here(mouth) if not slash and mouth.kind == "notebook" else []
     with suppress(OSError):
         for path in sorted(Path(folder or slash or ".").iterdir()):
             fits = path.name.startswith(start) and (start or not path.name.startswith("."))

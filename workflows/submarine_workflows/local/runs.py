@@ -172,7 +172,8 @@ class Runs:
 
 def _folders(above: Path) -> Iterator[Path]:
     with suppress(OSError), os.scandir(above) as entries:
-        yield from [Path(e.path) for e in entries if e.is_dir(follow_symlinks=False)]
+        shown = [e for e in entries if not e.name.startswith(".")]
+        yield from [Path(e.path) for e in shown if e.is_dir(follow_symlinks=False)]
 
 
 def _within(folder: Path) -> Iterator[RunFolder]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +20,7 @@ from submarine_workflows.local.completion import (
 )
 from submarine_workflows.local.places_of_runs import runs_of, runs_option
 from submarine_workflows.local.statuses import Concurrent, FailureAction
+from submarine_workflows.named import find_workflow
 
 
 @click.command(
@@ -114,11 +114,17 @@ from submarine_workflows.local.statuses import Concurrent, FailureAction
     heading="How",
     help="Started by a schedule (cron): runs that were missed since the last are reported.",
 )
+@option(
+    "--wait",
+    is_flag=True,
+    heading="How",
+    help="In a notebook: stay until it has ended; a command line always does.",
+)
 @option("--dry-run", is_flag=True, heading="How", help="Show the commands; run nothing.")
 @runs_option
-@click.pass_obj
+@click.pass_context
 def run(
-    mouth: Mouth,
+    ctx: click.Context,
     /,
     file: str | None,
     nodes: tuple[str, ...],
@@ -129,6 +135,7 @@ def run(
     failure_action: str,
     concurrent: str,
     scheduled: bool,
+    wait: bool,
     dry_run: bool,
     runs: str | None,
     **rest: Any,
@@ -137,7 +144,8 @@ def run(
 
     Nodes run as Azkaban would run them: in parallel where nothing holds them up, with their
     retries, conditions and embedded flows. What they write goes to files; `submarine workflow logs`
-    shows them. Ctrl-C ends the nodes, and they cancel their jobs.
+    shows them. Ctrl-C ends the nodes, and they cancel their jobs. In a notebook the run has a
+    process of its own, which outlives the kernel, and FILE may be the name of a workflow of a cell.
     """
     from submarine_workflows.local.options import MAX_PARALLEL, RunOptions
     from submarine_workflows.local.session import LocalSession
@@ -147,9 +155,9 @@ def run(
     if file is None and resume is None:
         raise UsageError("There is no workflow to run.", "Name its file: nightly.flow.")
     if rest["notify"]:
-        from submarine_workflows.notify import words_of
+        from submarine_workflows.notify import words_of as notifiers_words
 
-        words_of(rest["notify"])
+        notifiers_words(rest["notify"])
     options = RunOptions(
         parameters=dict(parameters),
         max_parallel=max_parallel or MAX_PARALLEL,
@@ -157,10 +165,17 @@ def run(
         concurrent=Concurrent(concurrent),
         **rest,
     )
+    mouth = ctx.find_object(Mouth) or Mouth()
     session = LocalSession(runs_of(mouth, runs), mouth, options)
-    path = Path(file) if file is not None else None
+    path = find_workflow(file, mouth) if file is not None else None
     if dry_run:
         return session.dry_run(path, nodes, disable)
+    if mouth.kind in ("notebook", "zeppelin"):
+        from submarine_workflows.notebook.launching import launch, words_of
+
+        unseen = mouth.kind == "notebook" and not mouth.interactive
+        words = words_of(ctx, path, ("wait", "runs"))
+        return launch(words, runs_of(mouth, runs), mouth, wait=wait or unseen)
     if resume is not None:
         return session.resume(path, resume, nodes, disable, time.time)
     if path is None:

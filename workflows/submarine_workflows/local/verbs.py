@@ -31,7 +31,12 @@ def status(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
     from submarine_workflows.local.telling import html_of, table_of
     from submarine_workflows.local.views import view_of
 
-    view = view_of(runs_of(mouth, runs).find(run))
+    found = runs_of(mouth, runs).find(run)
+    view = view_of(found)
+    if mouth.kind == "notebook":
+        from submarine_workflows.notebook.launching import show_run
+
+        return show_run(found, mouth)
     now = time.time()
     return Outcome(table_of(view, now), html=html_of(view, now), value=view.to_json())
 

@@ -97,6 +97,11 @@ def _check_ours(path: Path, notebook: Path | None) -> None:
         )
 
 
+def kept_names() -> list[str]:
+    """The workflows that cells of this kernel have kept."""
+    return list(_files)
+
+
 def kept_file(name: str) -> Path | None:
     """The file that a cell of this kernel has written for the workflow ``name``."""
     return _files.get(name)

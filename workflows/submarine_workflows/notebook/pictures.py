@@ -117,7 +117,7 @@ def of_run(
     text = [
         f"{workflow.name}  {run.run}  {run.status}{took and f' after {took}'}{_done(run, ', ')}",
         *_lines(workflow, run, now),
-        *(f"{path}: {detail}" for path, detail in wrong),
+        *(f"{path}: {detail}" if path else detail for path, detail in wrong),
         *lines,
     ]
     return {
@@ -180,7 +180,7 @@ def _after(node: Node) -> str:
 
 def _failures(run: RunState) -> Sequence[tuple[str, str]]:
     found = [(path, node.detail) for path, node in run.nodes.items() if node.detail]
-    return [*found, *([("", run.detail)] if run.detail else [])][:20]
+    return found[:20] or ([("", run.detail)] if run.detail else [])
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> str:
