@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from submarine_workflows.conditions import ConditionError, read_condition
 from submarine_workflows.errors import Problem
+from submarine_workflows.node_commands import parameters_in, returns_of
 from submarine_workflows.schedule import ScheduleError, read_schedule, read_timezone
 from submarine_workflows.workflow import Kind, Node, Workflow
 
@@ -22,9 +23,15 @@ _PARAMETER = re.compile(r"\$\{([^{}]*)\}")
 _GIVEN = ("azkaban.", "working.dir", "user.to.proxy")
 
 
-def check(workflow: Workflow) -> list[Problem]:
-    """All that is wrong with ``workflow``, in the order of its lines; empty: nothing."""
-    checker = _Checker(workflow)
+def check(workflow: Workflow, given: Iterable[str] = ()) -> list[Problem]:
+    """All that is wrong with ``workflow``, in the order of its lines; empty: nothing.
+
+    Parameters
+    ----------
+    given
+        Names of parameters that the run is given values for.
+    """
+    checker = _Checker(workflow, given)
     checker.schedule()
     checker.level(workflow.nodes, "the workflow")
     for flows, node in workflow.walk():
@@ -35,8 +42,9 @@ def check(workflow: Workflow) -> list[Problem]:
 
 
 class _Checker:
-    def __init__(self, workflow: Workflow) -> None:
+    def __init__(self, workflow: Workflow, given: Iterable[str] = ()) -> None:
         self._workflow = workflow
+        self._given = frozenset(given)
         self.problems: list[Problem] = []
 
     def schedule(self) -> None:
@@ -137,20 +145,36 @@ class _Checker:
 
     def _parameters(self, flows: tuple[Node, ...], node: Node) -> None:
         """``${name}`` must be given by the node's own config or by that of a flow around it."""
-        given = {*self._workflow.config, *node.config}
+        given = {*self._workflow.config, *node.config, *self._given}
         for flow in flows:
             given.update(flow.config)
         values = [*node.config.values(), *(str(value) for value in node.params.values())]
         values += [str(value) for value in node.job.values()]
-        values += [need.url for need in node.needs]
+        values += [parameters_in(need.url) for need in node.needs]
         for name in dict.fromkeys(_PARAMETER.findall("\n".join(values))):
-            if name in given or name.startswith(_GIVEN):
+            if name in given or name.startswith(_GIVEN) or self._is_output(flows, node, name):
                 continue
             self._add(
                 node.line,
                 f"`{node.name}` uses ${{{name}}}, which is given nowhere: put `{name}` under the "
                 "workflow's `config:`, where a run may give it another value.",
             )
+
+    def _is_output(self, flows: tuple[Node, ...], node: Node, name: str) -> bool:
+        """Whether one of those that it comes after may put it out: Azkaban makes it a parameter.
+
+        What a command puts out is not known; of a notebook it is what conditions look at.
+        """
+        for depth, one in enumerate((*flows, node)):
+            level = flows[depth - 1].nodes if depth else self._workflow.nodes
+            for other in level:
+                if other.name not in one.depends_on:
+                    continue
+                if other.kind in (Kind.COMMAND, Kind.OTHER, Kind.FLOW):
+                    return True
+                if name in returns_of(self._workflow, other, flows[:depth]):
+                    return True
+        return False
 
     def _add(self, line: int, sentence: str) -> None:
         self.problems.append(Problem(line, sentence, self._workflow.file))

@@ -59,6 +59,10 @@ class Journal:
                     "on; should it be killed, it begins again from what was written."
                 )
 
+    def unwritten(self) -> list[Event]:
+        """What could not be written."""
+        return _events(self._waiting)
+
     def close(self) -> None:
         """Write what is still waiting, and close."""
         if self._file >= 0:
@@ -76,7 +80,10 @@ def read_journal(path: Path) -> list[Event]:
         If it cannot be read.
     """
     with path.open("rb") as file:
-        data = file.read(MAX_BYTES)
+        return _events(file.read(MAX_BYTES))
+
+
+def _events(data: bytes) -> list[Event]:
     found: list[Event] = []
     for line in data.split(b"\n"):
         with suppress(ValueError, RecursionError):

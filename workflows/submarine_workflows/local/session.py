@@ -6,7 +6,7 @@ Between the verb and ``starting``; also what a notebook calls to run a workflow 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -34,8 +34,13 @@ from submarine_workflows.workflow import Workflow
 Now = Callable[[], float]
 
 
-def source_of(path: Path) -> Source:
+def source_of(path: Path, given: Iterable[str] = ()) -> Source:
     """The workflow in a file, folder or zip, sound as far as it alone can tell.
+
+    Parameters
+    ----------
+    given
+        Names of parameters that the run is given.
 
     Raises
     ------
@@ -43,7 +48,7 @@ def source_of(path: Path) -> Source:
         With all that is wrong with it.
     """
     workflow = open_workflow(path)
-    problems = check(workflow)
+    problems = check(workflow, given)
     if problems:
         raise WorkflowError(problems)
     whole = path.absolute()
@@ -71,7 +76,9 @@ class LocalSession:
         now: Now,
     ) -> Outcome:
         """Run the workflow in ``path`` from its beginning."""
-        return self.start_source(source_of(path), only, without, scheduled, now)
+        return self.start_source(
+            source_of(path, self._options.parameters), only, without, scheduled, now
+        )
 
     def start_source(
         self,
@@ -102,7 +109,7 @@ class LocalSession:
         now: Now,
     ) -> Outcome:
         """Go on with a run."""
-        source = source_of(path) if path is not None else None
+        source = source_of(path, self._options.parameters) if path is not None else None
         run = self._runs.find(name or (source.workflow.name if source else "last"))
         view = view_of(run)
         if source is not None and source.workflow.name != view.workflow.name:
@@ -118,7 +125,7 @@ class LocalSession:
         """The commands of every node, with what is known of their parameters; nothing is run."""
         if path is None:
             raise UsageError("--dry-run wants the file of a workflow.")
-        source = source_of(path)
+        source = source_of(path, self._options.parameters)
         options = self._checked(source, only, without)
         setting = Setting(notebook=options.notebook, outputs=options.outputs)
         lines, value = [], []

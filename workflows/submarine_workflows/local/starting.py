@@ -203,7 +203,7 @@ def _go(
     journal.add("end", status=str(status), reason=reason)
     journal.close()
     code = runner.exit_code or (0 if status is Status.SUCCEEDED else 1)
-    return Ended(view_of(run), code, runner.failures)
+    return Ended(view_of(run, journal.unwritten()), code, runner.failures)
 
 
 def _keeper(run: RunFolder, stack: ExitStack, say: Say) -> Keeper:

@@ -6,7 +6,7 @@ What the command line prints and the notebook draws. Changes nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -115,8 +115,13 @@ class RunView:
         }
 
 
-def view_of(run: RunFolder) -> RunView:
+def view_of(run: RunFolder, unwritten: Sequence[Event] = ()) -> RunView:
     """What is known of a run.
+
+    Parameters
+    ----------
+    unwritten
+        Events that its runner could not write.
 
     Raises
     ------
@@ -130,7 +135,7 @@ def view_of(run: RunFolder) -> RunView:
     except (OSError, ValueError) as exc:
         raise UsageError(f"The run {run.run} cannot be read: {exc}.") from None
     folding = _Folding(run, workflow)
-    for event in events:
+    for event in (*events, *unwritten):
         with suppress(KeyError, TypeError, ValueError):  # a line that a newer release wrote
             folding.take(event)
     # One that was resumed meanwhile is not lost.
@@ -170,7 +175,7 @@ class _Folding:
             view,
             status=Status.RUNNING,
             reason="",
-            started=view.started or time,
+            started=float(event.get("start", view.started or time)),
             ended=None,
             pid=int(event["pid"]),
             execution=int(event["execid"]),

@@ -1,0 +1,170 @@
+"""A local run that is interrupted, terminated, killed, cancelled, too slow: nothing is left behind.
+
+Each signal is sent for real, to the command line in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+import pytest
+from tests.local.workflow_rig import Workflows, is_gone, until
+
+from submarine_workflows.local.journal import is_held
+from submarine_workflows.local.keeper import Keeper
+
+FLOW = """
+nodes:
+  - {name: before, type: command, config: {command: "bash -c 'echo x >> before'"}}
+  - {name: a, type: command, dependsOn: [before], config: {command: ./a.sh}}
+  - {name: after, type: noop, dependsOn: [a]}
+"""
+#: Ends as ``submarine run`` does: what it has started is cancelled first.
+POLITE = """
+trap 'echo cancelled > cancelled; exit 143' TERM
+echo $$ > pid.new; mv pid.new pid
+until test -e go; do sleep 0.05; done
+"""
+DEAF = """
+trap '' TERM
+echo $$ > pid.new; mv pid.new pid
+until test -e go; do sleep 0.05; done
+"""
+
+
+@pytest.fixture
+def flows(tmp_path):
+    found = Workflows(tmp_path)
+    found.write(FLOW)
+    yield found
+    found.file("go").touch()
+    found.close()
+
+
+def begun(flows: Workflows, script: str, *words: str):
+    flows.script("a.sh", script)
+    process = flows.spawn("w.flow", *words)
+    pid = int(flows.wait_for("pid"))
+    return process, pid
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_ends_the_nodes_and_they_clean_up(flows, number, code):
+    process, pid = begun(flows, POLITE)
+    process.send_signal(number)
+    text, _ = process.communicate(timeout=90)
+    assert process.returncode == code
+    assert flows.wait_for("cancelled") == "cancelled\n"
+    assert is_gone(pid)
+    assert flows.statuses() == {
+        "": "KILLED", "before": "SUCCEEDED", "a": "KILLED", "after": "CANCELLED",
+    }  # fmt: skip
+    assert f"It was interrupted by {signal.Signals(number).name}." in text
+    flows.file("go").touch()
+    assert flows.run("--resume").exit_code == 0
+    assert flows.file("before").read_text() == "x\n", "what was done is not done again"
+
+
+def test_a_killed_runner_leaves_nothing_and_its_run_goes_on_later(flows):
+    process, pid = begun(flows, POLITE)
+    run = flows.newest()
+    process.kill()
+    process.wait(60)
+    assert flows.wait_for("cancelled") == "cancelled\n"
+    until(lambda: is_gone(pid), "the node lives on")
+    until(lambda: not is_held(run.keeper_lock), "the keeper lives on")
+    assert flows.statuses() == {
+        "": "EXECUTION_STOPPED", "before": "SUCCEEDED", "a": "KILLED", "after": "READY",
+    }  # fmt: skip
+    assert "EXECUTION_STOPPED" in flows.do("status", "w").text
+    flows.file("go").touch()
+    assert flows.do("run", "--resume", "w").exit_code == 0
+    assert flows.file("before").read_text() == "x\n"
+    assert flows.view().node("a").attempt == 1
+
+
+def test_a_run_is_resumed_only_after_its_killed_runner_was_cleaned_up_behind(flows):
+    process, pid = begun(flows, POLITE.replace("echo cancelled", "sleep 1; echo cancelled"))
+    process.kill()
+    process.wait(60)
+    flows.file("go").touch()
+    assert flows.do("run", "--resume", "w").exit_code == 0
+    assert is_gone(pid)
+    assert flows.file("cancelled").exists(), "it was waited for"
+
+
+def test_a_second_interrupt_ends_nodes_that_do_not_listen(flows):
+    process, pid = begun(flows, DEAF)
+    process.send_signal(signal.SIGINT)
+    until(lambda: flows.view().status.value == "KILLING", "it was not heard")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=90)
+    assert process.returncode == 130
+    assert is_gone(pid)
+
+
+def test_a_run_is_cancelled_from_elsewhere(flows):
+    process, pid = begun(flows, POLITE)
+    assert "KILLED" in flows.do("cancel", "w").text
+    assert process.wait(60) == 1
+    assert is_gone(pid)
+    assert flows.file("cancelled").exists()
+    assert flows.view().reason == "It was cancelled."
+    assert "has ended already" in flows.do("cancel", "w").text
+
+
+def test_a_run_has_its_time_and_no_more(flows):
+    process, pid = begun(flows, POLITE, "--timeout", "3s")
+    process.communicate(timeout=90)
+    assert process.returncode == 124
+    assert is_gone(pid)
+    assert "limit of 3.0 s" in flows.view().reason
+
+
+def test_a_failure_ends_the_others_where_that_is_asked(flows):
+    flows.script("a.sh", POLITE)
+    flows.write("""
+        nodes:
+          - {name: a, type: command, config: {command: ./a.sh}}
+          - {name: b, type: command, config: {command: ./b.sh}}
+    """)
+    flows.script("b.sh", "until test -e pid; do sleep 0.05; done; exit 4")
+    outcome = flows.run("--failure-action", "cancelImmediately", "--timeout", "80s")
+    assert outcome.exit_code == 1
+    assert flows.statuses() == {"": "KILLED", "a": "KILLED", "b": "FAILED"}
+    assert flows.file("cancelled").exists()
+
+
+def test_a_node_that_waits_for_its_next_try_is_ended_too(flows):
+    flows.write("""
+        nodes:
+          - {name: a, type: command, config: {command: "false", retries: 3, retry.backoff: 600000}}
+    """)
+    process = flows.spawn("w.flow")
+    until(lambda: flows.runs.of("w") and flows.view().node("a").code == 1, "it never failed")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert (process.returncode, flows.statuses()["a"]) == (143, "KILLED")
+
+
+def test_a_keeper_that_was_killed_is_replaced(tmp_path):
+    lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    keeper = Keeper(lock)
+    sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        first = keeper._shell
+        first.kill()
+        first.wait()
+        keeper.add(sleeper.pid)
+        assert keeper._shell.pid != first.pid
+        os.close(keeper._pipe)  # as when the runner is gone
+        assert sleeper.wait(60) == -signal.SIGTERM
+        keeper._shell.wait(60)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+        os.close(lock)

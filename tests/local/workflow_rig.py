@@ -1,0 +1,127 @@
+"""Workflows run for real: text into a folder, the command line as a process, what came of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.commands import Outcome, execute
+from submarine_jobs.commands.mouth import Mouth
+from submarine_workflows.local.runs import RunFolder, Runs
+from submarine_workflows.local.views import RunView, view_of
+
+LIMIT = 90.0
+
+
+class Listening(Mouth):
+    """A mouth that keeps what is said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+        self.written = b""
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def write(self, data: bytes, stream: str = "stdout") -> None:
+        self.written += data
+
+
+def until(what: Callable[[], Any], why: str, limit: float = LIMIT) -> Any:
+    """Wait until ``what`` is true; gives it."""
+    deadline = time.monotonic() + limit
+    while not (found := what()):
+        assert time.monotonic() < deadline, why
+        time.sleep(0.05)
+    return found
+
+
+@dataclass
+class Workflows:
+    """A folder with one workflow, ``w.flow``, and its runs."""
+
+    folder: Path
+    processes: list[subprocess.Popen[str]] = field(default_factory=list)
+    mouth: Listening = field(default_factory=Listening)
+
+    @property
+    def runs(self) -> Runs:
+        return Runs(self.folder / "runs")
+
+    def write(self, text: str, name: str = "w.flow") -> Path:
+        path = self.folder / name
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def script(self, name: str, text: str) -> None:
+        """A shell script that nodes call as ``./name``."""
+        path = self.folder / name
+        path.write_text("#!/bin/bash\n" + textwrap.dedent(text))
+        path.chmod(0o700)
+
+    def do(self, verb: str, *words: str) -> Outcome:
+        """A verb in this process."""
+        return execute(["workflow", verb, *words, "--runs", str(self.runs.folder)], self.mouth)
+
+    def run(self, *words: str) -> Outcome:
+        return self.do("run", str(self.folder / "w.flow"), *words)
+
+    def spawn(self, *words: str) -> subprocess.Popen[str]:
+        """``submarine workflow run`` in a process of its own, in a session of its own."""
+        runs = str(self.runs.folder)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "submarine_jobs.cli", "workflow", "run", *words, "--runs", runs],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def newest(self) -> RunFolder:
+        return self.runs.find("w")
+
+    def view(self) -> RunView:
+        return view_of(self.newest())
+
+    def statuses(self) -> dict[str, str]:
+        view = self.view()
+        return {"": view.status.value} | {n.path: n.status.value for n in view.nodes}
+
+    def file(self, name: str) -> Path:
+        return self.folder / name
+
+    def wait_for(self, name: str, limit: float = LIMIT) -> str:
+        """The text of a file that a node writes, once it has any."""
+
+        def look() -> str:
+            path = self.folder / name
+            return path.read_text() if path.exists() else ""
+
+        return str(until(look, f"{name} was never written", limit))
+
+    def close(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, be it that nobody has asked how."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state in "ZX"
