@@ -14,6 +14,7 @@ import click
 from submarine_jobs.commands import Outcome
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.errors import UsageError
+from submarine_workflows.azkaban.commands import submit, unschedule
 from submarine_workflows.errors import WorkflowError
 from submarine_workflows.export.commands import export, holds
 from submarine_workflows.local.verbs import VERBS
@@ -87,5 +88,7 @@ def _next_runs(found: Workflow) -> list[datetime]:
 
 workflow.add_command(export)
 workflow.add_command(holds)
+workflow.add_command(submit)
+workflow.add_command(unschedule)
 for verb in VERBS:
     workflow.add_command(verb)

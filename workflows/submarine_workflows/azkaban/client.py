@@ -120,19 +120,12 @@ class Azkaban:
         reply = self._connection.get("/executor", what, ajax="fetchexecflow", execid=execid)
         return execution_of(refuse_error(reply, what), execid)
 
-    def log(
-        self,
-        execid: int,
-        job: str,
-        offset: int,
-        length: int = LOG_PIECE,
-        attempt: int | None = None,
-    ) -> LogPiece:
+    def log(self, execid: int, job: str, offset: int, attempt: int | None = None) -> LogPiece:
         """Some of a node's log; offsets are bytes of Azkaban's file."""
         what = f"the log of {job} in execution {execid}"
         reply = self._connection.get(
             "/executor", what, ajax="fetchExecJobLogs", execid=execid, jobId=job, offset=offset,
-            length=length, attempt=attempt,
+            length=LOG_PIECE, attempt=attempt,
         )  # fmt: skip
         refuse_error(reply, what)
         # It comes as for a page: with & and < as entities.

@@ -21,6 +21,7 @@ from submarine_jobs.origin import NODE, RUN, TAGS, WORKFLOW
 from submarine_workflows.azkaban.archive import Project
 from submarine_workflows.azkaban.condition import azkabans_condition
 from submarine_workflows.azkaban.flow_text import flow_text
+from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.azkaban.secrets import first_secret
 from submarine_workflows.carrying import carry
 from submarine_workflows.command_line import join_command
@@ -40,8 +41,6 @@ PROJECT_FILE = b"azkaban-flow-version: 2.0\n"
 YARN_TAGS = tuple(
     f"azkaban.flow.{name}:${{azkaban.flow.{name}}}" for name in ("execid", "flowid", "projectname")
 )
-#: Of our words for a run of Azkaban's, ``azkaban:1234``.
-RUN_PREFIX = "azkaban:"
 _TYPES = {Kind.NOTEBOOK: "command", Kind.CELLS: "command"}
 
 

@@ -38,6 +38,7 @@ from submarine_workflows.azkaban.settings import Settings, origin_of
 CONNECT, ANSWER, UPLOAD = 10.0, 60.0, 600.0
 MAX_REPLY = 64 << 20
 ATTEMPTS = 4
+PAUSES = tenacity.wait_random_exponential(multiplier=0.3, max=5)
 _REDIRECTS = 3
 _AGAIN = (502, 503, 504)
 _SESSION_ID = re.compile(r"(session\.id=)[^&\s\"']+")
@@ -173,7 +174,7 @@ class Connection:
         kinds = (_NotSentError, _AwayError) if safe or again else (_NotSentError,)
         retry = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(ATTEMPTS),
-            wait=tenacity.wait_exponential_jitter(initial=0.3, max=5),
+            wait=PAUSES,
             retry=tenacity.retry_if_exception_type(kinds),
             reraise=True,
         )

@@ -68,6 +68,18 @@ class Follower:
                 return
             time.sleep(self._interval)
 
+    def attempt(self, number: int) -> Iterator[str]:
+        """The log of one attempt of the node, counted from 0."""
+        execution = self._azkaban.execution(self._execid)
+        self.status = execution.status
+        for node in self._wanted(execution):
+            if number > node.attempt:
+                raise UsageError(
+                    f"`{node.path}` has no attempt {number + 1}; it has {node.attempt + 1}."
+                )
+            place = _Place(number)
+            yield from self._pieces(node.path, place, number)
+
     def _look(self) -> Iterator[str]:
         execution = self._azkaban.execution(self._execid)
         self.status = execution.status
@@ -92,21 +104,26 @@ class Follower:
         return found
 
     def _read(self, node: NodeSeen, place: _Place) -> Iterator[str]:
+        """What is new of a node; each attempt has a log of its own."""
+        try:
+            while place.attempt < node.attempt and place.offset:
+                yield from self._pieces(node.path, place, place.attempt)
+                place.attempt, place.offset = place.attempt + 1, 0
+            place.attempt = node.attempt
+            yield from self._pieces(node.path, place)
+        except (AzkabanError, UnreachableError):
+            place.failures += 1
+            if node.over or place.failures > _PATIENCE:
+                raise
+
+    def _pieces(self, path: str, place: _Place, attempt: int | None = None) -> Iterator[str]:
         while True:
-            if node.attempt != place.attempt:  # each attempt has a log of its own
-                place.attempt, place.offset = node.attempt, 0
-            try:
-                piece = self._azkaban.log(self._execid, node.path, place.offset)
-            except (AzkabanError, UnreachableError):
-                place.failures += 1
-                if node.over or place.failures > _PATIENCE:
-                    raise
-                return
+            piece = self._azkaban.log(self._execid, path, place.offset, attempt)
             if not piece.length:
                 return
             place.failures = 0
             place.offset = piece.offset + piece.length
-            yield self._marked(node.path, piece.text)
+            yield self._marked(path, piece.text)
 
     def _marked(self, path: str, text: str) -> str:
         """With the node before its text, where several are shown and another one spoke last."""

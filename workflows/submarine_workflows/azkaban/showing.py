@@ -7,7 +7,7 @@ from typing import Any
 
 from submarine_jobs.display.durations import duration
 from submarine_jobs.display.untrusted import one_line
-from submarine_workflows.azkaban.compiling import RUN_PREFIX
+from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.azkaban.seen import Execution, NodeSeen, PastExecution
 from submarine_workflows.azkaban.submitting import Submitted, run_url
 

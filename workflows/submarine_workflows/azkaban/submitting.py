@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode
 from submarine_jobs.errors import UsageError
 from submarine_workflows.azkaban.archive import Project, digest
 from submarine_workflows.azkaban.client import Azkaban, options_of
-from submarine_workflows.azkaban.compiling import RUN_PREFIX
 from submarine_workflows.azkaban.errors import AzkabanError, NoProjectError, UnsureError
+from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.azkaban.seen import Started
 from submarine_workflows.azkaban.server_zone import for_server
 from submarine_workflows.azkaban.settings import Settings

@@ -15,10 +15,10 @@ from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import UsageError
 from submarine_workflows.azkaban import showing
 from submarine_workflows.azkaban.client import Azkaban
-from submarine_workflows.azkaban.compiling import RUN_PREFIX
 from submarine_workflows.azkaban.connection import Connection
 from submarine_workflows.azkaban.credentials import find_password
 from submarine_workflows.azkaban.errors import NoProjectError
+from submarine_workflows.azkaban.run_ids import RUN_PREFIX, execution_id
 from submarine_workflows.azkaban.sessions import SessionFile
 from submarine_workflows.azkaban.settings import Settings, load_settings, local_settings
 from submarine_workflows.azkaban.source import project_of
@@ -30,11 +30,6 @@ from submarine_workflows.node_commands import Setting
 #: Where executed notebooks go unless somewhere else is named: not over their originals.
 OUTPUTS = "executed"
 HISTORY = 20
-
-
-def is_azkabans(run: str) -> bool:
-    """Whether a run is one of Azkaban's."""
-    return run.startswith(RUN_PREFIX)
 
 
 def submit(
@@ -64,9 +59,24 @@ def status(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
 
 
 def logs(
-    mouth: Mouth, run: str, node: str = "", *, follow: bool = False, url: str | None = None
+    mouth: Mouth,
+    run: str,
+    node: str = "",
+    *,
+    follow: bool = False,
+    attempt: int | None = None,
+    tail: int | None = None,
+    url: str | None = None,
 ) -> Outcome:
-    """The log of one node, or of all that have started; as it comes with ``follow``."""
+    """The log of one node, or of all that have started; as it comes with ``follow``.
+
+    Parameters
+    ----------
+    attempt
+        Of the node, counted from 1; None: the newest.
+    tail
+        At most so many lines, the last ones; not with ``follow``.
+    """
     from submarine_workflows.azkaban.following import Follower
 
     azkaban = connect(load_settings({"url": url}), mouth)
@@ -75,7 +85,10 @@ def logs(
         for piece in follower.until_the_end():
             mouth.write(piece.encode("utf-8", "replace"))
         return Outcome(value={"run": run, "status": follower.status})
-    text = "".join(follower.now())
+    pieces = follower.now() if attempt is None else follower.attempt(attempt - 1)
+    text = "".join(pieces)
+    if tail is not None:
+        text = "".join(text.splitlines(keepends=True)[-tail:] if tail else [])
     shown = printable(text, len(text) + 1).rstrip("\n")
     return Outcome(shown, value={"run": run, "status": follower.status, "text": text})
 
@@ -140,22 +153,9 @@ def setting_of(values: Mapping[str, str] | None = None) -> Setting:
     return Setting(outputs=said.get("outputs") or OUTPUTS, program=tuple(program.split()))
 
 
-def execution_id(run: str) -> int:
-    """1234 of ``azkaban:1234``.
-
-    Raises
-    ------
-    UsageError
-        If it is no run of Azkaban's.
-    """
-    text = run.removeprefix(RUN_PREFIX)
-    if not (text.isascii() and text.isdigit()) or len(text) > 10:
-        raise UsageError(f"{run} is no run of Azkaban's.", f"Such a run is {RUN_PREFIX}1234.")
-    return int(text)
-
-
 def flow_name(text: str) -> str:
-    """The flow that a name or a workflow's file means."""
+    """The flow that a name, perhaps with ``azkaban:`` before it, or a workflow's file means."""
+    text = text.removeprefix(RUN_PREFIX)
     path = Path(text)
     if path.suffix in (*FLOWS, ".zip") and path.exists():
         return open_workflow(path).name

@@ -24,6 +24,7 @@ from submarine_workflows.named import WORKFLOW_FILE
     cls=Verb,
     example=(
         "workflow export nightly.flow --to airflow -o ~/airflow/dags",
+        "workflow export nightly.flow --to azkaban -o nightly.zip",
         "workflow export nightly.flow --to cron --notify 'mail-us --urgent'",
     ),
 )
@@ -64,7 +65,8 @@ def export(
 ) -> Outcome:
     """Write the workflow in FILE for Airflow, cron or another scheduler.
 
-    Airflow gets a DAG file and a folder with the notebooks, cron a line for a crontab.
+    Airflow gets a DAG file and a folder with the notebooks, Azkaban a project's zip, cron a line
+    for a crontab.
     """
     from submarine_workflows.commands import sound
 
@@ -106,6 +108,8 @@ def _words(program: str) -> tuple[str, ...]:
 
 
 def _written(made: Export, place: Path | None) -> Outcome:
+    if place is None and any(name.endswith(".zip") for name in made.files):
+        place = Path()  # nothing to print
     if place is None:
         if len(made.files) > 1:
             raise UsageError(

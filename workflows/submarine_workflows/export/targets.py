@@ -81,4 +81,20 @@ def _cron(workflow: Workflow, wishes: Wishes) -> Export:
     return Export({f"{workflow.name}.cron": text.encode()}, "`crontab -e` takes these lines.")
 
 
-TARGETS: dict[str, Callable[[Workflow, Wishes], Export]] = {"airflow": _airflow, "cron": _cron}
+def _azkaban(_workflow: Workflow, wishes: Wishes) -> Export:
+    from submarine_workflows.azkaban.source import project_of
+    from submarine_workflows.azkaban.verbs import setting_of
+
+    said = {"outputs": wishes.outputs, "program": " ".join(wishes.program)}
+    _, made = project_of(wishes.file, setting_of(said), extra=tuple(wishes.also))
+    return Export(
+        {f"{made.name}.zip": made.to_zip()},
+        "Azkaban takes it on the page of a project, or by `submarine workflow submit`.",
+    )
+
+
+TARGETS: dict[str, Callable[[Workflow, Wishes], Export]] = {
+    "airflow": _airflow,
+    "azkaban": _azkaban,
+    "cron": _cron,
+}

@@ -12,6 +12,7 @@ from submarine_jobs.commands.shared_options import duration_option, profile_opti
 from submarine_jobs.commands.verb import AS_JSON, Parsed, Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.options.quantities import parse_count
+from submarine_workflows.azkaban.run_ids import is_azkabans
 from submarine_workflows.local.completion import complete_nodes_of_run, complete_runs
 from submarine_workflows.local.places_of_runs import runs_of, runs_option
 from submarine_workflows.local.verb_run import run
@@ -28,6 +29,10 @@ def _count(text: str) -> int:
 @click.pass_obj
 def status(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
     """Show a run of a workflow and where each of its nodes stands; without a name the newest."""
+    if is_azkabans(run):
+        from submarine_workflows.azkaban import verbs
+
+        return verbs.status(mouth, run)
     from submarine_workflows.local.telling import html_of, table_of
     from submarine_workflows.local.views import view_of
 
@@ -73,8 +78,13 @@ def logs(
     mouth = ctx.find_object(Mouth) or Mouth()
     if attempt is not None and (node is None or follow):
         raise UsageError("--attempt wants a NODE, and no --follow.")
-    found = runs_of(mouth, runs).find(run)
     as_json = bool(ctx.meta[AS_JSON])
+    if is_azkabans(run):
+        from submarine_workflows.azkaban import verbs
+
+        live = follow and not as_json
+        return verbs.logs(mouth, run, node or "", follow=live, attempt=attempt, tail=tail)
+    found = runs_of(mouth, runs).find(run)
     if follow and not as_json:
         return followed(found, node, mouth, tail)
     return shown(found, node, attempt, tail, mouth, as_json=as_json)
@@ -86,6 +96,10 @@ def logs(
 @click.pass_obj
 def cancel(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
     """End a run: its nodes are stopped, and they cancel their jobs."""
+    if is_azkabans(run):
+        from submarine_workflows.azkaban import verbs
+
+        return verbs.cancel(mouth, run)
     from submarine_workflows.local.cancelling import cancel_run
 
     return cancel_run(runs_of(mouth, runs).find(run), mouth)
@@ -105,6 +119,10 @@ def cancel(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
 @click.pass_obj
 def history(mouth: Mouth, /, name: str | None, limit: int | None, runs: str | None) -> Outcome:
     """List runs, newest first, and the scheduled ones that should have been and were not."""
+    if name is not None and is_azkabans(name):
+        from submarine_workflows.azkaban import verbs
+
+        return verbs.history(mouth, name, 30 if limit is None else limit)
     from submarine_workflows.local.history import history_of
 
     return history_of(runs_of(mouth, runs), name, 30 if limit is None else limit, time.time())

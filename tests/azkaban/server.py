@@ -1,0 +1,545 @@
+"""Azkaban's web server, as strict as its documents and source: unknown calls and fields are noted.
+
+After ``LoginAbstractAzkabanServlet``, ``ProjectManagerServlet``, ``ExecutorServlet`` and
+``ScheduleServlet``. What a client did that no document says stands in ``violations``; faults are
+put before a call by ``Azkaban.fault``.
+"""
+
+from __future__ import annotations
+
+import email.parser
+import email.policy
+import html
+import json
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from tests.azkaban.executor import Execution, Job
+from tests.azkaban.project import BadProjectError, Flow, load_project, unzip
+
+LOGIN_PAGE = """<!DOCTYPE html><html><head><title>Azkaban Web Client</title></head><body>
+<form><input type="text" name="username"><input type="password" name="password"></form></body>
+</html>"""
+JETTY = "<html><head><title>Error {0} </title></head><body><h2>HTTP ERROR: {0}</h2></body></html>"
+#: method, path and name of each call -> fields it must have, fields it may have.
+CALLS = {
+    ("POST", "/", "login"): ({"username", "password"}, set()),
+    ("POST", "/manager", "create"): ({"name", "description"}, set()),
+    ("POST", "/manager", "upload"): ({"project", "file"}, set()),
+    ("GET", "/manager", "fetchprojectflows"): ({"project"}, set()),
+    ("GET", "/manager", "fetchFlowExecutions"): ({"project", "flow", "start", "length"}, set()),
+    ("POST", "/executor", "executeFlow"): (
+        {"project", "flow"},
+        {"disabled", "failureAction", "concurrentOption", "pipelineLevel"},
+    ),
+    ("GET", "/executor", "getRunning"): ({"project", "flow"}, set()),
+    ("GET", "/executor", "fetchexecflow"): ({"execid"}, set()),
+    ("GET", "/executor", "fetchExecJobLogs"): (
+        {"execid", "jobId", "offset", "length"},
+        {"attempt"},
+    ),
+    ("GET", "/executor", "cancelFlow"): ({"execid"}, set()),
+    ("POST", "/schedule", "scheduleCronFlow"): (
+        {"projectName", "flow", "cronExpression"},
+        {"failureAction", "concurrentOption", "pipelineLevel"},
+    ),
+    ("GET", "/schedule", "fetchSchedule"): ({"projectId", "flowId"}, set()),
+    ("POST", "/schedule", "removeSched"): ({"scheduleId"}, set()),
+}
+OVERRIDE = re.compile(r"flowOverride\[[^\[\]]+\]")
+PROJECT_NAME = re.compile(r"[a-zA-Z][a-zA-Z_0-9|-]*")
+
+
+@dataclass
+class Project:
+    """A project and its last version."""
+
+    id: int
+    name: str
+    version: int = 0
+    flows: dict[str, Flow] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    readable: bool = True
+    writable: bool = True
+    locked: bool = False
+
+
+@dataclass
+class Schedule:
+    """A cron schedule."""
+
+    id: int
+    project: Project
+    flow: str
+    cron: str
+    fields: dict[str, str]
+
+
+@dataclass
+class Reply:
+    """What goes back; ``kind`` is the content type."""
+
+    body: str | dict[str, Any]
+    status: int = 200
+    kind: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def encoded(self) -> bytes:
+        body = self.body if isinstance(self.body, str) else json.dumps(self.body)
+        return body.encode()
+
+
+Fault = Callable[["Azkaban"], Reply | None]
+
+
+class Azkaban:
+    """The server's state; ``running`` starts one.
+
+    Attributes
+    ----------
+    requests
+        ``METHOD path name`` of each call, in order.
+    raw
+        Address and body of each, for tests that look for secrets.
+    """
+
+    def __init__(self, folder: Path, kill_seconds: float = 30.0) -> None:
+        self.folder, self.kill_seconds = folder, kill_seconds
+        self.users = {"alice": "correct horse"}
+        self.sessions: dict[str, str] = {}
+        self.projects: dict[str, Project] = {}
+        self.executions: dict[int, Execution] = {}
+        self.owners: dict[int, Project] = {}
+        self.schedules: dict[int, Schedule] = {}
+        self.requests: list[str] = []
+        self.raw: list[tuple[str, bytes]] = []
+        self.violations: list[str] = []
+        self.url = ""
+        self._faults: dict[str, list[Fault]] = {}
+        self._ids = iter(range(1, 1_000_000))
+        self.lock = threading.RLock()
+
+    def fault(self, name: str, *faults: Fault | Reply) -> None:
+        """The next calls of ``name`` meet these, one each, before anything else is done."""
+        made = [(lambda _, it=one: it) if isinstance(one, Reply) else one for one in faults]
+        self._faults.setdefault(name, []).extend(made)  # type: ignore[arg-type]
+
+    def take_fault(self, name: str) -> Reply | None:
+        with self.lock:
+            waiting = self._faults.get(name)
+            fault = waiting.pop(0) if waiting else None
+        return fault(self) if fault is not None else None
+
+    def stop(self) -> None:
+        for execution in self.executions.values():
+            if not execution.over:
+                execution.kill()
+        for execution in self.executions.values():
+            assert execution.wait(60)
+
+    # What each call does -----------------------------------------------------------------
+
+    def login(self, given: dict[str, Any], _user: str) -> Reply:
+        if self.users.get(given["username"]) != given["password"]:
+            return Reply({"error": "Incorrect Login. Username/Password not found."})
+        session = secrets.token_hex(8)
+        self.sessions[session] = given["username"]
+        cookie = f"azkaban.browser.session.id={session};Path=/"
+        return Reply({"status": "success", "session.id": session}, headers={"Set-Cookie": cookie})
+
+    def create(self, given: dict[str, Any], _user: str) -> Reply:
+        name, words = given["name"].strip(), given["description"].strip()
+        if not words:
+            return _made({"status": "error", "message": "Description cannot be empty."})
+        if not PROJECT_NAME.fullmatch(name):
+            message = (
+                "Project names must start with a letter, followed by any number of letters, "
+                "digits, '-' or '_'."
+            )
+            return _made({"status": "error", "message": message})
+        if name in self.projects:
+            return _made({"status": "error", "message": "Project already exists."})
+        self.projects[name] = Project(next(self._ids), name)
+        path = f"manager?project={name}"
+        return _made({"status": "success", "path": path, "action": "redirect"})
+
+    def upload(self, given: dict[str, Any], _user: str) -> Reply:
+        name, (filename, kind, packed) = given["project"], given["file"]
+        project = self.projects.get(name)
+        if project is None:
+            error = f"Installation Failed. Project '{name} doesn't exist."
+            return Reply({"error": error}, 410)
+        if not project.writable:
+            error = "Installation Failed. User 'alice' does not have write access."
+            return Reply({"error": error}, 400)
+        if project.locked:
+            return Reply({"error": "Installation Failed. Project has UPLOAD LOCK on. \n"}, 403)
+        if not filename.lower().endswith(".zip"):
+            return Reply({"error": "File extension 'tar' unrecognized."}, 400)
+        if kind not in ("application/zip", "application/x-zip-compressed"):
+            return Reply({"error": f"Content type '{kind}' does not match extension 'zip'"}, 400)
+        found = {"projectId": str(project.id)}
+        try:
+            flows, files = load_project(packed), unzip(packed)
+        except BadProjectError as exc:
+            error = f"Validator Directory Flow reports errors:<br><br>{exc}<br>"
+            return Reply({**found, "error": error, "version": str(project.version)}, 500)
+        project.flows, project.files, project.version = flows, files, project.version + 1
+        for schedule in [one for one in self.schedules.values() if one.project is project]:
+            if schedule.flow not in flows:
+                del self.schedules[schedule.id]
+        return Reply({**found, "version": str(project.version)})
+
+    def fetchprojectflows(self, given: dict[str, Any], _user: str) -> Reply:
+        found = {"project": given["project"]}
+        project = self.projects.get(given["project"])
+        if project is None:
+            return Reply({**found, "error": f"Project {given['project']} doesn't exist."})
+        found |= {"projectId": project.id}
+        if not project.readable:
+            return Reply({**found, "error": "Permission denied. Need READ access."})
+        return Reply({**found, "flows": [{"flowId": name} for name in project.flows]})
+
+    def fetchFlowExecutions(self, given: dict[str, Any], _user: str) -> Reply:
+        project = self.projects.get(given["project"])
+        if project is None:
+            error = f"Project {given['project']} doesn't exist."
+            return Reply({"project": given["project"], "error": error})
+        mine = [
+            one
+            for execid, one in sorted(self.executions.items(), reverse=True)
+            if self.owners[execid] is project and one.flow.name == given["flow"]
+        ]
+        start, length = int(given["start"]), int(given["length"])
+        listed = [
+            {
+                "execId": one.execid, "flowId": one.flow.name, "projectId": project.id,
+                "status": one.root.status, "submitTime": _ms(one.submitted),
+                "startTime": _ms(one.root.start), "endTime": _ms(one.root.end),
+                "submitUser": one.user,
+            }
+            for one in mine[start : start + length]
+        ]  # fmt: skip
+        found = {"project": project.name, "projectId": project.id, "flow": given["flow"]}
+        return Reply(
+            {**found, "total": len(mine), "from": start, "length": length, "executions": listed}
+        )
+
+    def executeFlow(self, given: dict[str, Any], user: str) -> Reply:
+        found: dict[str, Any] = {"project": given["project"]}
+        project = self.projects.get(given["project"])
+        if project is None:
+            return Reply({**found, "error": f"Project '{given['project']}' doesn't exist."})
+        found["flow"] = given["flow"]
+        flow = project.flows.get(given["flow"])
+        if flow is None:
+            error = f"Flow '{given['flow']}' cannot be found in project {project.name}"
+            return Reply({**found, "error": error})
+        concurrent = given.get("concurrentOption", "skip")
+        if concurrent == "pipeline" and "pipelineLevel" not in given:
+            return Reply(JETTY.format(500), 500, "text/html")  # a ServletException
+        active = self._active(project, flow.name)
+        message = ""
+        if active and concurrent == "skip":
+            error = (
+                f"Error submitting flow {flow.name}. Flow {flow.name} is already running. "
+                "Skipping execution."
+            )
+            return Reply({**found, "error": error, "execid": -1})
+        if active:
+            ids = ",".join(str(one) for one in active)
+            message = f"Flow {flow.name} is already running with exec id {ids}. "
+            message += "Will execute concurrently. \n"
+        execid = next(self._ids) + 1000
+        folder = self.folder / "executions" / str(execid)
+        folder.mkdir(parents=True)
+        overrides = {
+            key[len("flowOverride[") : -1]: value
+            for key, value in given.items()
+            if OVERRIDE.fullmatch(key)
+        }
+        self.owners[execid] = project
+        self.executions[execid] = Execution(
+            execid, project.name, flow, project.files, folder, user,
+            overrides=overrides,
+            failure_action=given.get("failureAction", "finishCurrent"),
+            disabled=tuple(json.loads(given.get("disabled") or "[]")),
+            kill_seconds=self.kill_seconds,
+        )  # fmt: skip
+        message += f"Execution queued successfully with exec id {execid}"
+        return Reply({**found, "message": message, "execid": execid})
+
+    def getRunning(self, given: dict[str, Any], _user: str) -> Reply:
+        project = self.projects.get(given["project"])
+        if project is None:
+            return Reply({"error": "Project 'null' not found."})
+        active = self._active(project, given["flow"])
+        return Reply({"execIds": active} if active else {})
+
+    def fetchexecflow(self, given: dict[str, Any], _user: str) -> Reply:
+        execution = self.executions.get(int(given["execid"]))
+        if execution is None:
+            return Reply({"error": f"Cannot find execution '{given['execid']}'"})
+        project = self.owners[execution.execid]
+        return Reply(
+            {
+                "submitTime": _ms(execution.submitted), "submitUser": execution.user,
+                "execid": execution.execid, "projectId": project.id, "project": project.name,
+                **_info(execution.root, execution.flow.name),
+            }
+        )  # fmt: skip
+
+    def fetchExecJobLogs(self, given: dict[str, Any], _user: str) -> Reply:
+        execution = self.executions.get(int(given["execid"]))
+        if execution is None:
+            return Reply({"error": f"Cannot find execution '{given['execid']}'"})
+        job = execution.find(given["jobId"])
+        if job is None:
+            error = f"Job {given['jobId']} doesn't exist in {execution.execid}"
+            return Reply({"error": error})
+        attempt = int(given.get("attempt", job.attempt))
+        if attempt >= len(job.logs):
+            return Reply(JETTY.format(500), 500, "text/html")  # there is no such file
+        offset, length = int(given["offset"]), int(given["length"])
+        data = job.logs[attempt].read_bytes()[offset : offset + length]
+        begin, end = _whole_characters(data)
+        # escapeHtml writes everything beyond ASCII as an entity too.
+        text = html.escape(data[begin:end].decode("utf-8", "replace"), quote=True)
+        text = "".join(char if ord(char) < 128 else f"&#{ord(char)};" for char in text)
+        return Reply({"data": text, "offset": offset + begin, "length": end - begin})
+
+    def cancelFlow(self, given: dict[str, Any], _user: str) -> Reply:
+        execution = self.executions.get(int(given["execid"]))
+        if execution is None:
+            return Reply({"error": f"Cannot find execution '{given['execid']}'"})
+        if execution.over:
+            error = f"Execution {execution.execid} of flow {execution.flow.name} isn't running."
+            return Reply({"error": error})
+        execution.kill()
+        return Reply({})
+
+    def scheduleCronFlow(self, given: dict[str, Any], _user: str) -> Reply:
+        name, flow = given["projectName"], given["flow"]
+        project = self.projects.get(name)
+        if project is None:
+            return Reply({"status": "error", "message": f"Project {name} does not exist"})
+        if flow not in project.flows:
+            message = f"Flow {flow} cannot be found in project {name}"
+            return Reply({"status": "error", "message": message})
+        cron = given["cronExpression"]
+        fields = cron.split()
+        if len(fields) not in (6, 7) or (fields[3] == "?") == (fields[5] == "?"):
+            # As it is: an error without a status.
+            error = f"This expression <{cron}> can not be parsed to quartz cron."
+            return Reply({"error": error})
+        for known in self.schedules.values():
+            if known.project is project and known.flow == flow:
+                known.cron, known.fields = cron, given
+                return self._scheduled(known)
+        made = Schedule(next(self._ids), project, flow, cron, given)
+        self.schedules[made.id] = made
+        return self._scheduled(made)
+
+    def _scheduled(self, schedule: Schedule) -> Reply:
+        message = f"{schedule.project.name}.{schedule.flow} scheduled."
+        return Reply({"status": "success", "scheduleId": schedule.id, "message": message})
+
+    def fetchSchedule(self, given: dict[str, Any], _user: str) -> Reply:
+        for one in self.schedules.values():
+            if str(one.project.id) == given["projectId"] and one.flow == given["flowId"]:
+                found = {
+                    "cronExpression": one.cron, "nextExecTime": "2026-11-23 02:30:00",
+                    "period": "null", "submitUser": "alice", "executionOptions": {},
+                    "scheduleId": str(one.id), "firstSchedTime": "2026-11-22 10:00:00",
+                }  # fmt: skip
+                return Reply({"schedule": found})
+        return Reply({})
+
+    def removeSched(self, given: dict[str, Any], _user: str) -> Reply:
+        schedule = self.schedules.pop(int(given["scheduleId"]), None)
+        if schedule is None:
+            message = f"Schedule with ID {given['scheduleId']} does not exist"
+            return Reply({"message": message, "status": "error"})
+        message = f"flow {schedule.flow} removed from Schedules."
+        return Reply({"message": message, "status": "success"})
+
+    def _active(self, project: Project, flow: str) -> list[int]:
+        return [
+            execid
+            for execid, one in self.executions.items()
+            if self.owners[execid] is project and one.flow.name == flow and not one.over
+        ]
+
+
+def _info(job: Job, flow: str) -> dict[str, Any]:
+    """``getExecutableNodeInfo``."""
+    found: dict[str, Any] = {
+        "id": job.node.name, "status": job.status, "startTime": _ms(job.start),
+        "endTime": _ms(job.end), "updateTime": _ms(time.time()), "attempt": job.attempt,
+        "type": None if job.parent is None else job.type, "nestedId": job.path or flow,
+    }  # fmt: skip
+    if job.node.condition is not None:
+        found["condition"] = job.node.condition
+    if job.attempt:
+        found["pastAttempts"] = [{"attempt": one} for one in range(job.attempt)]
+    if job.node.depends_on:
+        found["in"] = list(job.node.depends_on)
+    if job.children or job.parent is None:
+        name = f"{flow}:{job.path}" if job.parent is not None else flow
+        nodes = [_info(child, flow) for child in job.children]
+        found |= {"flow": name, "nodes": nodes, "flowId": name}
+    return found
+
+
+def _ms(seconds: float) -> int:
+    return -1 if seconds < 0 else int(seconds * 1000)
+
+
+def _whole_characters(data: bytes) -> tuple[int, int]:
+    """``getUtf8Range``: no half characters at either end."""
+    begin, end = 0, len(data)
+    while begin < min(4, end) and data[begin] & 0xC0 == 0x80:
+        begin += 1
+    for back in range(1, min(4, end) + 1):
+        lead = data[-back]
+        if lead & 0xC0 == 0x80:
+            continue
+        wants = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+        if wants > back:
+            end -= back
+        break
+    return begin, end
+
+
+def _made(value: dict[str, Any]) -> Reply:
+    """``createJsonResponse``: JSON that says it is a page."""
+    return Reply(json.dumps(value), kind="text/html;charset=utf-8")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    azkaban: Azkaban
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        self._serve("GET", b"")
+
+    def do_POST(self) -> None:
+        self._serve("POST", self.rfile.read(int(self.headers.get("Content-Length", 0))))
+
+    def _serve(self, method: str, body: bytes) -> None:
+        reply = self._reply(method, body)
+        if reply is None:  # the connection breaks
+            self.close_connection = True
+            self.connection.close()
+            return
+        data = reply.encoded()
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.kind)
+        self.send_header("Content-Length", str(len(data)))
+        for key, value in reply.headers.items():
+            self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _reply(self, method: str, body: bytes) -> Reply | None:
+        azkaban, address = self.azkaban, urlsplit(self.path)
+        query = dict(parse_qsl(address.query, keep_blank_values=True))
+        form = self._form(body)
+        given = {**query, **form}
+        name = str(given.pop("ajax", given.pop("action", "")))
+        azkaban.requests.append(f"{method} {address.path} {name}")
+        azkaban.raw.append((self.path, body))
+        if "password=" in address.query:
+            words = "Login error. Must pass username and password in request body"
+            return Reply(words, kind="text/html")
+        if self.headers.get("Cookie"):
+            azkaban.violations.append(f"{name}: a cookie, which wants a CSRF token")
+        faults = azkaban.take_fault(name)
+        if faults is not None:
+            return None if faults.status == 0 else faults
+        session = str(given.pop("session.id", ""))
+        if name != "login" and session not in azkaban.sessions:
+            return self._no_session(method)
+        call = CALLS.get((method, address.path, name))
+        if call is None:
+            azkaban.violations.append(f"{method} {self.path} {name}: no such call")
+            return Reply(JETTY.format(404), 404, "text/html")
+        needed, allowed = call
+        for key in given:
+            if key not in needed | allowed and not (
+                name in ("executeFlow", "scheduleCronFlow") and OVERRIDE.fullmatch(key)
+            ):
+                azkaban.violations.append(f"{name}: unknown field {key}")
+        if missing := needed - set(given):
+            azkaban.violations.append(f"{name}: without {sorted(missing)}")
+            return Reply(JETTY.format(500), 500, "text/html")
+        with azkaban.lock:
+            return getattr(azkaban, name)(given, azkaban.sessions.get(session, ""))
+
+    def _no_session(self, method: str) -> Reply:
+        kind = self.headers.get("Content-Type", "")
+        if kind.startswith("multipart/"):
+            return Reply("Login error. Need username and password", kind="text/html")
+        if method == "GET":
+            return Reply({"error": "session"})
+        if self.headers.get("X-Requested-With") == "XMLHttpRequest":
+            words = "Invalid Session. Need to re-login"
+            return _made({"status": "error", "message": words, "action": "login"})
+        return Reply(LOGIN_PAGE, kind="text/html")
+
+    def _form(self, body: bytes) -> dict[str, Any]:
+        kind = self.headers.get("Content-Type", "")
+        if kind.startswith("application/x-www-form-urlencoded"):
+            return dict(parse_qsl(body.decode(), keep_blank_values=True))
+        if not kind.startswith("multipart/form-data"):
+            return {}
+        parser = email.parser.BytesParser(policy=email.policy.HTTP)
+        message = parser.parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + body)
+        found: dict[str, Any] = {}
+        for part in message.iter_parts():
+            name = part.get_param("name", header="content-disposition")
+            content = part.get_payload(decode=True)
+            assert isinstance(name, str)
+            assert isinstance(content, bytes)
+            filename = part.get_filename()
+            if filename is None:
+                found[name] = content.decode()
+            else:
+                found[name] = (filename, part.get_content_type(), content)
+        return found
+
+
+def broken() -> Reply:
+    """A fault: the connection breaks without an answer."""
+    return Reply("", 0)
+
+
+@contextmanager
+def running(folder: Path, kill_seconds: float = 30.0) -> Iterator[Azkaban]:
+    """A server on loopback; at the end nothing of it runs, and nobody broke its rules."""
+    azkaban = Azkaban(folder, kill_seconds)
+    handler = type("Handler", (_Handler,), {"azkaban": azkaban})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    azkaban.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield azkaban
+    finally:
+        azkaban.stop()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert azkaban.violations == []
