@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 VARIABLE = "SUBMARINE_HEADLESS"
+#: What a program puts there that executes cells for a person, but cannot ask.
+ATTENDED = "no"
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class Job:
         """Wait, and raise JobFailedError unless the job succeeded."""
         record = self.wait(timeout)
         if record.state is not State.SUCCEEDED:
-            started.settled(self.id)
+            started.told(self.id)
             raise JobFailedError(f"Job {self.id} {record.state.value}: {record.detail}")
         return record
 

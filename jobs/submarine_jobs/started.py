@@ -27,7 +27,10 @@ class Account(Protocol):
         """The backend did not take the job: nothing of it will ever run."""
 
     def settled(self, job_id: str) -> None:
-        """Its end was told here by an error, or wished here: nobody needs to be told again."""
+        """Its end was told here by an error, or wished here: nobody needs to be told again.
+
+        What is wished may still fail: the job may go on.
+        """
 
 
 _lock = threading.RLock()
@@ -74,6 +77,12 @@ def refused(job: Job) -> None:
         account.refused(job.id)
 
 
+def told(job_id: str) -> None:
+    """An error about its end is raised now; in the main thread, where it fails the cell."""
+    if threading.current_thread() is threading.main_thread():
+        settled(job_id)
+
+
 def settled(job_id: str) -> None:
     """Its end was told or wished here; see ``Account.settled``. Of other jobs nothing is kept."""
     with _lock:
@@ -85,9 +94,9 @@ def settled(job_id: str) -> None:
         account.settled(job_id)
 
 
-def any_begun() -> bool:
-    """Whether this process has started any job at all."""
-    return bool(_kept)
+def anything() -> bool:
+    """Whether this process has started any job at all, or is about to."""
+    return bool(_kept) or _submitting > 0
 
 
 @contextlib.contextmanager

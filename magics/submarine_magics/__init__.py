@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs import started
 from submarine_jobs.collect_line import line_of_tags
+from submarine_magics import thread_errors
 from submarine_magics.executions import Execution, Executions, requested
 from submarine_magics.first_line import only_by_tag, run_body_here
 from submarine_magics.headless_mode import told_by_runner
@@ -33,7 +35,10 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     if Executions.of(shell) is not None:
         return
     told_by_runner()
-    Executions.attach(shell).listeners.append(_collector_of_tagged(shell))
+    executions = Executions.attach(shell)
+    executions.listeners.append(_collector_of_tagged(shell))
+    thread_errors.listen(lambda: executions.latest)
+    shell.events.register("post_run_cell", _at_cell_end(shell))
     # A small function instead of IPython's `register_lazy`, which before 9.17 takes modules only.
     register: Any = shell.register_magic_function
     register(_magic(shell), "line_cell", "submarine")
@@ -50,6 +55,9 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     cleanup = shell.input_transformers_cleanup
     ours = (answer_question, run_body_here)
     cleanup[:] = [f for f in cleanup if f not in ours and not hasattr(f, _OURS)]
+    for hook in list(shell.events.callbacks["post_run_cell"]):
+        if hasattr(hook, _OURS):
+            shell.events.unregister("post_run_cell", hook)
     matchers = _matchers(shell)
     matchers[:] = [m for m in matchers if getattr(m, "matcher_identifier", "") != _MATCHER]
 
@@ -91,6 +99,19 @@ def _collector_of_tagged(shell: InteractiveShell) -> Callable[[Execution], None]
             SubmarineMagics.of(shell).collect_tagged(execution)
 
     return collect
+
+
+def _at_cell_end(shell: InteractiveShell) -> Callable[[Any], None]:
+    """What ends each cell: in a headless run, jobs of the cell may have to be waited for."""
+
+    def end(result: Any) -> None:
+        if started.anything() or thread_errors.some():
+            from submarine_magics.cell_end import end_cell
+
+            end_cell(shell, result)
+
+    setattr(end, _OURS, True)
+    return end
 
 
 def _matchers(shell: InteractiveShell) -> list[Any]:

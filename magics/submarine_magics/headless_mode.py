@@ -11,14 +11,11 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from submarine_jobs.headless import VARIABLE, Headless
+from submarine_jobs.headless import ATTENDED, VARIABLE, Headless
 from submarine_magics.executions import requested
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
-
-#: What a program puts into the variable that executes cells for a person, and cannot ask.
-ATTENDED = "no"
 
 
 def headless_of(shell: InteractiveShell) -> Headless | None:

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs import started
 from submarine_magics.executions import Execution, Executions
+from submarine_magics.headless_mode import headless_of
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from submarine_jobs.job import Job
+    from submarine_magics.guarding import Guard
 
 
 @dataclass
@@ -30,16 +32,6 @@ class KernelJob:
     #: It goes on, and that is meant.
     left: bool = False
 
-    @property
-    def cell_id(self) -> str | None:
-        """Id of that cell, where the front end sends one."""
-        return self.execution.cell_id if self.execution is not None else None
-
-    @property
-    def count(self) -> int | None:
-        """Number of that execution."""
-        return self.execution.count if self.execution is not None else None
-
 
 class KernelJobs:
     """The account of one kernel; hears of its jobs from any thread (``started.Account``)."""
@@ -50,6 +42,7 @@ class KernelJobs:
         self._shell = weakref.ref(shell)
         self._lock = threading.Lock()
         self._jobs: dict[str, KernelJob] = {}
+        self._guard: Guard | None = None
 
     @classmethod
     def of(cls, shell: InteractiveShell) -> KernelJobs:
@@ -64,22 +57,29 @@ class KernelJobs:
         """A job is started, or joined; see ``started.Account``."""
         with self._lock:
             self._jobs.setdefault(job.id, KernelJob(job, self._execution()))
+        shell = self._shell()
+        headless = headless_of(shell) if shell is not None else None
+        if headless is not None and headless.on_interrupt != "detach":
+            with self._lock:
+                self._guard = self._guard or new_guard()
+            self._guard.watch(job)
 
     def refused(self, job_id: str) -> None:
         """The cluster did not take it, which its caller has been told by an error."""
         with self._lock:
             self._jobs.pop(job_id, None)
+        self._release(job_id)
 
     def settled(self, job_id: str) -> None:
-        """Its end was told or wished in this kernel."""
-        self.answer(job_id)
+        """Its end was told or wished in this kernel; until it has come, the guard stays."""
+        with self._lock:
+            if job_id in self._jobs:
+                self._jobs[job_id].answered = True
 
     def answer(self, job_id: str) -> None:
-        """Take note that nobody needs to be told of a job any more."""
-        with self._lock:
-            entry = self._jobs.get(job_id)
-            if entry is not None:
-                entry.answered = True
+        """Take note that a job has ended and nobody needs to be told of it any more."""
+        self.settled(job_id)
+        self._release(job_id)
 
     def leave(self, job_id: str) -> None:
         """Take note that a job goes on, and that this is meant; unless it was answered for."""
@@ -87,6 +87,7 @@ class KernelJobs:
             entry = self._jobs.get(job_id)
             if entry is not None and not entry.answered:
                 entry.answered = entry.left = True
+        self._release(job_id)
 
     def open(self) -> list[KernelJob]:
         """Jobs that nobody has answered for, the oldest first."""
@@ -98,10 +99,15 @@ class KernelJobs:
         with self._lock:
             return [entry for entry in self._jobs.values() if entry.left]
 
-    def started_in(self, execution: Execution) -> list[KernelJob]:
-        """Jobs of one execution of a cell."""
+    def find(self, job_id: str) -> Job | None:
+        """The job of that id, if this kernel has started it."""
         with self._lock:
-            return [entry for entry in self._jobs.values() if entry.execution is execution]
+            entry = self._jobs.get(job_id)
+            return entry.job if entry is not None else None
+
+    def _release(self, job_id: str) -> None:
+        if self._guard is not None:
+            self._guard.release(job_id)
 
     def _execution(self) -> Execution | None:
         shell = self._shell()
@@ -110,3 +116,10 @@ class KernelJobs:
             return None
         # A thread that a cell has started knows nothing of the cell.
         return executions.current or executions.latest
+
+
+def new_guard() -> Guard:
+    """A guard; made in headless runs only, and imported then."""
+    from submarine_magics.guarding import Guard
+
+    return Guard()

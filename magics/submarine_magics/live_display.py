@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Longest list of numbers that a card shows whole.
 _FEW = 6
+#: Jobs of which is remembered that they were shown.
+_MAX_SHOWN = 2000
 
 
 class LiveCard:
@@ -81,6 +83,7 @@ class LiveDisplays:
         self._shell = shell
         self._rota = CardRota()
         self._shown: tuple[str, int] | None = None
+        self._ever_shown: dict[str, None] = {}
 
     @property
     def rich(self) -> bool:
@@ -91,9 +94,16 @@ class LiveDisplays:
         """Whether the cell that runs now shows the job already."""
         return self._shown == (job.id, self._shell.execution_count)
 
+    def shows(self, job: Job) -> bool:
+        """Whether any output shows the job."""
+        return job.id in self._ever_shown
+
     def note_shown(self, job: Job) -> None:
         """Take note that the cell that runs now shows the job."""
         self._shown = (job.id, self._shell.execution_count)
+        self._ever_shown[job.id] = None
+        while len(self._ever_shown) > _MAX_SHOWN:
+            del self._ever_shown[next(iter(self._ever_shown))]
 
     def display_job(self, job: Job) -> None:
         """How a ``Job`` shows itself as the value of a cell: not twice in the same cell."""

@@ -26,6 +26,7 @@ from submarine_magics.collected_modules import CollectedModules
 from submarine_magics.document_path import document_path, told_paths
 from submarine_magics.executions import Execution, Executions
 from submarine_magics.first_line import COLLECT, COLLECT_ONLY, ONLY_CALL
+from submarine_magics.headless_words import headless_words
 from submarine_magics.inspection import QUESTION, help_on
 from submarine_magics.kernel_jobs import KernelJobs
 from submarine_magics.mouth import NotebookMouth
@@ -170,7 +171,7 @@ class SubmarineMagics:
         page.page(text)
 
     def _command(self, line: str, paragraph: Cell | None, body: CellBody | None = None) -> Any:
-        words = with_defaults(_words(line), self.mouth.shell)
+        words = headless_words(with_defaults(_words(line), self.mouth.shell), self.mouth.shell)
         if words[:1] == ["help"]:
             words = [*words[1:], "--help"]
         self.cells.follow_document()

@@ -114,6 +114,13 @@ class NotebookMouth(Mouth):
         return build_bundle(cells, program=program, notebook=snapshot)
 
     @property
+    def own_jobs(self) -> list[Job]:
+        """Jobs that this kernel has started and nobody has waited for to the end."""
+        from submarine_magics.kernel_jobs import KernelJobs
+
+        return [entry.job for entry in KernelJobs.of(self.shell).open()]
+
+    @property
     def launching_cell(self) -> str | None:
         """The cell that is being executed: a job's card lies below it."""
         executions = Executions.of(self.shell)
@@ -142,7 +149,9 @@ class NotebookMouth(Mouth):
 
     def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
         """A display of the cell that runs, and what renews it."""
-        return self.displays.picture(bundle) if self.displays.rich else None
+        if self._quiet or not self.displays.rich:
+            return None
+        return self.displays.picture(bundle)
 
     def confirm(self, question: str) -> bool:
         """Ask, where there is somebody to ask; else no."""

@@ -9,8 +9,10 @@ from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import JobFailedError, SubmarineError
 from submarine_magics.kernel_jobs import KernelJobs
 from submarine_magics.live_display import show
+from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
+    from submarine_jobs.job import Job
     from submarine_magics.mouth import NotebookMouth
     from submarine_magics.notebook_cells import NotebookCells
 
@@ -69,10 +71,12 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
         _show_text(outcome, mouth)
     elif not mouth.displays.has_shown(job):
         mouth.displays.show(job)
+    if mouth.watched:
+        for job_id in _waited_for(outcome):
+            jobs.answer(job_id)
     if outcome.exit_code == SUCCESS:
         return job
-    for job_id in _waited_for(outcome):
-        jobs.answer(job_id)
+    job = job or _first_failed(outcome, jobs)
     if job is not None:
         from submarine_magics.cell_traceback import job_failed
 
@@ -88,6 +92,15 @@ def _waited_for(outcome: Outcome) -> list[str]:
         return [outcome.job.id]
     records = outcome.value if isinstance(outcome.value, list) else []
     return [str(record["job_id"]) for record in records if "job_id" in (record or {})]
+
+
+def _first_failed(outcome: Outcome, jobs: KernelJobs) -> Job | None:
+    """The first of several jobs that did not succeed, if it is one of this kernel's."""
+    records = outcome.value if isinstance(outcome.value, list) else []
+    for record in records:
+        if isinstance(record, dict) and record.get("state") != State.SUCCEEDED.value:
+            return jobs.find(str(record.get("job_id")))
+    return None
 
 
 def _json(value: Any) -> Any:

@@ -61,25 +61,33 @@ def with_defaults(words: list[str], shell: InteractiveShell) -> list[str]:
 
 def default_words(defaults: Mapping[str, Any], typed: list[str], source: str) -> list[str]:
     """The defaults as words, less those whose option is typed."""
-    from submarine_jobs.commands.run import run
     from submarine_jobs.commands.verb import normal
 
-    by_spelling = {normal(name): param for param in run.params for name in param.opts}
+    by_spelling = spellings()
     before = typed[: typed.index("--")] if "--" in typed else typed
-    said = {_key(by_spelling.get(normal(word.partition("=")[0]))) for word in before}
+    said = {key_of(by_spelling.get(normal(word.partition("=")[0]))) for word in before}
     if _WHOLE_SIZE in said:
         said.update(_SIZES)
     words: list[str] = []
     for name, value in defaults.items():
         param = by_spelling.get("--" + normal(str(name)))
-        if param is None or _key(param) in _NOT_HERE:
+        if param is None or key_of(param) in _NOT_HERE:
             raise _no_such(str(name), source, by_spelling)
-        if _key(param) not in said:
+        if key_of(param) not in said:
             words += _written(param, name, value, source)
     return words
 
 
-def _key(param: click.Parameter | None) -> str:
+def spellings() -> Mapping[str, click.Parameter]:
+    """The options of ``run`` by each of their spellings, as ``verb.normal`` has them."""
+    from submarine_jobs.commands.run import run
+    from submarine_jobs.commands.verb import normal
+
+    return {normal(name): param for param in run.params for name in param.opts}
+
+
+def key_of(param: click.Parameter | None) -> str:
+    """The name under which an option's value is known; empty for what is none."""
     return (param.name or "") if param is not None else ""
 
 

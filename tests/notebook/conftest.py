@@ -88,14 +88,18 @@ class Notebook:
         cell_id: str | None = None,
         deleted: list[str] | None = None,
         tags: list[str] | None = None,
+        attended: bool = True,
     ) -> Ran:
-        """Start an execution and return at once."""
+        """Start an execution and return at once.
+
+        Not ``attended``: nobody can be asked, as a headless executor says with each request.
+        """
         content = {
             "code": code,
             "silent": False,
             "store_history": True,
             "user_expressions": {},
-            "allow_stdin": False,
+            "allow_stdin": attended,
             "stop_on_error": False,
         }
         metadata: dict[str, Any] = {"deletedCells": deleted or []}

@@ -102,7 +102,7 @@ def _control(notebook: Notebook, kind: str) -> dict[str, str]:
 
 
 def _send_to_subshell(notebook: Notebook, subshell: str, code: str) -> Ran:
-    content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+    content = {"code": code, "silent": False, "store_history": True, "allow_stdin": True}
     message = notebook.client.session.msg("execute_request", content)
     message["header"]["subshell_id"] = subshell
     notebook.client.shell_channel.send(message)
@@ -139,7 +139,8 @@ def test_a_terminal_gets_text(tmp_path: Path) -> None:
 def test_nothing_asks_where_nobody_can_answer(notebook: Notebook) -> None:
     ran = notebook.good(
         "from submarine_magics.magics import SubmarineMagics\n"
-        "SubmarineMagics.of(get_ipython()).mouth.confirm('Really?')"
+        "SubmarineMagics.of(get_ipython()).mouth.confirm('Really?')",
+        attended=False,
     )
     assert ran.result == {"text/plain": "False"}
 

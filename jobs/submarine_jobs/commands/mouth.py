@@ -89,6 +89,11 @@ class Mouth:
         return str(document.path) if document is not None else None
 
     @property
+    def own_jobs(self) -> Sequence[Job] | None:
+        """The jobs that a bare ``wait`` means; None where none are remembered."""
+        return None
+
+    @property
     def launching_cell(self) -> str | None:
         """Id of the cell whose command is being executed, where there is one."""
         return None

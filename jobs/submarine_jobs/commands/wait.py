@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import INTERRUPTED, Outcome
-from submarine_jobs.commands.shared_options import backend_option, jobs_argument, profile_option
+from submarine_jobs.commands.shared_options import (
+    backend_option,
+    complete_jobs,
+    profile_option,
+)
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.commands.waiting import wait_for
+from submarine_jobs.errors import UsageError
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
 
 
 @click.command("wait", cls=Verb, example=("wait last", "wait digits-20261120-7f3a --quiet"))
-@jobs_argument
+@click.argument("jobs", metavar="[JOB...]", nargs=-1, required=False, shell_complete=complete_jobs)
 @option("--quiet", is_flag=True, heading="Flow", help="Do not show the log meanwhile.")
 @option(
     "--on-interrupt",
@@ -33,18 +43,36 @@ def wait(
     profile: str | None,
     backend: str | None,
 ) -> Outcome:
-    """Wait until all these jobs have ended; exit code 1 when one did not succeed."""
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
-    found = [session.job(text) for text in dict.fromkeys(jobs)]
+    """Wait until all these jobs have ended; exit code 1 when one did not succeed.
+
+    In a notebook a bare %submarine wait means all jobs that the notebook has started.
+    """
+    if not jobs:
+        found = _own_jobs(mouth)
+        if not found:
+            return Outcome(text="No job of this notebook is waited for any more.", value=[])
+    else:
+        session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+        found = [session.job(text) for text in dict.fromkeys(jobs)]
     outcomes: list[Outcome] = []
     for job in found:
         outcomes.append(wait_for(job, mouth, on_interrupt=on_interrupt, log=not quiet))
         if outcomes[-1].exit_code == INTERRUPTED:
             break
-    if len(found) == 1:
+    if len(outcomes) == 1:
         return outcomes[0]
     return Outcome(
         text="\n\n".join(outcome.text for outcome in outcomes),
         value=[outcome.value for outcome in outcomes],
         exit_code=max(outcome.exit_code for outcome in outcomes),
     )
+
+
+def _own_jobs(mouth: Mouth) -> list[Job]:
+    own = mouth.own_jobs
+    if own is None:
+        raise UsageError(
+            "wait does not say for which job.",
+            f"Name one or more; `{mouth.command} list` shows them, and last is the newest.",
+        )
+    return list(own)

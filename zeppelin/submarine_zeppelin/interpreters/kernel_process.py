@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
+from submarine_jobs.headless import ATTENDED, VARIABLE
 from submarine_zeppelin.interpreters.kernel_client import PREFIX, client_of, sweep
 
 #: Seconds that a kernel may take to start, and to end when asked to.
@@ -80,7 +81,9 @@ class KernelProcess:
                 transport="ipc",
                 ip=str(self.directory / "socket"),
             )
-            manager.start_kernel(stdout=log, stderr=log)
+            # It cannot ask, and yet a person looks on.
+            environment = {**os.environ, VARIABLE: ATTENDED}
+            manager.start_kernel(stdout=log, stderr=log, env=environment)
         finally:
             log.close()
         self.manager = manager

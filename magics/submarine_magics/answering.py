@@ -1,0 +1,140 @@
+"""Answers for the jobs of a kernel that nobody has answered for: waits for them, or ends them.
+
+The end of a headless run (``barrier``) and the end of a cell (``cell_end``) do it. Gathers what has
+failed and raises nothing but an interrupt; does not say when.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from submarine_jobs import started
+from submarine_jobs.errors import SubmarineError
+from submarine_magics import thread_errors
+from submarine_magics.cell_traceback import job_failed
+from submarine_magics.headless_mode import headless_of
+from submarine_magics.kernel_jobs import KernelJob, KernelJobs
+from submarine_magics.magics import SubmarineMagics
+from submarine_runtime.protocol.states import State
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from submarine_magics.executions import Execution
+
+INTERRUPTED = "its notebook was interrupted"
+#: Seconds that the ends of interrupted jobs may take together.
+_END = 90.0
+_SLICE = 0.2
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A failure, the cell that it comes from, and the job; empty: none was started."""
+
+    error: SubmarineError
+    execution: Execution | None
+    job_id: str = ""
+
+
+class Answering:
+    """What is done about the open jobs of one kernel."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._magics = SubmarineMagics.of(shell)
+        self.shell = shell
+        self.displays = self._magics.mouth.displays
+        self.jobs = KernelJobs.of(shell)
+        #: In the order in which they were found.
+        self.failed: list[Failed] = []
+
+    def wait(self) -> None:
+        """Until all have ended, those too that a thread of some cell is just submitting."""
+        while True:
+            for entry in self.jobs.open():
+                self._judge(entry)
+            if not self.jobs.open():
+                if not started.submits_under_way():
+                    break
+                time.sleep(_SLICE)
+        self.failed += [Failed(*found) for found in thread_errors.take()]
+
+    def _judge(self, entry: KernelJob) -> None:
+        try:
+            succeeded = entry.job.wait().state is State.SUCCEEDED
+            if entry.answered:  # cancelled by a thread of some cell meanwhile
+                return
+            if not succeeded:
+                raise job_failed(entry.job, self.shell, self._magics.cells)
+        except SubmarineError as error:
+            self.failed.append(Failed(error, entry.execution, entry.job.id))
+        self.jobs.answer(entry.job.id)
+
+    def stop(self, why: str) -> list[KernelJob]:
+        """Cancel what goes on, or leave it alone; gives the jobs that it was about."""
+        headless = headless_of(self.shell)
+        entries = self.jobs.open()
+        if headless is not None and headless.on_interrupt == "detach":
+            for entry in entries:
+                self.jobs.leave(entry.job.id)
+            return entries
+        threads = [
+            threading.Thread(target=self._cancel, args=(entry, why), daemon=True)
+            for entry in entries
+        ]
+        with undisturbed():
+            for thread in threads:
+                thread.start()
+        # A second interrupt ends the waiting for what the cluster says to it, not the wish.
+        with contextlib.suppress(KeyboardInterrupt):
+            deadline = time.monotonic() + _END
+            for thread in threads:
+                while thread.is_alive() and time.monotonic() < deadline:
+                    thread.join(_SLICE)
+        return entries
+
+    def _cancel(self, entry: KernelJob, why: str) -> None:
+        try:
+            if entry.job.cancel(why).state.ended:
+                self.jobs.answer(entry.job.id)
+        except SubmarineError as error:
+            # The guard goes on with it when this kernel has ended.
+            self.failed.append(Failed(error, entry.execution, entry.job.id))
+
+    def show(self) -> None:
+        """Bring every card to its last state."""
+        self.displays.finish_all()
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """No interrupt meanwhile: what must be said is said."""
+    with _on_interrupt(signal.SIG_IGN):
+        yield
+    sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """An interrupt raises KeyboardInterrupt meanwhile, also where ipykernel has other plans."""
+    with _on_interrupt(signal.default_int_handler):
+        yield
+
+
+@contextlib.contextmanager
+def _on_interrupt(handler: signal._HANDLER) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
