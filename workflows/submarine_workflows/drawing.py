@@ -101,7 +101,9 @@ def as_svg(
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" '
         f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
-        "style=\"font:13px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif\">"
+        # As a style too: a page's own style for pictures, such as Zeppelin's, beats attributes.
+        f'style="width:{width:g}px;height:{height:g}px;'
+        "font:13px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif\">"
         f"{''.join(parts)}</svg>"
     )
 

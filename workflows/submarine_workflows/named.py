@@ -10,16 +10,20 @@ from pathlib import Path
 import click
 
 from submarine_jobs.commands.mouth import Mouth
-from submarine_workflows.notebook.kept import SUFFIX, folder_of, kept_file, kept_names
+from submarine_workflows.notebook.kept import SUFFIX, folder_of, kept_file, kept_names, notebook_of
 
 
 def find_workflow(text: str, mouth: Mouth) -> Path:
     """The file of a workflow; ``text`` as it is where nothing of that name is known.
 
-    A name without a folder means what a cell of this kernel has kept, then ``NAME.flow`` beside
-    the notebook or in the working directory.
+    A name without a folder means ``NAME.flow`` beside the notebook, then what a cell of this
+    kernel has kept, which may be that of another note, then a file of the working directory.
     """
     path = Path(text).expanduser()
+    if text and "/" not in text and notebook_of(mouth) is not None:
+        beside = folder_of(mouth) / (text + SUFFIX)
+        if beside.is_file():
+            return beside
     kept = kept_file(text)
     if kept is not None and kept.is_file():
         return kept

@@ -27,11 +27,14 @@ class CellBody:
         The number that the editor shows for the first of them, mostly 2.
     label
         What a person calls the cell, ``[3]``.
+    what
+        What it is, for sentences: a cell, or a paragraph of a note.
     """
 
     text: str
     first_line: int = 2
     label: str = ""
+    what: str = "Cell"
 
     @property
     def in_place(self) -> str:
@@ -41,7 +44,8 @@ class CellBody:
     @property
     def cell(self) -> str:
         """``Cell [3]``, for sentences."""
-        return f"Cell {self.label}" if self.label.strip("[ ]") else "This cell"
+        named = self.label.strip("[ ]")
+        return f"{self.what} {self.label}" if named else f"This {self.what.lower()}"
 
     @classmethod
     def of(cls, ctx: click.Context) -> CellBody:

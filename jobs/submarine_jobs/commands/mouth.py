@@ -51,6 +51,11 @@ class Mouth:
         self._sessions: dict[str, Session] = {}
 
     @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables by which other programs of ours, which a verb starts here, act as this one."""
+        return {}
+
+    @property
     def history(self) -> Sequence[DocumentCell]:
         """Cells executed in this session, oldest first: where a missing name may be defined."""
         return ()

@@ -58,7 +58,7 @@ def launch(words: Sequence[str], runs: Runs, mouth: Mouth, *, wait: bool) -> Out
     with said.open("xb") as file:
         child = subprocess.Popen(
             command,
-            env=_environment(os.environ),
+            env={**_environment(os.environ), **mouth.environment},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
