@@ -34,9 +34,11 @@ class Answer:
 class Server:
     """One server; everything that it reads or writes lies below ``scratch``."""
 
+    extensions = "{'submarine_server': True, 'jupyterlab': False, 'notebook': False}"
+
     def __init__(self, scratch: Path, **environment: str) -> None:
         self.scratch = scratch
-        self.root = scratch / "notebooks"
+        self.cwd, self.root = scratch, scratch / "notebooks"
         self.root.mkdir(parents=True)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -56,7 +58,6 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *words: str) -> None:
-        extensions = "{'submarine_server': True, 'jupyterlab': False, 'notebook': False}"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
@@ -65,12 +66,12 @@ class Server:
                     "--ServerApp.port_retries=0",
                     f"--ServerApp.base_url={BASE}",
                     f"--ServerApp.root_dir={self.root}",
-                    f"--ServerApp.jpserver_extensions={extensions}",
+                    f"--ServerApp.jpserver_extensions={self.extensions}",
                     f"--IdentityProvider.token={TOKEN}",
                     *words,
                 ],
                 env=self.environment,
-                cwd=self.scratch,
+                cwd=self.cwd,
                 stdout=log,
                 stderr=log,
             )

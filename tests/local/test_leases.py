@@ -24,7 +24,7 @@ from submarine_runtime.protocol.coordination import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
-LEASE = 5.0
+LEASE = 4.0
 #: Says so when it has run for longer than the lease.
 PROGRAM = f"""
 import os, pathlib, time
@@ -86,7 +86,7 @@ def test_jobs_live_as_long_as_their_owner(
 def _ended_by_itself(job: Job) -> None:
     record = job.wait(120)
     assert (record.state, record.reason) == (State.CANCELLED, EndReason.LEASE_EXPIRED)
-    assert record.detail == "Nobody gave a sign of life for 5 s, the job's lease."
+    assert record.detail == "Nobody gave a sign of life for 4 s, the job's lease."
     assert "model/half" in [output.path for output in record.outputs], "nothing is lost"
     assert not record.missing
     assert {task.state for task in record.tasks} == {State.CANCELLED}

@@ -1,0 +1,96 @@
+"""Scheduled notebooks without a server: parameters, orders, what is said of a failure."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from submarine_workflows.executed import MAX_MESSAGE, why_failed
+from submarine_workflows.parameters import value_of
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("3", 3),
+        (" 0.5 ", 0.5),
+        ("1e-3", 0.001),
+        ("ada", "ada"),
+        ('"ada"', "ada"),
+        ("'3'", "3"),
+        ("[1, 'two', None]", [1, "two", None]),
+        ("{'lr': 0.1}", {"lr": 0.1}),
+        ("True", True),
+        ("true", True),
+        ("null", None),
+        ("2026-11-22", "2026-11-22"),
+        ("hdfs:///data/{date}", "hdfs:///data/{date}"),
+        ("", ""),
+        ("__import__('os').system('true')", "__import__('os').system('true')"),
+        # What JSON cannot carry stays the text that was typed.
+        ("(1, 2)", "(1, 2)"),
+        ("b'x'", "b'x'"),
+        ("{1: 2}", "{1: 2}"),
+        ("1e999", "1e999"),
+        ("1j", "1j"),
+        ("[" * 5000, "[" * 5000),
+        (7, 7),
+        (None, None),
+    ],
+)
+def test_a_typed_parameter_means(typed: Any, meant: Any) -> None:
+    found = value_of(typed)
+    assert found == meant
+    assert type(found) is type(meant)
+
+
+@given(st.text())
+def test_whatever_is_typed_can_be_sent(typed: str) -> None:
+    value = value_of(typed)
+    assert json.loads(json.dumps(value, allow_nan=False)) == value
+
+
+def document(path: Path, *outputs: dict[str, Any]) -> Path:
+    cell = {"cell_type": "code", "execution_count": 3, "outputs": list(outputs)}
+    path.write_text(json.dumps({"cells": [{"cell_type": "markdown"}, cell]}))
+    return path
+
+
+def test_a_failure_is_told_by_its_first_error(tmp_path: Path) -> None:
+    error = {
+        "output_type": "error",
+        "ename": "JobFailedError",
+        "evalue": "Job \x1b[31mdigits\x1b[39m FAILED\u202e: " + "<b>" * 1000,
+    }
+    said = why_failed(document(tmp_path / "x.ipynb", {"output_type": "stream"}, error), 1)
+    assert said.startswith("Cell [3]: JobFailedError: Job digits FAILED\ufffd: <b>")
+    assert len(said) == MAX_MESSAGE
+
+
+def test_a_run_that_left_nothing_is_told_by_its_exit_code(tmp_path: Path) -> None:
+    assert "exit code 2" in why_failed(tmp_path / "never.ipynb", 2)
+    assert "signal 9" in why_failed(document(tmp_path / "x.ipynb"), -9)
+    for text in ("", "{", '{"cells": 3}', '{"cells": [3]}', '{"cells": [{"outputs": ["x"]}]}'):
+        (tmp_path / "half.ipynb").write_text(text)
+        assert "exit code 1" in why_failed(tmp_path / "half.ipynb", 1)
+
+
+@pytest.mark.parametrize("orders", [b"", b"{", b"[]\n", b'{"input": 3}\n'])
+def test_orders_that_make_no_sense_are_refused(orders: bytes) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "submarine_workflows.scheduler_run"],
+        input=orders,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert b"make no sense" in ended.stderr
+    assert b"Traceback" not in ended.stderr

@@ -1,0 +1,40 @@
+"""What an executed notebook says of how it ended, in a line for lists of runs.
+
+Reads a file that anybody may have written; believes nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from submarine_jobs.display.untrusted import printable
+
+MAX_MESSAGE = 1000
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def why_failed(output: Path, code: int) -> str:
+    """One line on why the run of a notebook failed, safe to show anywhere.
+
+    Parameters
+    ----------
+    output
+        The executed notebook, as far as it was written.
+    code
+        Exit code of the run; negative for a signal.
+    """
+    try:
+        cells = json.loads(output.read_text(encoding="utf-8"))["cells"]
+        for cell in cells:
+            for said in cell.get("outputs") or ():
+                if said.get("output_type") == "error":
+                    number = cell.get("execution_count") or " "
+                    words = _COLOURS.sub("", f"Cell [{number}]: {said['ename']}: {said['evalue']}")
+                    return printable(words, MAX_MESSAGE)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        pass  # there is no output, or half of one
+    if code < 0:
+        return f"The notebook's run was killed by signal {-code}."
+    return f"The notebook's run ended with exit code {code}; the server's log has more."

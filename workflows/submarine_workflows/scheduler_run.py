@@ -1,0 +1,98 @@
+"""The process that runs one scheduled notebook: ``python -m submarine_workflows.scheduler_run``.
+
+Orders come as one line of JSON on standard input, which then stays open: its end is the end of
+whoever wants the run, by SIGKILL even, and counts as SIGTERM. Knows nothing of jupyter-scheduler's
+database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+FAILED, USAGE = 1, 2
+ENGINE = "submarine"
+
+
+def main() -> int:
+    """Run the notebook and export it; the exit code is papermill's, or that of the signal."""
+    try:
+        orders = json.loads(_line())
+        source, output = Path(orders["input"]), Path(orders["output"])
+    except (ValueError, LookupError, TypeError) as exc:
+        print(f"The orders on standard input make no sense: {exc!r}.", file=sys.stderr)
+        return USAGE
+    threading.Thread(target=_until_alone, name="alone", daemon=True).start()
+    try:
+        code = _run(source, output, Path(orders["folder"]), orders.get("parameters") or {})
+    except SystemExit as exc:
+        code = exc.code if isinstance(exc.code, int) else FAILED
+    if output.exists():
+        _export(output, orders.get("exports") or {})
+    return code
+
+
+def _run(source: Path, output: Path, folder: Path, parameters: Mapping[str, Any]) -> int:
+    import papermill
+    from papermill.exceptions import PapermillException
+
+    from submarine_jobs.errors import SubmarineError
+
+    try:
+        papermill.execute_notebook(
+            str(source),
+            str(output),
+            parameters=dict(parameters),
+            engine_name=ENGINE,
+            progress_bar=False,
+            cwd=str(folder),
+        )
+    except SubmarineError as exc:
+        print(exc, file=sys.stderr)
+        return FAILED
+    except PapermillException as exc:
+        print(f"{type(exc).__name__}: {exc}", file=sys.stderr)
+        return FAILED
+    return 0
+
+
+def _line() -> bytes:
+    """The first line of standard input, read without Python's buffer and its lock."""
+    pieces = []
+    while piece := os.read(0, 1 << 16):
+        pieces.append(piece)
+        if piece.endswith(b"\n"):
+            break
+    return b"".join(pieces)
+
+
+def _until_alone() -> None:
+    """Wait for the end of standard input; nothing comes on it."""
+    while os.read(0, 1 << 16):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _export(output: Path, formats: Mapping[str, str]) -> None:
+    """What else was asked for; a format that fails takes nothing from the others."""
+    import nbformat
+    from nbconvert import get_exporter
+
+    for name, path in formats.items():
+        try:
+            document = nbformat.read(output, as_version=4)  # type: ignore[no-untyped-call]
+            exporter = get_exporter(name)()  # type: ignore[no-untyped-call]
+            text, _ = exporter.from_notebook_node(document)
+            Path(path).write_text(text, encoding="utf-8")
+        except Exception as exc:
+            print(f"{output.name} was not exported as {name}: {exc}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
