@@ -31,7 +31,7 @@ export class Notifications implements IVoice {
     this._id = Notification.emit(message, 'in-progress', {
       autoClose: false,
       actions: [
-        this._action(this._trans.__('Show job'), () => this._run(CommandIDs.show, job)),
+        this._show(job),
         this._action(this._trans.__('Cancel…'), () => this._run(CommandIDs.cancel, job))
       ]
     });
@@ -46,20 +46,35 @@ export class Notifications implements IVoice {
 
   gone(message: string, job: string): void {
     this.done();
+    const caption = this._trans.__('Start the kernel again, in a new container');
     Notification.error(message, {
       autoClose: false,
-      actions: [
-        this._action(this._trans.__('Show job'), () => this._run(CommandIDs.show, job)),
-        {
-          label: this._trans.__('New kernel'),
-          caption: this._trans.__('Start the kernel again, in a new container'),
-          displayType: 'accent',
-          callback: () => {
-            this._restart().catch((error: unknown) => Notification.error(sentence(error)));
-          }
-        }
-      ]
+      actions: [this._show(job), this._again(this._trans.__('New kernel'), caption)]
     });
+  }
+
+  lives(message: string, job: string): void {
+    this.done();
+    const caption = this._trans.__('Go on with this kernel and its variables');
+    Notification.warning(message, {
+      autoClose: false,
+      actions: [this._show(job), this._again(this._trans.__('Connect'), caption)]
+    });
+  }
+
+  private _show(job: string): Notification.IAction {
+    return this._action(this._trans.__('Show job'), () => this._run(CommandIDs.show, job));
+  }
+
+  private _again(label: string, caption: string): Notification.IAction {
+    return {
+      label,
+      caption,
+      displayType: 'accent',
+      callback: () => {
+        this._restart().catch((error: unknown) => Notification.error(sentence(error)));
+      }
+    };
   }
 
   /** An action that leaves the notification where it is. */

@@ -10,8 +10,8 @@ import { isRemote, isWaiting, newestOf } from './jobs';
 
 /** Milliseconds that a start may take before anything is said of it. */
 export const QUICK = 1500;
-/** Milliseconds in which the end of a lost kernel's job is expected. */
-export const LATE = 60_000;
+/** Milliseconds in which the end of a lost kernel's job is expected; then it goes on, it seems. */
+export const GRACE = 10_000;
 
 /** Where sentences go; each answers for one kernel. */
 export interface IVoice {
@@ -21,6 +21,8 @@ export interface IVoice {
   done(): void;
   /** The kernel is gone. */
   gone(sentence: string, job: string): void;
+  /** The server knows it no more, but it runs: starting it again finds it. */
+  lives(sentence: string, job: string): void;
 }
 
 export type SessionPart = Pick<
@@ -93,9 +95,6 @@ export class KernelWatch implements IDisposable {
     };
     if (phase === 'gone') {
       follow();
-      this._timer = window.setTimeout(() => {
-        this._unsubscribe();
-      }, LATE);
     } else {
       this._timer = window.setTimeout(follow, QUICK);
     }
@@ -104,19 +103,34 @@ export class KernelWatch implements IDisposable {
   private _tell(phase: 'starting' | 'gone', kernel: string, row: IJobRow): void {
     const { _trans: trans } = this;
     if (phase === 'gone') {
-      if (ENDED.has(row.state)) {
-        this._unsubscribe();
-        const why = row.detail || row.state;
-        this._voice.gone(
-          trans.__('The kernel %1 has lost its container: %2', kernel, why),
-          row.job_id
-        );
-      }
+      this._tellEnd(kernel, row);
     } else if (isWaiting(row)) {
       const why = row.detail || trans.__('its container is being started');
       this._voice.waits(trans.__('The kernel %1 waits: %2', kernel, why), row.job_id);
     } else {
       this._voice.done();
+    }
+  }
+
+  private _tellEnd(kernel: string, row: IJobRow): void {
+    const { _trans: trans } = this;
+    if (ENDED.has(row.state)) {
+      this._unsubscribe();
+      const why = row.detail || row.state;
+      this._voice.gone(
+        trans.__('The kernel %1 has lost its container: %2', kernel, why),
+        row.job_id
+      );
+    } else if (!this._timer) {
+      // After a restart of the server, which remembers no kernels.
+      this._timer = window.setTimeout(() => {
+        this._unsubscribe();
+        const words = trans.__(
+          'The kernel %1 goes on in its container; the server has lost it.',
+          kernel
+        );
+        this._voice.lives(words, row.job_id);
+      }, GRACE);
     }
   }
 
@@ -130,6 +144,7 @@ export class KernelWatch implements IDisposable {
 
   private _unsubscribe(): void {
     window.clearTimeout(this._timer);
+    this._timer = 0;
     this._jobs?.dispose();
     this._jobs = null;
   }

@@ -1,0 +1,156 @@
+/** A kernel in a container: what its notebook is told while it starts, and when it is gone. */
+
+import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { State } from '../src/api/job_types';
+import type { IJobRow } from '../src/api/list_types';
+import { isRemote, newestOf } from '../src/kernels/jobs';
+import { GRACE, KernelWatch, QUICK, type SessionPart } from '../src/kernels/watch';
+
+type Listener = (rows: readonly IJobRow[]) => void;
+
+const FAR = { kernel_provisioner: { provisioner_name: 'submarine-yarn', config: {} } };
+
+function row(state: State, detail = '', more: Partial<IJobRow> = {}): IJobRow {
+  const known = {
+    job_id: 'kernel-far-1',
+    name: 'kernel-far',
+    notebook: 'work/a.ipynb',
+    created: 1
+  };
+  return { ...known, state, detail, ...more } as IJobRow;
+}
+
+class Session {
+  kernelDisplayName = 'Far away';
+  kernelDisplayStatus = 'idle';
+  path = 'RTC:work/a.ipynb';
+  prevKernelName = 'far';
+  statusChanged = new Signal<Session, string>(this);
+  specsManager = {
+    specs: {
+      kernelspecs: {
+        far: { name: 'far', display_name: 'Far away', metadata: FAR },
+        near: { name: 'near', display_name: 'Near', metadata: {} }
+      }
+    }
+  };
+
+  become(status: string): void {
+    this.kernelDisplayStatus = status;
+    this.statusChanged.emit(status);
+  }
+}
+
+let session: Session;
+let said: string[];
+let listeners: Set<Listener>;
+let watch: KernelWatch;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  session = new Session();
+  said = [];
+  listeners = new Set();
+  watch = new KernelWatch(
+    session as unknown as SessionPart,
+    {
+      jobs: listener => {
+        const heard: Listener = rows => {
+          listener(rows, rows.length, '');
+        };
+        listeners.add(heard);
+        return { isDisposed: false, dispose: () => listeners.delete(heard) };
+      }
+    },
+    path => path.replace('RTC:', ''),
+    {
+      waits: text => said.push(text),
+      done: () => said.push('done'),
+      gone: text => said.push(text),
+      lives: text => said.push(text)
+    },
+    nullTranslator.load('')
+  );
+});
+
+afterEach(() => {
+  watch.dispose();
+  expect(listeners.size).toBe(0);
+  vi.useRealTimers();
+});
+
+function news(...rows: IJobRow[]): void {
+  [...listeners].forEach(listener => {
+    listener(rows);
+  });
+}
+
+it('says what a start waits for, until it is there', () => {
+  session.become('starting');
+  vi.advanceTimersByTime(QUICK);
+  news(row('PENDING', 'queue gpu has 0 of 4 GPUs free'), row('PENDING', 'x', { notebook: 'b' }));
+  expect(said).toEqual(['The kernel far waits: queue gpu has 0 of 4 GPUs free']);
+  news(row('STARTING'));
+  expect(said[1]).toContain('its container is being started');
+  session.become('connecting');
+  expect(said[2]).toBe('done');
+  expect(listeners.size).toBe(0);
+});
+
+it('says nothing of a start that is quick, nor of kernels of this machine', () => {
+  session.become('starting');
+  vi.advanceTimersByTime(QUICK - 1);
+  session.become('idle');
+  vi.advanceTimersByTime(QUICK);
+  expect(listeners.size).toBe(0);
+  session.kernelDisplayName = 'Near';
+  session.become('starting');
+  vi.advanceTimersByTime(QUICK);
+  session.prevKernelName = 'near';
+  session.become('dead');
+  expect(listeners.size).toBe(0);
+  expect(said).toEqual(['done']);
+});
+
+it('says why a kernel is gone, once, when its job has ended', () => {
+  session.become('dead');
+  news(row('RUNNING'));
+  news(row('FAILED', 'The node was lost.'));
+  expect(said).toEqual(['The kernel far has lost its container: The node was lost.']);
+  vi.advanceTimersByTime(GRACE);
+  expect(said.length).toBe(1);
+});
+
+it('says that a kernel lives which its server has forgotten', () => {
+  session.become('dead');
+  news(row('RUNNING'));
+  vi.advanceTimersByTime(GRACE);
+  expect(said[0]).toContain('goes on');
+  expect(listeners.size).toBe(0);
+});
+
+it('is over when the kernel is another', () => {
+  session.become('dead');
+  session.become('idle');
+  news(row('FAILED', 'x'));
+  expect(said).toEqual([]);
+});
+
+it('knows the newest job of a kernelspec and notebook', () => {
+  const rows = [
+    row('FAILED', '', { created: 5, job_id: 'new' }),
+    row('RUNNING', '', { created: 3, job_id: 'old' }),
+    row('RUNNING', '', { created: 9, job_id: 'other', name: 'kernel-farther' })
+  ];
+  expect(newestOf(rows, 'far', 'work/a.ipynb')?.job_id).toBe('new');
+  expect(newestOf(rows, 'far', 'b.ipynb')).toBeUndefined();
+});
+
+it.each([undefined, {}, { kernel_provisioner: 'submarine-yarn' }, { kernel_provisioner: null }])(
+  'takes no other kernelspec for one in a container',
+  metadata => {
+    expect(isRemote(metadata)).toBe(false);
+  }
+);
