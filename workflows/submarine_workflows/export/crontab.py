@@ -49,7 +49,7 @@ def crontab_of(
             f"`{workflow.schedule}` says more than the five fields of a crontab.",
             "Use second 0, no year, and neither L nor #.",
         )
-    words = [*program, "workflow", "run", file.name]
+    words = [*program, "workflow", "run", file.name, "--scheduled"]
     if notify:
         words += ["--notify", notify]
     command = f"cd {shlex.quote(str(file.parent))} && {shlex.join(words)}"
