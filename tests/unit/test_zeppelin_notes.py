@@ -15,7 +15,6 @@ from submarine_jobs.metrics import Row
 from submarine_zeppelin import properties as settings
 from submarine_zeppelin.interpreters import ENTRIES, FORMER, former, make
 from submarine_zeppelin.interpreters.chart import MAX_POINTS, Curves, svg
-from submarine_zeppelin.interpreters.lines import lines_of
 from submarine_zeppelin.interpreters.notes import (
     Spellings,
     bundle_of,
@@ -25,6 +24,7 @@ from submarine_zeppelin.interpreters.notes import (
     read_note,
     shell_files,
 )
+from submarine_zeppelin.interpreters.paragraph_lines import lines_of
 from submarine_zeppelin.interpreters.wording import in_note
 from submarine_zeppelin.paragraph import Context, NoteParagraph, Server
 

@@ -1,6 +1,8 @@
-"""``submarine zeppelin install|uninstall|check``: the interpreter in a Zeppelin installation."""
+"""``submarine zeppelin``: the interpreter in a Zeppelin installation, and notes as notebooks."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
@@ -76,6 +78,39 @@ def check(directory: str) -> Outcome:
         "\n".join(lines),
         value={"checks": [result.to_json() for result in results]},
         exit_code=JOB_FAILED if failed else SUCCESS,
+    )
+
+
+@zeppelin.command("export-note")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The notebook [that of the note's name, here].",
+)
+@click.option("--force", is_flag=True, help="Write over a notebook that no note was exported to.")
+def export_note(file: Path, output: Path | None, force: bool) -> Outcome:
+    """Make a Jupyter notebook of the note in FILE, a .zpln, for `submarine run` and workflows."""
+    from submarine_zeppelin.exporting import check_replaceable, export
+    from submarine_zeppelin.interpreters.note_folder import NOTEBOOK, keep, stem_of
+    from submarine_zeppelin.note_file import read_note_file
+
+    note = read_note_file(file)
+    target = output or Path(stem_of(note.name, note.note_id) + NOTEBOOK)
+    if target.suffix != NOTEBOOK:
+        raise UsageError(f"{target} is no name of a notebook.", f"It ends in {NOTEBOOK}.")
+    if not force:
+        check_replaceable(target)
+    made = export(note.paragraphs, note.note_id)
+    path = keep(made, target.parent, target.stem)
+    written = [str(path), *(str(path.parent / name) for name in made.files)]
+    cells = len(made.document["cells"]) - 1
+    lines = [f"{' and '.join(written)}: {cells} cell{'' if cells == 1 else 's'}.", *made.left_out]
+    return Outcome(
+        "\n".join(lines),
+        value={"files": written, "cells": cells, "left_out": list(made.left_out)},
     )
 
 

@@ -8,10 +8,9 @@ Knows nothing of sessions and their end (``submarine``).
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 
-from submarine_jobs.commands import Outcome, execute
+from submarine_jobs.commands import CellBody, Outcome, execute
 from submarine_jobs.commands.grammar import plugins
 from submarine_jobs.commands.outcome import SUCCESS
 from submarine_jobs.errors import UsageError
@@ -20,6 +19,7 @@ from submarine_zeppelin.interpreters import former
 from submarine_zeppelin.interpreters.boards import LocalBoards
 from submarine_zeppelin.interpreters.dashboard import Dashboard
 from submarine_zeppelin.interpreters.mouth import ZeppelinMouth
+from submarine_zeppelin.interpreters.paragraph_lines import body_of, lines_of, words_of
 from submarine_zeppelin.interpreters.printed import printed_to
 
 #: Verbs that may wait for their job.
@@ -59,12 +59,15 @@ class Lines:
         dashboard = Dashboard(self._mouth, self._execute)
         good, forms = True, None
         try:
+            whole = body_of(text, *self._mouth.numbering)
+            if whole is not None:
+                return self._execute(*whole), None
             for line in lines_of(text):
                 word = former.word_of(line)
                 if word is not None:
                     good, forms = dashboard.perform(word)
                 else:
-                    good = self._execute(former.ours(_words(line)))
+                    good = self._execute(former.ours(words_of(line)))
                 if not good:
                     break
         except KeyboardInterrupt:
@@ -73,7 +76,7 @@ class Lines:
             raise
         return good, forms
 
-    def _execute(self, words: Sequence[str]) -> bool:
+    def _execute(self, words: Sequence[str], body: CellBody | None = None) -> bool:
         words = self._waiting(list(words))
         _check_verb(words)
         asks = bool({"--help", "-h", "--json"} & set(words))
@@ -85,8 +88,10 @@ class Lines:
                 "Delete a paragraph, or give it another interpreter, to take it out."
             )
             return True
+        if words[:1] == ["workflow"]:
+            self._mouth.write_notebook()
         with printed_to(self._mouth.say):
-            outcome = execute(words, self._mouth)
+            outcome = execute(words, self._mouth, body)
         return show_outcome(outcome, self._mouth)
 
     def _waiting(self, words: list[str]) -> list[str]:
@@ -107,16 +112,6 @@ def waits(properties: Mapping[str, str]) -> bool:
 def scheduled() -> bool:
     """Whether this process was started for one scheduled run of a note."""
     return "-isolated-" in os.environ.get("INTERPRETER_GROUP_ID", "")
-
-
-def lines_of(text: str) -> list[str]:
-    """The commands of a paragraph: a line each, joined where one ends in a backslash."""
-    joined = text.replace("\r\n", "\n").replace("\r", "\n").replace("\\\n", " ")
-    lines = [line.strip() for line in joined.split("\n")]
-    found = [line for line in lines if line and not line.startswith("#")]
-    if not found:
-        return ["help"]
-    return found
 
 
 def show_outcome(outcome: Outcome, mouth: ZeppelinMouth) -> bool:
@@ -143,10 +138,3 @@ def _check_verb(words: Sequence[str]) -> None:
         raise UsageError(
             f"{verb} is for a terminal of this machine.", f"Type submarine {verb} there."
         )
-
-
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line)
-    except ValueError:
-        raise UsageError(f"The quotes in {line[:80]!r} do not close.") from None

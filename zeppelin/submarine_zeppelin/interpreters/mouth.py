@@ -2,79 +2,37 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from submarine_jobs.bundle import Bundle
 from submarine_jobs.cells import Cell, CellCollection
 from submarine_jobs.commands import Mouth
 from submarine_jobs.commands.terminal import TerminalFilter
-from submarine_jobs.config import Config, load_config
-from submarine_jobs.coordinator_orders import with_extra_roles
-from submarine_jobs.errors import SubmarineError
+from submarine_jobs.config import Config
 from submarine_jobs.job import Job
 from submarine_jobs.notebook import DocumentCell
-from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec
 from submarine_runtime.protocol.record import JobRecord
-from submarine_zeppelin import properties as settings
+from submarine_zeppelin.exporting import export
 from submarine_zeppelin.interpreters import notes, values
+from submarine_zeppelin.interpreters.configured import config_of, environment_of, session_of
 from submarine_zeppelin.interpreters.known_jobs import ORIGIN, KnownJobs, Placed
+from submarine_zeppelin.interpreters.note_folder import folder_of_note, keep, stem_of
 from submarine_zeppelin.interpreters.page import Card, Page
 from submarine_zeppelin.interpreters.refresher import Refresher
-from submarine_zeppelin.paragraph import Context
+from submarine_zeppelin.interpreters.submitting import ParagraphSession
+from submarine_zeppelin.paragraph import Context, ParagraphGoneError
 
+log = logging.getLogger(__name__)
 _NO_PROGRAM = (
     "raise SystemExit('This note has no %submarine.python paragraph: give --worker_launch_cmd.')"
 )
-_lock = threading.Lock()
-_sessions: dict[str, Session] = {}
-_submitting: dict[str, threading.Lock] = {}
 #: Seconds for the last drawing of a job that was waited for.
 _LAST_DRAWING = 20.0
-
-
-def session_of(config: Config) -> Session:
-    """The one session of a profile in this process: one watcher, one connection to a cluster."""
-    with _lock:
-        return _sessions.setdefault(repr(config.profile), Session(config.profile))
-
-
-def config_of(
-    properties: Mapping[str, str], user: str, options: Mapping[str, Any] | None = None
-) -> Config:
-    """The configuration in force: the paragraph's options over the interpreter's settings."""
-    from submarine_zeppelin.users import cluster_user
-
-    given = {key: value for key, value in (options or {}).items() if value is not None}
-    found = {
-        "profile": settings.text(properties, "submarine.profile"),
-        "queue": settings.text(properties, "submarine.yarn.queue"),
-        "hadoop_conf_dir": settings.text(properties, "SUBMARINE_HADOOP_CONF_DIR"),
-        "job_root": settings.text(properties, "submarine.algorithm.hdfs.path").replace(
-            "${username}", user
-        ),
-    }
-    config = load_config({**{key: value for key, value in found.items() if value}, **given})
-    profile = config.profile
-    kerberos = _wants_kerberos(config)
-    actor = cluster_user(user, properties, backend=profile.backend, kerberos=kerberos)
-    return replace(config, profile=replace(profile, user=actor)) if actor else config
-
-
-def _wants_kerberos(config: Config) -> bool:
-    from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
-
-    directory = config.profile.hadoop_conf_dir
-    if config.profile.backend != "yarn" or directory is None:
-        return False
-    try:
-        return HadoopConf(directory).kerberos
-    except (SubmarineError, OSError):
-        return False  # the verb itself says what is wrong with it
 
 
 class ZeppelinMouth(Mouth):
@@ -99,6 +57,7 @@ class ZeppelinMouth(Mouth):
         self.page = page
         self._refresher = refresher
         self._session_id = session_id
+        self._notebook: Path | None = None
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         #: While a submit is under way: which jobs the paragraph had before, and their session.
         self.submitting: tuple[Session, set[str]] | None = None
@@ -118,7 +77,9 @@ class ZeppelinMouth(Mouth):
 
     @property
     def notebook_name(self) -> str | None:
-        """The note: its id, and its name as the stem."""
+        """The note: its id, and its name as the stem; for workflows its notebook here."""
+        if self._notebook is not None:
+            return str(self._notebook)
         name = self.context.note_name.replace("/", " ").strip() or self.context.note_id
         return f"{ORIGIN}{self.context.note_id}/{name}.zpln"
 
@@ -142,6 +103,43 @@ class ZeppelinMouth(Mouth):
     def packed_values(self, names: Sequence[str]) -> bytes:
         """As they are in the note's Python session."""
         return values.packed(self._session_id, self.context.note_id, names)
+
+    @property
+    def numbering(self) -> tuple[int, str]:
+        """The editor's number of the line with the interpreter's name, and the paragraph's."""
+        text = self.context.text.replace("\r\n", "\n")
+        first = text[: len(text) - len(text.lstrip())].count("\n") + 1
+        mine = [item for item in self.note if item.paragraph_id == self.context.paragraph_id]
+        return first, str(mine[0].number) if mine else ""
+
+    def write_notebook(self) -> None:
+        """Let verbs of workflows find the note as a notebook in a folder of its own."""
+        context = self.context
+        exported = export(self.note, context.note_id)
+        folder = folder_of_note(self.config().profile.state_dir, context.note_id)
+        self._notebook = keep(exported, folder, stem_of(context.note_name, context.note_id))
+        for line in exported.left_out:
+            log.info("note %s: %s", context.note_id, line)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What makes other programs of ours act as this paragraph does."""
+        return environment_of(self.properties, self.config())
+
+    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
+        """A picture that the paragraph goes on showing after its end."""
+        page = str(bundle.get("text/html") or "")
+        if not page:
+            return None
+        place = self.page.picture(page)
+        self.page.show()
+
+        def renew(newer: Mapping[str, Any]) -> None:
+            place.page = str(newer.get("text/html") or place.page)
+            with contextlib.suppress(ParagraphGoneError):
+                self.page.show()
+
+        return renew
 
     def say(self, text: str) -> None:
         """A line in the paragraph."""
@@ -196,50 +194,3 @@ class ZeppelinMouth(Mouth):
         context = self.context
         profile = job.session.profile.name
         return Placed(job.id, context.note_id, context.paragraph_id, context.user, profile)
-
-
-class ParagraphSession(Session):
-    """A session in which one paragraph submits the same job once while that is under way.
-
-    Zeppelin asks again for what it believes to have failed, and so do people.
-    """
-
-    def __init__(self, shared: Session, mouth: ZeppelinMouth) -> None:
-        super().__init__(shared.profile)
-        self.store = shared.store
-        self._backends = shared._backends
-        self.__dict__["watcher"] = shared.watcher
-        self._mouth = mouth
-
-    def submit(self, spec: JobSpec, bundle: Bundle | None, *rest: Any, **more: Any) -> Job:
-        """As ``Session.submit``, unless this paragraph has the same job running."""
-        paragraph = self._mouth.context.paragraph_id
-        with _lock:
-            turn = _submitting.setdefault(paragraph, threading.Lock())
-        with turn:
-            known = KnownJobs(self.profile.state_dir)
-            found = self._running(spec, known)
-            if found is not None:
-                self._mouth.say(
-                    f"{found.id} of this paragraph is the same and has not ended: it is shown, and "
-                    "nothing was submitted. Cancel it first to start anew."
-                )
-                self._mouth.page.started = True
-                return found
-            self._mouth.submitting = (self, set(known.going_on(self.store, paragraph)))
-            job = super().submit(spec, bundle, *rest, **more)
-            self._mouth.submitting = None
-            self._mouth.page.started = True
-            known.put(self._mouth.placed(job))
-            return job
-
-    def _running(self, spec: JobSpec, known: KnownJobs) -> Job | None:
-        wanted = fill_spec(with_extra_roles(spec)).to_bytes()
-        for job_id in known.going_on(self.store, self._mouth.context.paragraph_id):
-            try:
-                job = self.job(job_id)
-                if job.directory.spec().to_bytes() == wanted and not job.record().state.ended:
-                    return job
-            except (SubmarineError, OSError, ValueError, KeyError):
-                continue
-        return None

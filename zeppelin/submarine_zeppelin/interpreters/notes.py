@@ -103,8 +103,8 @@ class Paragraph:
 
     Attributes
     ----------
-    local
-        It runs here only: no part of the program.
+    options
+        Words in brackets: ``only`` is collected and not run, ``local`` is run and not collected.
     """
 
     number: int
@@ -114,7 +114,12 @@ class Paragraph:
     entry: str | None
     body: str
     first_line: int
-    local: bool = False
+    options: frozenset[str] = frozenset()
+
+    @property
+    def local(self) -> bool:
+        """It runs here only: no part of the program."""
+        return "local" in self.options
 
     @property
     def label(self) -> str:
@@ -167,7 +172,7 @@ def read_note(paragraphs: Iterable[NoteParagraph], spellings: Spellings) -> list
                 entry,
                 head.body,
                 head.first_line,
-                "local" in head.options,
+                head.options,
             )
         )
     return found

@@ -100,6 +100,13 @@ class _Lines:
     terminal: bool = False
 
 
+@dataclass
+class Picture:
+    """HTML that is renewed."""
+
+    page: str
+
+
 class Page:
     """The output of one run; safe from any thread."""
 
@@ -107,7 +114,7 @@ class Page:
         self.output = output
         self._limit = limit
         self._lock = threading.RLock()
-        self._items: list[Card | _Lines | str] = []
+        self._items: list[Card | Picture | _Lines | str] = []
         self._linked = ""
         #: Whether a job was submitted by this run, and whether the run was one of the form.
         self.started = self.form = False
@@ -130,6 +137,13 @@ class Page:
         """HTML that the core made, everything in it escaped."""
         with self._lock:
             self._items.append(in_note(page))
+
+    def picture(self, page: str) -> Picture:
+        """HTML that may be replaced later."""
+        picture = Picture(page)
+        with self._lock:
+            self._items.append(picture)
+        return picture
 
     def card(self, job: Job) -> Card:
         """Show a job, below what is there; the same one only once."""
@@ -170,9 +184,11 @@ class Page:
             if len(last.text) > 2 * self._limit:
                 last.text = last.text[-self._limit :].partition("\n")[2]
 
-    def _message(self, item: Card | _Lines | str, room: int) -> Message:
+    def _message(self, item: Card | Picture | _Lines | str, room: int) -> Message:
         if isinstance(item, Card):
             return Message(Kind.HTML, item.html(room))
+        if isinstance(item, Picture):
+            item = in_note(item.page)
         if isinstance(item, str):
             if len(item) <= room:
                 return Message(Kind.HTML, item)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.job import Job
 from submarine_zeppelin import properties as settings
+from submarine_zeppelin.interpreters.configured import config_of, session_of
 from submarine_zeppelin.interpreters.known_jobs import KnownJobs, Placed
-from submarine_zeppelin.interpreters.mouth import config_of, session_of
 from submarine_zeppelin.interpreters.page import Page
 from submarine_zeppelin.interpreters.refresher import Refresher
 from submarine_zeppelin.paragraph import Context, ParagraphGoneError, Server

@@ -24,6 +24,9 @@ _OTHERS = (
     (re.compile(r"\b(no|a) collected cell\b"), r"\1 %submarine.python paragraph"),
     (re.compile(r"\bcollected cells\b"), "%submarine.python paragraphs"),
     (re.compile(r"\bcollect the cell that\b"), "put into the program the paragraph that"),
+    (re.compile(r"\bThe notebook has no code cell called\b"), "The note has no paragraph called"),
+    (re.compile(r" It is looked for in [^\n<]{1,200}\.ipynb as saved\."), ""),
+    (re.compile(r"%%submarine (?=workflow\b)"), "%submarine "),
     (re.compile(r"%%submarine\b"), "%submarine.python"),
 )
 

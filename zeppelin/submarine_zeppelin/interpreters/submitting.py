@@ -1,0 +1,69 @@
+"""A submit in a paragraph: the same job once while it is under way, whoever asks again.
+
+Zeppelin asks again for what it believes to have failed, and so do people. How a job is submitted is
+``submarine_jobs.session``'s.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.bundle import Bundle
+from submarine_jobs.coordinator_orders import with_extra_roles
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.job import Job
+from submarine_jobs.placeholders import fill_spec
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec
+from submarine_zeppelin.interpreters.known_jobs import KnownJobs
+
+if TYPE_CHECKING:
+    from submarine_zeppelin.interpreters.mouth import ZeppelinMouth
+
+_lock = threading.Lock()
+_submitting: dict[str, threading.Lock] = {}
+
+
+class ParagraphSession(Session):
+    """A session in which one paragraph submits the same job once while that is under way."""
+
+    def __init__(self, shared: Session, mouth: ZeppelinMouth) -> None:
+        super().__init__(shared.profile)
+        self.store = shared.store
+        self._backends = shared._backends
+        self.__dict__["watcher"] = shared.watcher
+        self._mouth = mouth
+
+    def submit(self, spec: JobSpec, bundle: Bundle | None, *rest: Any, **more: Any) -> Job:
+        """As ``Session.submit``, unless this paragraph has the same job running."""
+        paragraph = self._mouth.context.paragraph_id
+        with _lock:
+            turn = _submitting.setdefault(paragraph, threading.Lock())
+        with turn:
+            known = KnownJobs(self.profile.state_dir)
+            found = self._running(spec, known)
+            if found is not None:
+                self._mouth.say(
+                    f"{found.id} of this paragraph is the same and has not ended: it is shown, and "
+                    "nothing was submitted. Cancel it first to start anew."
+                )
+                self._mouth.page.started = True
+                return found
+            self._mouth.submitting = (self, set(known.going_on(self.store, paragraph)))
+            job = super().submit(spec, bundle, *rest, **more)
+            self._mouth.submitting = None
+            self._mouth.page.started = True
+            known.put(self._mouth.placed(job))
+            return job
+
+    def _running(self, spec: JobSpec, known: KnownJobs) -> Job | None:
+        wanted = fill_spec(with_extra_roles(spec)).to_bytes()
+        for job_id in known.going_on(self.store, self._mouth.context.paragraph_id):
+            try:
+                job = self.job(job_id)
+                if job.directory.spec().to_bytes() == wanted and not job.record().state.ended:
+                    return job
+            except (SubmarineError, OSError, ValueError, KeyError):
+                continue
+        return None
