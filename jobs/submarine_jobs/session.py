@@ -6,7 +6,7 @@ Does not parse options (``commands``), does not display and holds no job alive.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import NoClusterError, UsageError
@@ -66,11 +66,13 @@ class Session:
         values: bytes | None = None,
         plan: Plan | None = None,
         progress: Progress | None = None,
+        claim: Callable[[str], bool] | None = None,
     ) -> Job:
         """Submit a job; see ``submarine_jobs.submit``."""
         from submarine_jobs.submit import submit
 
-        return submit(self, spec, bundle.zip_bytes() if bundle else None, values, plan, progress)
+        data = bundle.zip_bytes() if bundle else None
+        return submit(self, spec, data, values, plan, progress, claim)
 
     def jobs(self, limit: int = 100) -> list[JobRecord]:
         """Records of this user's jobs, newest first, looked up with one call to each backend."""

@@ -11,6 +11,7 @@ import os
 import socket
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import (
     ClusterError,
     NotSubmittedError,
+    PlaceTakenError,
     RefusedError,
     StorageError,
     SubmarineError,
@@ -58,6 +60,7 @@ def submit(
     values: bytes | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
+    claim: Callable[[str], bool] | None = None,
 ) -> Job:
     """Submit a job and return once the cluster has accepted it.
 
@@ -71,9 +74,13 @@ def submit(
         The backend's judgement of ``spec`` where the caller has it already.
     progress
         Told how far an environment that comes along is: ``progress("packing", bytes, of_bytes)``.
+    claim
+        Asked with the job's id before it could run; at a False nothing of it stays.
 
     Raises
     ------
+    PlaceTakenError
+        If ``claim`` says no.
     RefusedError
         If the cluster says no; the job's directory then holds a record that says why.
     ClusterError
@@ -91,7 +98,8 @@ def submit(
         )
     with started.submitting():
         backend.prepare(spec)
-        return _Submit(session, backend, fill_spec(spec), plan).run(bundle, values, progress)
+        submitting = _Submit(session, backend, fill_spec(spec), plan)
+        return submitting.run(bundle, values, progress, claim)
 
 
 class _Submit:
@@ -109,7 +117,13 @@ class _Submit:
         self.events: list[Event] = []
         self.phases: list[Phase] = []
 
-    def run(self, bundle: bytes | None, values: bytes | None, progress: Progress | None) -> Job:
+    def run(
+        self,
+        bundle: bytes | None,
+        values: bytes | None,
+        progress: Progress | None,
+        claim: Callable[[str], bool] | None,
+    ) -> Job:
         self._event(State.SUBMITTING, "The job's files are being uploaded.")
         reached = reach(self.spec, self.storage, self.root)
         environments = provide_environments(
@@ -122,6 +136,9 @@ class _Submit:
             layout.VALUES: values,
         }
         runtime_path = self._upload(files)
+        if claim is not None and not claim(self.job_id):
+            self.storage.delete(self.directory.path, recursive=True)
+            raise PlaceTakenError("Another attempt of this run has just started this job.")
         uploaded = time.time()
         intent, python = self._publish_intent(), self.session.profile.python
         self._remember(State.SUBMITTING, None)

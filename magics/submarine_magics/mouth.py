@@ -127,6 +127,13 @@ class NotebookMouth(Mouth):
         current = executions.current if executions is not None else None
         return current.cell_id if current is not None else None
 
+    @property
+    def launching_place(self) -> str:
+        """The id of that cell, or its number where the front end sends no id."""
+        executions = Executions.of(self.shell)
+        current = executions.current if executions is not None else None
+        return (current.cell_id or current.label) if current is not None else ""
+
     def say(self, text: str) -> None:
         """A line in the cell's output."""
         print(printable(text, 10_000), flush=True)

@@ -121,6 +121,11 @@ class Mouth:
             )
         return send_values(names, self.namespace)
 
+    @property
+    def launching_place(self) -> str:
+        """What tells that cell from others in a second attempt of the same run."""
+        return self.launching_cell or ""
+
     def say(self, text: str) -> None:
         """Show a line while a command is under way: a warning, a step. Silent here."""
 

@@ -6,11 +6,12 @@ Does not parse (``run``) and does not wait or print itself (its mouth does).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.attempts import start_or_join
 from submarine_jobs.commands.dry_run import dry_run_outcome, finding_line
 from submarine_jobs.commands.environment_line import EnvironmentLine
 from submarine_jobs.commands.mouth import Mouth
@@ -90,14 +91,19 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     values = _values(spec, mouth)
     if options.verbose:
         mouth.say(f"Checked in {time.monotonic() - started:.1f} s; {judged.plan.placement}")
-    with EnvironmentLine(mouth) as line:
-        job = session.submit(spec, program.bundle, values, judged.plan, line.show)
+
+    def submit(claim: Callable[[str], bool] | None) -> Job:
+        with EnvironmentLine(mouth) as line:
+            return session.submit(spec, program.bundle, values, judged.plan, line.show, claim)
+
+    job, joined = start_or_join(session, spec, mouth.launching_place, submit, mouth.say)
     if options.verbose:
         mouth.say(f"Accepted after {time.monotonic() - started:.1f} s: {job.job_dir}")
     if options.wait:
         waited = wait_for(job, mouth, on_interrupt=options.on_interrupt)
         return replace(waited, value={**_facts(job, findings), "record": waited.value})
-    return Outcome(text=_submitted(job, mouth), value=_facts(job, findings), job=job)
+    text = _submitted(job, mouth, "joined" if joined else "submitted")
+    return Outcome(text=text, value=_facts(job, findings), job=job)
 
 
 def _with_origin(spec: JobSpec, *, stays: bool) -> JobSpec:
@@ -146,10 +152,10 @@ def _with_values(judged: Judged, mouth: Mouth) -> Plan:
     return judged.plan
 
 
-def _submitted(job: Job, mouth: Mouth) -> str:
+def _submitted(job: Job, mouth: Mouth, how: str) -> str:
     command = mouth.command
     return (
-        f"{job.id} is submitted.\n"
+        f"{job.id} is {how}.\n"
         f"  {command} logs -f {job.id}    follow its log\n"
         f"  {command} show {job.id}       see how it is\n"
         f"  {command} cancel {job.id}     end it"

@@ -60,6 +60,8 @@ GROWING = "growing"
 COORDINATOR = "coordinator.json"
 AGENT = "agent.json"
 RUNTIME_CACHE = "cache"
+#: Below the job root, beside the months: which jobs the starts of headless runs are.
+RUNS = "runs"
 TEMPORARY_PREFIX = ".tmp-"
 STREAMS = ("stdout", "stderr")
 
