@@ -81,7 +81,8 @@ def test_the_whole_project(nightly: Path) -> None:
     packed = project.to_zip()
     files = unzip(packed)
     assert sorted(files) == [
-        "all/report.ipynb", "deep/other.py", "deep/part.py", "etl.sh", "features.ipynb",
+        "all/report.ipynb", "deep/other.py", "deep/part.py", "etl.sh", "executed/ABOUT",
+        "features.ipynb",
         "helper.py", "nightly.flow", "nightly.project", "plot.sh", "train.ipynb",
     ]  # fmt: skip
     assert files["nightly.project"] == b"azkaban-flow-version: 2.0\n"

@@ -13,6 +13,7 @@ from submarine_jobs.commands import Outcome
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.verb import Verb, option
 from submarine_workflows.azkaban.client import CONCURRENT, FAILURE_ACTIONS
+from submarine_workflows.named import WORKFLOW_FILE
 
 _TO = click.Choice(["azkaban"])
 
@@ -24,7 +25,7 @@ _TO = click.Choice(["azkaban"])
         "workflow submit nightly.flow --to azkaban --run -p date 2026-11-22",
     ),
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=WORKFLOW_FILE)
 @option("--to", "target", type=_TO, default="azkaban", help="To which scheduler [azkaban].")
 @option("--run", is_flag=True, help="Start it now.")
 @option("--schedule", is_flag=True, help="Run it by its `schedule:`.")

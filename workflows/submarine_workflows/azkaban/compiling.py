@@ -19,6 +19,7 @@ from typing import Any
 
 from submarine_jobs.origin import NODE, RUN, TAGS, WORKFLOW
 from submarine_workflows.azkaban.archive import Project
+from submarine_workflows.azkaban.carried import is_url
 from submarine_workflows.azkaban.condition import azkabans_condition
 from submarine_workflows.azkaban.flow_text import flow_text
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
@@ -77,6 +78,7 @@ def compile_workflow(
     carried = carry(workflow, root, compiler.setting.notebook, extra)
     files = {
         **carried,
+        **_folder(compiler.setting.outputs),
         f"{workflow.name}.project": PROJECT_FILE,
         f"{workflow.name}.flow": flow_text(flow),
     }
@@ -198,8 +200,11 @@ class _Compiler:
         self.problems.append(Problem(node.line, sentence, self._workflow.file))
 
 
-def _is_command(key: str) -> bool:
-    return key == "command" or key.startswith("command.")
+def _folder(outputs: str) -> dict[str, bytes]:
+    """The folder for executed notebooks, which must be there: a zip of files has no empty ones."""
+    if not outputs or "${" in outputs or is_url(outputs) or outputs.startswith(("/", "..")):
+        return {}
+    return {f"{outputs.rstrip('/')}/ABOUT": b"The executed notebooks of this run lie here.\n"}
 
 
 def _command_keys(config: Mapping[str, str]) -> list[str]:
