@@ -66,6 +66,9 @@ test('above a cell there are the options of collecting, or those of run', async 
   expect((await labels(found, '%%submarine --')).labels).toEqual(['--file', '--only']);
   expect(complete).not.toHaveBeenCalled();
   expect((await labels(found, '%%submarine run x --')).labels).toEqual(['--gpu']);
+  expect((await labels(found, '%%submarine wo')).labels).toEqual(['workflow']);
+  // The kernel knows these.
+  expect((await labels(found, '%%submarine workflow x --')).labels).toEqual([]);
 });
 
 test('offers nothing elsewhere, from nonsense, or where the server fails', async () => {

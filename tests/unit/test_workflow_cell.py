@@ -14,9 +14,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from submarine_jobs.cells import CellCollection
-from submarine_jobs.commands import CellBody, Mouth, Outcome, execute
+from submarine_jobs.commands import CellBody, Mouth, Outcome, complete, execute
 from submarine_jobs.commands.cell_body import complete_below, explain_below
-from submarine_jobs.errors import UsageError
+from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.notebook import read_notebook
 from submarine_workflows.errors import WorkflowError
 from submarine_workflows.files import open_workflow
@@ -25,6 +25,7 @@ from submarine_workflows.notebook.pictures import (
     MIME_TYPE,
     NodeState,
     RunState,
+    Step,
     of_run,
 )
 from submarine_workflows.reading import read_workflow
@@ -196,7 +197,7 @@ def test_the_picture_has_three_forms_without_a_script_of_anybody() -> None:
     state = NodeState("FAILED", 100.0, 130.0, 1, "<script>boom\x1b[31m</script>")
     nodes = {"<script>x</script>": state, "train": NodeState("QUEUED")}
     running = RunState("r-1", "FAILED_FINISHING", 90.0, None, nodes)
-    bundle = of_run(workflow, running, ["<b>do</b>"], now=150.0)
+    bundle = of_run(workflow, running, [Step("<b>do</b>", "<i>it</i>")], now=150.0)
     html = bundle["text/html"]
     assert "<script" not in html
     assert "<img" not in html
@@ -242,3 +243,33 @@ def test_a_key_has_a_line_of_help() -> None:
     assert "ended before it" in (explain_below("workflow", "nodes:\n  - dependsOn") or "")
     assert "tried again" in (explain_below("workflow", "nodes:\n- config:\n    retries") or "")
     assert explain_below("workflow", "nodes:\n  - name: nonsense") is None
+
+
+def test_it_is_handed_over_from_the_cell(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(saved.parent / "state"))
+    mouth = Notebook(saved)
+    outcome = run([*LINE[:4], "--to", "cron"], TEXT, mouth)
+    assert re.search(r"^30 2 \* \* \* .*workflow run .*nightly\.flow", outcome.text, re.M)
+    assert "<svg" in mouth.pictures[0]["text/html"]
+    run([*LINE, "--to", "airflow"], TEXT, mouth)
+    dags = [path for path in saved.parent.rglob("*.py") if "DAG" in path.read_text()]
+    assert len(dags) == 1
+    with pytest.raises(UsageError, match="--run does not go with --to cron"):
+        run([*LINE, "--run", "--to", "cron"], TEXT, mouth)
+    with pytest.raises(SubmarineError, match="Azkaban"):
+        run([*LINE, "--to", "azkaban"], TEXT, mouth)  # none is configured
+
+
+def test_a_name_means_the_workflow_of_a_cell_wherever_the_kernel_stands(
+    saved: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mouth = Notebook(saved)
+    run(["workflow", "elsewhere"], TEXT, mouth)
+    monkeypatch.chdir(tmp_path_factory.mktemp("away"))
+    assert execute(["workflow", "check", "elsewhere"], mouth).value["nodes"] == 2
+    shown = execute(["workflow", "graph", "elsewhere"], mouth)
+    assert MIME_TYPE in shown.mime
+    assert "<svg" in str(shown.html)
+    assert "elsewhere" in complete(["workflow", "run", "else"], mouth)
+    assert complete(["workflow", "run", "elsewhere", "tr"], mouth) == ["train"]
+    assert execute(["workflow", "check", str(saved.with_name("elsewhere.flow"))], Mouth())

@@ -12,8 +12,8 @@ import type {
 import type { IRest } from '../tokens';
 import { isPlain, typedAt } from './typed';
 
-/** What may stand behind `%%submarine`, which is no verb. */
-const COLLECT_OPTIONS: readonly string[] = ['--file', '--only', 'run'];
+/** What may stand behind `%%submarine`: options, and verbs that take the text below them. */
+const COLLECT_OPTIONS: readonly string[] = ['--file', '--only', 'run', 'workflow'];
 /** An answer that takes longer is of no use to somebody who types. */
 const PATIENCE = 800;
 const MOST = 200;
@@ -49,7 +49,12 @@ export class SubmarineCompletions implements ICompletionProvider {
       return { start: offset, end: offset, items: [] };
     }
     const { marks, words } = typed;
-    const above = marks === '%%' && (words.length < 2 || words[0] !== 'run');
+    const verb = words.length > 1 ? (words[0] ?? '') : '';
+    if (marks === '%%' && verb !== 'run' && verb !== '' && !verb.startsWith('-')) {
+      // The options of such a verb, and what stands below it, are the kernel's to say.
+      return { start: offset, end: offset, items: [] };
+    }
+    const above = marks === '%%' && verb !== 'run';
     const found = above ? COLLECT_OPTIONS : await this.ask(words);
     const items = found
       .filter(word => word.startsWith(last) && isPlain(word))

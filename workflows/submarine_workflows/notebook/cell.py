@@ -7,7 +7,7 @@ What may stand below is ``keys``'s to say, what it means ``cell_text``'s, where 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -27,6 +27,15 @@ from submarine_workflows.workflow import Kind, Node, Workflow
 TARGETS = ("local", "azkaban", "airflow", "cron")
 _NEXT = 3
 _MAX_NOTICES = 10
+
+
+@dataclass(frozen=True)
+class Wished:
+    """What is to be done with the workflow: where, whether at once, whether it has a schedule."""
+
+    target: str
+    run_now: bool
+    scheduled: bool
 
 
 class WorkflowCell(CellVerb):
@@ -61,15 +70,21 @@ class WorkflowCell(CellVerb):
     heading="When",
     help="The zone that the schedule is read in, Europe/Berlin.",
 )
-@option("--run", "run_now", is_flag=True, heading="What then", help="Run it now, on this machine.")
+@option(
+    "--run",
+    "run_now",
+    is_flag=True,
+    heading="What then",
+    help="Run it now: on this machine, or where --to says.",
+)
 @option(
     "--to",
     "target",
     type=click.Choice(TARGETS),
     metavar="WHERE",
     heading="What then",
-    help="Hand it over: azkaban uploads and schedules it, airflow and cron write their files "
-    "beside the notebook, local runs it here.",
+    help="Hand it over: azkaban uploads it and sets its schedule, airflow writes a DAG beside the "
+    "notebook, cron shows its line, local runs it here.",
 )
 @click.pass_context
 def workflow(
@@ -87,6 +102,11 @@ def workflow(
     NAME.flow beside the notebook; %submarine workflow run|status|logs|... NAME work on it.
     """
     mouth = ctx.find_object(Mouth) or Mouth()
+    if run_now and target in ("airflow", "cron"):
+        raise UsageError(
+            f"--run does not go with --to {target}, which writes files alone.",
+            "Leave --run away, or run it here first with --run alone.",
+        )
     body = CellBody.of(ctx)
     notebook = notebook_of(mouth)
     asked = Asked(check_name(name), schedule, timezone, notebook.name if notebook else "")
@@ -97,7 +117,8 @@ def workflow(
     if not (run_now or target):
         return outcome
     _show_first(outcome, mouth)
-    return _then(path, "local" if run_now else str(target), mouth, outcome)
+    wished = Wished(target or "", run_now, bool(written.workflow.schedule))
+    return _then(path, wished, mouth, outcome)
 
 
 def _check_written_in(found: Workflow) -> None:
@@ -181,14 +202,18 @@ def _show_first(outcome: Outcome, mouth: Mouth) -> None:
         mouth.say(outcome.text)
 
 
-def _then(path: Path, target: str, mouth: Mouth, shown: Outcome) -> Outcome:
+def _then(path: Path, wished: Wished, mouth: Mouth, shown: Outcome) -> Outcome:
     """What ``--run`` and ``--to`` stand for, in the words of ``submarine workflow``."""
-    file = str(path)
+    file, here = str(path), str(path.parent)
+    where = wished.target or "local"
+    azkaban = ["submit", file, "--to", "azkaban"]
+    azkaban += ["--schedule"] if wished.scheduled else []
+    azkaban += ["--run"] if wished.run_now else []
     words = {
         "local": ["run", file],
-        "azkaban": ["submit", file],
-        "airflow": ["export", file, "--to", "airflow", "-o", str(path.parent)],
+        "azkaban": azkaban,
+        "airflow": ["export", file, "--to", "airflow", "-o", here],
         "cron": ["export", file, "--to", "cron"],
-    }[target]
+    }[where]
     done = execute(["workflow", *words], mouth)
-    return replace(done, value={"workflow": shown.value, target: done.value})
+    return replace(done, value={"workflow": shown.value, where: done.value})

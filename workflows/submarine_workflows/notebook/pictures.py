@@ -29,6 +29,7 @@ _BADGE = (
 )
 _QUIET = "opacity:.72"
 _NEUTRAL = "#6b7280"
+_TABLE = "border:none;border-collapse:collapse;margin:2px 0;font-size:12px"
 _CELL = "text-align:left;padding:1px 14px 1px 0;border:none;background:none"
 
 
@@ -77,6 +78,14 @@ class Caption:
     lines: Sequence[str] = ()
 
 
+@dataclass(frozen=True)
+class Step:
+    """A command that may come next, and what it is good for."""
+
+    command: str
+    purpose: str
+
+
 def of_workflow(workflow: Workflow, caption: Caption) -> dict[str, Any]:
     """A workflow that is not running."""
     count = _count(workflow)
@@ -97,7 +106,7 @@ def of_workflow(workflow: Workflow, caption: Caption) -> dict[str, Any]:
 
 
 def of_run(
-    workflow: Workflow, run: RunState, lines: Sequence[str] = (), *, now: float | None = None
+    workflow: Workflow, run: RunState, steps: Sequence[Step] = (), *, now: float | None = None
 ) -> dict[str, Any]:
     """A run of a workflow, as it is now."""
     now = time.time() if now is None else now
@@ -118,11 +127,11 @@ def of_run(
         f"{workflow.name}  {run.run}  {run.status}{took and f' after {took}'}{_done(run, ', ')}",
         *_lines(workflow, run, now),
         *(f"{path}: {detail}" if path else detail for path, detail in wrong),
-        *lines,
+        *_steps_text(steps),
     ]
     return {
         MIME_TYPE: {**_plain(workflow, run), "time": now},
-        "text/html": _card(colour, [*parts, _below(lines)]),
+        "text/html": _card(colour, [*parts, _steps(steps)]),
         "text/plain": "\n".join(printable(line, 300) for line in text),
     }
 
@@ -136,6 +145,21 @@ def _card(colour: str, parts: Sequence[str]) -> str:
 def _below(lines: Sequence[str]) -> str:
     told = "".join(f"<div>{escaped_line(line, 400)}</div>" for line in lines)
     return f'<div style="font-size:12px;{_QUIET}">{told}</div>' if told else ""
+
+
+def _steps(steps: Sequence[Step]) -> str:
+    rows = "".join(
+        f'<tr style="background:none"><td style="{_CELL}"><code>{escaped_line(step.command, 300)}'
+        f'</code></td><td style="{_CELL}"><span style="{_QUIET}">'
+        f"{escaped_line(step.purpose, 100)}</span></td></tr>"
+        for step in steps
+    )
+    return f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>' if rows else ""
+
+
+def _steps_text(steps: Sequence[Step]) -> list[str]:
+    width = max((len(step.command) for step in steps), default=0)
+    return [f"  {step.command:<{width}}  {step.purpose}" for step in steps]
 
 
 def _graph(workflow: Workflow, run: RunState | None, now: float) -> str:
@@ -191,8 +215,7 @@ def _table(rows: Sequence[tuple[str, str]]) -> str:
         f'<td style="{_CELL}">{escaped_line(detail, 400)}</td></tr>'
         for path, detail in rows
     )
-    style = "border:none;border-collapse:collapse;margin:2px 0;font-size:12px"
-    return f'<table style="{style}"><tbody>{body}</tbody></table>'
+    return f'<table style="{_TABLE}"><tbody>{body}</tbody></table>'
 
 
 def _done(run: RunState, before: str = "") -> str:

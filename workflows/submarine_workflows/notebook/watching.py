@@ -19,7 +19,7 @@ from submarine_jobs.errors import UsageError
 from submarine_workflows.local.runs import RunFolder
 from submarine_workflows.local.statuses import Status
 from submarine_workflows.local.views import RunView, view_of
-from submarine_workflows.notebook.pictures import NodeState, RunState, of_run
+from submarine_workflows.notebook.pictures import NodeState, RunState, Step, of_run
 
 log = logging.getLogger(__name__)
 #: Seconds between two looks at the journals, and after which a picture's times are renewed.
@@ -51,15 +51,17 @@ def picture_of(view: RunView, command: str) -> dict[str, Any]:
     return of_run(view.workflow, state_of(view), _next_steps(view, command))
 
 
-def _next_steps(view: RunView, command: str) -> Sequence[str]:
+def _next_steps(view: RunView, command: str) -> Sequence[Step]:
+    """By the run's id and not by the workflow's name: outputs are read for a long time."""
     own, run = f"{command} workflow", view.run
-    jobs = f"{command} list --workflow-run {run}"
-    if view.alive:
-        return [f"{own} logs {run} NODE · {own} cancel {run} · {jobs}"]
+    jobs = Step(f"{command} list --workflow-run {run}", "its jobs")
     failed = next((n.path for n in view.nodes if n.status in (Status.FAILED, Status.KILLED)), "")
+    logs = Step(f"{own} logs {run} {failed}".rstrip(), "what its commands wrote")
+    if view.alive:
+        return [logs, Step(f"{own} cancel {run}", "end it"), jobs]
     if view.status is Status.SUCCEEDED:
-        return [jobs]
-    return [f"{own} logs {run} {failed}".rstrip() + f" · {own} run --resume {run} · {jobs}"]
+        return [logs, jobs]
+    return [logs, Step(f"{own} run --resume {run}", "go on from there"), jobs]
 
 
 @dataclass
