@@ -52,6 +52,20 @@ def submarine_jobs_of(server: Scheduler, run: str, monkeypatch: pytest.MonkeyPat
     return [job for job in every if job.directory.spec().workflow_run == run]
 
 
+def wait_until_it_trains(server: Scheduler, run: str, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """The one Submarine job of a scheduled job, once it has printed something."""
+
+    def begun() -> list[Job]:
+        assert server.job(run)["status"] != "FAILED", server.job(run)
+        time.sleep(0.3)
+        found = submarine_jobs_of(server, run, monkeypatch)
+        return [job for job in found if b"begun" in job.log("stdout").data]
+
+    (job,) = wait_for(begun, 180.0)
+    found: Job = job
+    return found
+
+
 def stop(server: Scheduler, run: str) -> None:
     answer = server.call("PATCH", f"{BASE}scheduler/jobs/{run}", {"status": "STOPPED"})
     assert answer.status == 204
@@ -94,13 +108,7 @@ def test_a_scheduled_notebook_gets_its_parameters_and_leaves_its_card(
 def test_a_stop_ends_the_jobs_and_leaves_the_output(
     server: Scheduler, jobs: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def begun() -> list[Job]:
-        assert server.job(jobs["long"])["status"] != "FAILED", server.job(jobs["long"])
-        time.sleep(0.3)
-        found = submarine_jobs_of(server, jobs["long"], monkeypatch)
-        return [job for job in found if b"begun" in job.log("stdout").data]
-
-    (job,) = wait_for(begun, 180.0)
+    job = wait_until_it_trains(server, jobs["long"], monkeypatch)
     stop(server, jobs["long"])
     assert server.job(jobs["long"])["status"] == "STOPPED"
     assert job.wait(120).state is State.CANCELLED
@@ -183,6 +191,39 @@ def define(server: Scheduler, notebook: str, **more: Any) -> str:
         **more,
     }
     return str(server.ask("POST", "job_definitions", order)["job_definition_id"])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("victim", "said"),
+    [("ipykernel_launcher", "died"), ("submarine_workflows.scheduler_run", "signal 9")],
+)
+def test_a_process_that_is_killed_fails_the_run_and_ends_its_jobs(
+    server: Scheduler, monkeypatch: pytest.MonkeyPatch, victim: str, said: str
+) -> None:
+    server.write("long.ipynb", LASTS, RUN)
+    run = server.create("long.ipynb", "killed")
+    job = wait_until_it_trains(server, run, monkeypatch)
+    (process,) = [p for p in processes_of(server) if victim in p.cmdline()]
+    process.kill()
+    ended = server.ended(run)
+    assert ended["status"] == "FAILED"
+    assert said in ended["status_message"]
+    assert job.wait(120).state is State.CANCELLED
+    wait_for(lambda: not processes_of(server))
+
+
+@pytest.mark.full
+def test_a_run_that_is_deleted_while_it_trains_leaves_nothing(
+    server: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.write("long.ipynb", LASTS, RUN)
+    run = server.create("long.ipynb", "deleted")
+    job = wait_until_it_trains(server, run, monkeypatch)
+    assert server.call("DELETE", f"{BASE}scheduler/jobs/{run}").status == 204
+    assert job.wait(120).state is State.CANCELLED
+    wait_for(lambda: not processes_of(server))
+    assert not (server.scratch / "data/scheduler_staging_area" / run).exists()
 
 
 @pytest.mark.full

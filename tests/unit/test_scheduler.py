@@ -76,6 +76,7 @@ def test_a_failure_is_told_by_its_first_error(tmp_path: Path) -> None:
 
 def test_a_run_that_left_nothing_is_told_by_its_exit_code(tmp_path: Path) -> None:
     assert "exit code 2" in why_failed(tmp_path / "never.ipynb", 2)
+    assert why_failed(tmp_path / "never.ipynb", 1, "\x1b[1mKernel died\x1b[0m") == "Kernel died"
     assert "signal 9" in why_failed(document(tmp_path / "x.ipynb"), -9)
     for text in ("", "{", '{"cells": 3}', '{"cells": [3]}', '{"cells": [{"outputs": ["x"]}]}'):
         (tmp_path / "half.ipynb").write_text(text)

@@ -15,7 +15,7 @@ MAX_MESSAGE = 1000
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def why_failed(output: Path, code: int) -> str:
+def why_failed(output: Path, code: int, said: str = "") -> str:
     """One line on why the run of a notebook failed, safe to show anywhere.
 
     Parameters
@@ -24,17 +24,23 @@ def why_failed(output: Path, code: int) -> str:
         The executed notebook, as far as it was written.
     code
         Exit code of the run; negative for a signal.
+    said
+        What its process said, which counts where the notebook says nothing.
     """
     try:
         cells = json.loads(output.read_text(encoding="utf-8"))["cells"]
         for cell in cells:
-            for said in cell.get("outputs") or ():
-                if said.get("output_type") == "error":
+            for shown in cell.get("outputs") or ():
+                if shown.get("output_type") == "error":
                     number = cell.get("execution_count") or " "
-                    words = _COLOURS.sub("", f"Cell [{number}]: {said['ename']}: {said['evalue']}")
+                    words = _COLOURS.sub(
+                        "", f"Cell [{number}]: {shown['ename']}: {shown['evalue']}"
+                    )
                     return printable(words, MAX_MESSAGE)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass  # there is no output, or half of one
+    if said:
+        return printable(_COLOURS.sub("", said), MAX_MESSAGE)
     if code < 0:
         return f"The notebook's run was killed by signal {-code}."
     return f"The notebook's run ended with exit code {code}; the server's log has more."

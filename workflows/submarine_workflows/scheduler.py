@@ -7,6 +7,7 @@ jupyter-scheduler starts for each job. The notebook itself runs in a process of 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from submarine_workflows.local.missed import missed
 from submarine_workflows.local.telling import missed_sentence
 from submarine_workflows.parameters import value_of
 from submarine_workflows.schedule import ScheduleError, read_timezone
+from submarine_workflows.scheduler_run import MAX_SAID
 
 
 class NotebookFailedError(Exception):
@@ -59,11 +61,11 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             },
         }
         try:
-            code = self._run(orders)
+            code, said = self._run(orders)
         finally:
             self.add_side_effects_files(str(staging))
         if code:
-            raise NotebookFailedError(why_failed(output, code))
+            raise NotebookFailedError(why_failed(output, code, said))
         if "ipynb" not in self.model.output_formats:
             output.unlink(missing_ok=True)
 
@@ -72,22 +74,27 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
         source = Path(self.staging_paths["input"])
         return Path(self.staging_paths.get("ipynb") or source.with_suffix(".executed.ipynb"))
 
-    def _run(self, orders: dict[str, Any]) -> int:
-        """The exit code of the run; our own end closes its standard input."""
-        child = subprocess.Popen(
-            [sys.executable, "-m", "submarine_workflows.scheduler_run"],
-            stdin=subprocess.PIPE,
-            env={**os.environ, **self._origin().to_environment()},
-            # A signal for the server's whole group, Ctrl-C for one, is passed on by our end.
-            start_new_session=True,
-        )
-        assert child.stdin is not None
-        try:
-            child.stdin.write(json.dumps(orders).encode() + b"\n")
-            child.stdin.flush()
-        except BrokenPipeError:
-            pass  # its exit code says why
-        return child.wait()
+    def _run(self, orders: dict[str, Any]) -> tuple[int, str]:
+        """Exit code of the run and what it said; our own end closes its standard input."""
+        listen, tell = os.pipe()
+        os.set_blocking(listen, False)  # nobody waits for one who has it without knowing
+        with os.fdopen(listen, "rb", buffering=0) as ear:
+            try:
+                child = subprocess.Popen(
+                    [sys.executable, "-m", "submarine_workflows.scheduler_run"],
+                    stdin=subprocess.PIPE,
+                    env={**os.environ, **self._origin().to_environment()},
+                    pass_fds=(tell,),
+                    # A signal for the server's whole group, Ctrl-C for one, comes by our end.
+                    start_new_session=True,
+                )
+            finally:
+                os.close(tell)
+            assert child.stdin is not None
+            with contextlib.suppress(BrokenPipeError):  # its exit code says why
+                child.stdin.write(json.dumps({**orders, "tell": tell}).encode() + b"\n")
+                child.stdin.flush()
+            return child.wait(), (ear.read(MAX_SAID) or b"").decode("utf-8", "replace")
 
     def before_start(self) -> None:
         """Say that the run has begun, and which ones before it never did."""

@@ -1,8 +1,8 @@
 """The process that runs one scheduled notebook: ``python -m submarine_workflows.scheduler_run``.
 
 Orders come as one line of JSON on standard input, which then stays open: its end is the end of
-whoever wants the run, by SIGKILL even, and counts as SIGTERM. Knows nothing of jupyter-scheduler's
-database.
+whoever wants the run, by SIGKILL even, and counts as SIGTERM. Why the run failed goes to the
+descriptor ``tell``. Knows nothing of jupyter-scheduler's database.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 FAILED, USAGE = 1, 2
+#: A pipe takes so much at once, whether or not anybody reads.
+MAX_SAID = 4096
 ENGINE = "submarine"
 
 
@@ -30,19 +32,21 @@ def main() -> int:
         return USAGE
     threading.Thread(target=_until_alone, name="alone", daemon=True).start()
     try:
-        code = _run(source, output, Path(orders["folder"]), orders.get("parameters") or {})
+        code, said = 0, _run(source, output, Path(orders["folder"]), orders.get("parameters") or {})
     except SystemExit as exc:
-        code = exc.code if isinstance(exc.code, int) else FAILED
+        code, said = (exc.code if isinstance(exc.code, int) else FAILED), ""
+    if said:
+        code = FAILED
+        print(said, file=sys.stderr)
+        os.write(int(orders.get("tell") or 2), said.encode()[:MAX_SAID])
     if output.exists():
         _export(output, orders.get("exports") or {})
     return code
 
 
-def _run(source: Path, output: Path, folder: Path, parameters: Mapping[str, Any]) -> int:
+def _run(source: Path, output: Path, folder: Path, parameters: Mapping[str, Any]) -> str:
+    """Why the run failed; empty: it did not."""
     import papermill
-    from papermill.exceptions import PapermillException
-
-    from submarine_jobs.errors import SubmarineError
 
     try:
         papermill.execute_notebook(
@@ -53,13 +57,9 @@ def _run(source: Path, output: Path, folder: Path, parameters: Mapping[str, Any]
             progress_bar=False,
             cwd=str(folder),
         )
-    except SubmarineError as exc:
-        print(exc, file=sys.stderr)
-        return FAILED
-    except PapermillException as exc:
-        print(f"{type(exc).__name__}: {exc}", file=sys.stderr)
-        return FAILED
-    return 0
+    except Exception as exc:
+        return str(exc).strip() or type(exc).__name__
+    return ""
 
 
 def _line() -> bytes:
