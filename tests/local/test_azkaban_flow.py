@@ -17,6 +17,7 @@ from tests.azkaban.executor import Execution
 from tests.local.workflow_rig import Listening, is_gone, until
 
 from submarine_jobs.commands import Outcome, execute
+from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_runtime.protocol.states import State
@@ -113,6 +114,12 @@ def execution_of(azkaban: servers.Azkaban, run: str) -> Execution:
     return azkaban.executions[int(run.removeprefix("azkaban:"))]
 
 
+def the_job(folder: Path) -> Job:
+    session = Session(Profile(backend="local", state_dir=folder / "state"))
+    (record,) = session.jobs()
+    return session.job(record.job_id)
+
+
 def test_a_run_from_the_notebook_to_its_last_node(
     azkaban: servers.Azkaban, nightly: Path, tmp_path: Path
 ) -> None:
@@ -140,7 +147,7 @@ def test_a_run_from_the_notebook_to_its_last_node(
     assert said in logs
     executed = nbformat.read(execution.folder / "executed" / "train.ipynb", 4)
     assert "trained" in str(executed.cells)
-    (job,) = Session(Profile(backend="local", state_dir=tmp_path / "state")).jobs()
+    job = the_job(tmp_path)
     record = job.record()
     assert (record.workflow, record.workflow_run, record.workflow_node) == ("nightly", run, "train")
     tags = job.directory.spec().yarn_tags
@@ -163,6 +170,6 @@ def test_azkabans_kill_ends_the_job_that_a_notebook_started(
     logs = do("logs", run, "train").text
     assert statuses["train"] == "KILLED", logs
     assert {statuses[name] for name in ("inner", "never", "last")} == {"CANCELLED"}
-    (job,) = Session(Profile(backend="local", state_dir=tmp_path / "state")).jobs()
+    job = the_job(tmp_path)
     assert job.wait(timeout=60).state is State.CANCELLED
     assert do("status", run).value["status"] == "KILLED"
