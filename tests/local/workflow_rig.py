@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import nbformat
+
 from submarine_jobs.commands import Outcome, execute
 from submarine_jobs.commands.mouth import Mouth
 from submarine_workflows.local.runs import RunFolder, Runs
@@ -125,3 +127,71 @@ def is_gone(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return True
     return state in "ZX"
+
+
+_CELLS = (
+    "%load_ext submarine_magics",
+    "days = 1",
+    """\
+%%submarine --only
+import os, time
+from pathlib import Path
+folder = Path(os.environ["SUBMARINE_PARAM_FOLDER"])
+(folder / "pid.new").write_text(str(os.getpid()))
+(folder / "pid.new").rename(folder / "pid")
+while not (folder / "go").exists():
+    time.sleep(0.1)
+print("trained")
+""",
+    "%submarine run training --memory 256M --param folder=$folder",
+    "%submarine wait",
+    "accuracy = 0.5 + days / 10",
+)
+_FLOW = """
+config: {days: "4"}
+nodes:
+  - name: train
+    notebook: train.ipynb
+    params: {days: "${days}", folder: "${folder}"}
+  - name: report
+    type: command
+    dependsOn: [train]
+    condition: ${train:accuracy} > 0.85
+    config: {command: "touch report-${accuracy}"}
+"""
+
+
+class Training(Workflows):
+    """A notebook whose job trains until it is told to end, and a report after it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        cells = [nbformat.v4.new_code_cell(source) for source in _CELLS]
+        cells[1].metadata["tags"] = ["parameters"]
+        document = nbformat.v4.new_notebook(cells=cells)
+        document.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+        nbformat.write(document, folder / "train.ipynb")
+        self.write(_FLOW)
+
+    def begin(self) -> tuple[subprocess.Popen[str], int]:
+        """Run it until its job's program runs; the runner and the program's number."""
+        process = self.spawn("w.flow", "-p", "folder", str(self.folder))
+        pid = self.file("pid")
+        until(lambda: pid.exists() or process.poll() is not None, "no job has begun", 300)
+        assert pid.exists(), process.communicate()[0]
+        return process, int(pid.read_text())
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """The records of the run's jobs, as the command line sees them."""
+        found = execute(["list", "--workflow-run", self.newest().run], self.mouth).value
+        assert isinstance(found, list)
+        return found
+
+    def check_job_ended(self, pid: int) -> None:
+        """Its program is gone, and its record says that it was cancelled."""
+        until(lambda: is_gone(pid), "the job's program lives on")
+        until(lambda: {job["state"] for job in self.jobs()} == {"CANCELLED"}, f"{self.jobs()}")
+
+    def close(self) -> None:
+        self.file("go").touch()
+        super().close()
