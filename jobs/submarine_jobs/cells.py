@@ -12,12 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from submarine_jobs.cell import Cell, Notice, notices_of
+from submarine_jobs.collect_line import parse_cell
 from submarine_jobs.collected import CellState, Change, Collected, ListedCell
 from submarine_jobs.document_order import (
     Known,
     content_of,
     find_places,
     ids_were_replaced,
+    normal_body,
     settle,
 )
 from submarine_jobs.notebook import DocumentCell, NotebookDocument
@@ -222,9 +224,15 @@ class CellCollection:
         if self._document is None:
             return CellState.NO_DOCUMENT
         if entry.place is not None:
-            saved = content_of(self._document.cells[entry.place])
-            if saved == entry.cell.content:
+            saved = self._document.cells[entry.place]
+            if content_of(saved) == entry.cell.content or _runs(saved, entry.cell):
                 return CellState.CURRENT
             if self._document.modified > entry.ran_at:
                 return CellState.EDITED
         return CellState.UNSAVED
+
+
+def _runs(saved: DocumentCell, cell: Cell) -> bool:
+    """Whether ``saved`` is ``%%submarine run`` with ``cell`` below it, which collects nothing."""
+    marked = parse_cell(saved.source, saved.tags)
+    return marked is not None and normal_body(marked.body) == cell.content[1]
