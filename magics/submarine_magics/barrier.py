@@ -49,12 +49,14 @@ def _end(how: Callable[[Answering], object]) -> None:
     if shell is None or not (started.anything() or thread_errors.some()):
         _tell([], [])
         return
-    from submarine_magics.answering import INTERRUPTED, Answering, undisturbed
+    from submarine_magics.answering import INTERRUPTED, Answering, interruptible, undisturbed
 
-    answering = Answering(shell)
+    with undisturbed():
+        answering = Answering(shell)
     try:
         try:
-            how(answering)
+            with interruptible():
+                how(answering)
         except KeyboardInterrupt:
             answering.stop(INTERRUPTED)
     finally:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.commands.outcome import INTERRUPTED, SUCCESS, Outcome, to_json
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import JobFailedError, SubmarineError
+from submarine_magics.headless_mode import headless_of
 from submarine_magics.kernel_jobs import KernelJobs
 from submarine_magics.live_display import show
 from submarine_runtime.protocol.states import State
@@ -60,6 +61,9 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
         mouth.say(outcome.text)
         if outcome.job is not None:
             jobs.leave(outcome.job.id)
+            if headless_of(mouth.shell) is not None or outcome.job.final:
+                # The cell ends now, and a headless executor takes nothing for it any more.
+                mouth.displays.finish(outcome.job)
         raise WaitInterrupted("stopped waiting, as said above.")
     if outcome.as_json:
         return _json(outcome.value)

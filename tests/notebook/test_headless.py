@@ -1,0 +1,271 @@
+"""Cells that run without a person: what a command waits for, the barrier, and vanished kernels."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from submarine_jobs.display import MIME_TYPE
+from submarine_jobs.headless import Headless
+from submarine_magics.barrier import MIME_TYPE as BARRIER
+from tests.notebook.conftest import Notebook, Ran, clean_environment
+
+FAILING = "%%submarine --only\nimport json\n\njson.loads('{')"
+UNTIL = "%submarine run {name} --worker_launch_cmd 'while [ ! -e {path} ]; do sleep 0.1; done'"
+ENDLESS = "--worker_launch_cmd 'sleep 3600'"
+WAIT = "from submarine_magics.barrier import wait_for_jobs; wait_for_jobs()"
+SAY_WHEN_IT_WAITS = """
+from submarine_magics.answering import Answering
+def wait(self, before=Answering.wait):
+    print("now", flush=True)
+    before(self)
+Answering.wait = wait
+"""
+
+
+def state(shown: dict[str, Any]) -> str:
+    return str(shown["data"][MIME_TYPE]["state"])
+
+
+def started(ran: Ran) -> list[str]:
+    return [card["job_id"] for card in ran.cards]
+
+
+def told(ran: Ran) -> dict[str, Any]:
+    """What the runner reads of a barrier."""
+    [found] = [shown["data"][BARRIER] for shown in ran.displays if BARRIER in shown["data"]]
+    return dict(found)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory, kernels: Path) -> Iterator[Notebook]:
+    """A kernel whose runner says nothing."""
+    with contextlib.closing(Notebook(tmp_path_factory.mktemp("plain"), kernels)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory, kernels: Path) -> Iterator[Notebook]:
+    """A kernel of our runner's."""
+    headless = Headless(barrier=True, job_options={"memory": "200M"}).to_environment()
+    folder = tmp_path_factory.mktemp("ours")
+    with contextlib.closing(Notebook(folder, kernels, environment=headless)) as opened:
+        yield opened
+
+
+def record_of(notebook: Notebook, job_id: str) -> dict[str, Any] | None:
+    """The job's last word, from its directory."""
+    for path in notebook.folder.parent.rglob(f"{job_id}/record.json"):
+        return dict(json.loads(path.read_text()))
+    return None
+
+
+def guards_of(notebook: Notebook) -> list[psutil.Process]:
+    """Guards of this notebook's kernels."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any(word.endswith("guard_process.py") for word in process.info["cmdline"] or []):
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("XDG_STATE_HOME") == str(notebook.folder.parent / "state"):
+                    found.append(process)
+    return found
+
+
+def until(done: Any, what: str) -> None:
+    deadline = time.monotonic() + 90
+    while not done():
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.1)
+
+
+def test_a_command_waits_for_its_job_and_fails_with_it(plain: Notebook) -> None:
+    plain.good(FAILING, attended=False)
+    ran = plain.run("%submarine run demo\nprint('never said')", attended=False)
+    assert ran.ename == "JobFailedError"
+    assert "JSONDecodeError" in ran.traceback
+    assert "In[" in ran.traceback
+    assert "never said" not in ran.stdout
+    assert state(ran.updates[-1]) == "FAILED"
+    assert {MIME_TYPE, "text/html", "text/plain"} <= set(ran.updates[-1]["data"])
+
+
+def test_with_a_person_there_nothing_is_waited_for(plain: Notebook, tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    ran = plain.good(UNTIL.format(name="slow", path=end))
+    assert state(ran.displays[0]) != "SUCCEEDED"
+    end.touch()
+    # The same word waits for it, whoever looks on.
+    waited = plain.good("%submarine wait")
+    assert state(waited.updates[-1]) == "SUCCEEDED"
+    again = plain.good("%submarine wait")
+    assert "No job of this notebook is waited for any more." in again.stdout + str(again.displays)
+
+
+def test_jobs_of_python_are_waited_for_at_the_end_of_the_cell(plain: Notebook) -> None:
+    ran = plain.run(
+        "import submarine_jobs, sys\n"
+        "for code in 'true', 'false':\n"
+        "    submarine_jobs.run('api', worker_launch_cmd=code)\n"
+        "print('to the end')",
+        attended=False,
+    )
+    assert "to the end" in ran.stdout
+    assert ran.ename == "JobFailedError"
+    assert "Exit code 1" in ran.traceback
+    last = {shown["data"][MIME_TYPE]["job_id"]: state(shown) for shown in ran.updates}
+    assert sorted(last.values()) == ["FAILED", "SUCCEEDED"]
+    # An error that the cell has dealt with is no failure of the run.
+    plain.good(
+        "try:\n"
+        "    submarine_jobs.run('api', worker_launch_cmd='false', wait=True)\n"
+        "except submarine_jobs.errors.JobFailedError:\n"
+        "    pass",
+        attended=False,
+    )
+
+
+def test_a_cell_that_exits_leaves_no_job_behind(plain: Notebook) -> None:
+    ran = plain.run(
+        "import submarine_jobs, sys\n"
+        "submarine_jobs.run('exits', worker_launch_cmd='sleep 1')\n"
+        "sys.exit(0)",
+        attended=False,
+    )
+    assert ran.ename == "SystemExit"
+    assert state(ran.updates[-1]) == "SUCCEEDED"
+
+
+def test_what_a_thread_could_not_start_fails_its_cell(plain: Notebook) -> None:
+    ran = plain.run(
+        "import submarine_jobs, threading\n"
+        "def work():\n"
+        "    submarine_jobs.run('thread', worker_launch_cmd='true', gpu=-1)\n"
+        "thread = threading.Thread(target=work)\n"
+        "thread.start()\n"
+        "thread.join()",
+        attended=False,
+    )
+    assert ran.ename == "UsageError"
+    assert "--gpu" in ran.evalue
+
+
+@pytest.mark.parametrize("how", [f"%submarine run x {ENDLESS}", "API"])
+def test_an_interrupt_cancels(plain: Notebook, how: str) -> None:
+    if how == "API":
+        how = "import submarine_jobs\njob = submarine_jobs.run('x', worker_launch_cmd='sleep 3600')"
+    ran = plain.send(how, attended=False)
+    plain.until(lambda: any(state(shown) == "RUNNING" for shown in [*ran.displays, *ran.updates]))
+    plain.manager.interrupt_kernel()
+    plain.wait(ran)
+    assert ran.ename == "WaitInterrupted"
+    assert state(ran.updates[-1]) == "CANCELLED"
+
+
+def test_our_runner_waits_at_the_end_for_all(ours: Notebook, tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    ours.good(FAILING, attended=False, cell_id="code")
+    first = ours.good(UNTIL.format(name="first", path=end), attended=False, cell_id="one")
+    second = ours.good("%submarine run second", attended=False, cell_id="two")
+    third = ours.good(
+        "import submarine_jobs\njob = submarine_jobs.run('third', worker_launch_cmd='true')",
+        attended=False,
+    )
+    assert state(first.displays[0]) != "SUCCEEDED"
+    assert "200" in first.displays[0]["data"]["text/plain"]
+    end.touch()
+    barrier = ours.good(WAIT, attended=False)
+    found = told(barrier)
+    assert found["detached"] == []
+    [failed] = found["failed"]
+    assert (failed["job_id"], failed["cell_id"]) == (started(second)[0], "two")
+    assert failed["execution_count"] > 2
+    assert failed["ename"] == "JobFailedError"
+    assert "JSONDecodeError" in failed["evalue"]
+    assert "json.loads" in "".join(failed["traceback"])
+    final = {}
+    for shown in barrier.updates:
+        assert {MIME_TYPE, "text/html", "text/plain"} <= set(shown["data"])
+        final[shown["data"][MIME_TYPE]["job_id"]] = state(shown)
+    jobs = [*started(first), *started(second), *started(third)]
+    assert [final[job_id] for job_id in jobs] == ["SUCCEEDED", "FAILED", "SUCCEEDED"]
+    assert told(ours.good(WAIT, attended=False)) == {"failed": [], "detached": []}
+
+
+def test_an_interrupted_barrier_still_tells(ours: Notebook) -> None:
+    job = ours.good(f"%submarine run x {ENDLESS}", attended=False)
+    ours.good(SAY_WHEN_IT_WAITS, attended=False)
+    barrier = ours.send(WAIT, attended=False)
+    ours.until(lambda: "now" in barrier.stdout)
+    ours.manager.interrupt_kernel()
+    ours.wait(barrier)
+    assert barrier.status == "ok"
+    assert told(barrier) == {"failed": [], "detached": []}
+    assert state(barrier.updates[-1]) == "CANCELLED"
+    assert barrier.updates[-1]["data"][MIME_TYPE]["job_id"] == started(job)[0]
+
+
+def test_what_a_cell_starts_has_no_barrier_of_its_own(ours: Notebook) -> None:
+    ran = ours.good("import os; print(os.environ['SUBMARINE_HEADLESS'])", attended=False)
+    inherited = Headless.from_environment({"SUBMARINE_HEADLESS": ran.stdout})
+    assert inherited is not None
+    assert not inherited.barrier
+    assert inherited.job_options == {}
+
+
+def test_a_kernel_that_exits_waits_first(tmp_path: Path, kernels: Path) -> None:
+    headless = Headless(barrier=True).to_environment()
+    with contextlib.closing(Notebook(tmp_path, kernels, environment=headless)) as notebook:
+        ran = notebook.run("%submarine run x --worker_launch_cmd 'sleep 1'\nexit()", attended=False)
+        assert state(ran.updates[-1]) == "SUCCEEDED"
+        until(lambda: not guards_of(notebook), "the guard ends with its kernel")
+
+
+@pytest.mark.parametrize("mode", ["cancel", "detach"])
+def test_a_killed_kernels_jobs(tmp_path: Path, kernels: Path, mode: str) -> None:
+    headless = Headless(barrier=True, on_interrupt=mode).to_environment()
+    with contextlib.closing(Notebook(tmp_path, kernels, environment=headless)) as notebook:
+        ran = notebook.good(f"%submarine run x {ENDLESS}", attended=False)
+        [job_id] = started(ran)
+        assert len(guards_of(notebook)) == (mode == "cancel")
+        pid = notebook.manager.provisioner.pid  # type: ignore[union-attr]
+        os.killpg(os.getpgid(pid), signal.SIGKILL)
+        if mode == "cancel":
+            until(lambda: record_of(notebook, job_id) is not None, "the guard cancels the job")
+            record = record_of(notebook, job_id)
+            assert record is not None
+            assert record["state"] == "CANCELLED"
+            assert "the kernel that waited for it is gone" in record["detail"]
+            until(lambda: not guards_of(notebook), "the guard ends")
+            return
+        command = [sys.executable, "-m", "submarine_jobs.cli", "cancel", job_id]
+        environment = clean_environment(notebook.folder.parent)
+        subprocess.run(command, env=environment, check=True, timeout=90, capture_output=True)
+        record = record_of(notebook, job_id)
+        assert record is not None
+        assert "kernel" not in record["detail"]
+
+
+def test_the_guard_is_a_light_one() -> None:
+    """What it imports before it must act is the standard library."""
+    script = Path(sys.modules["submarine_magics.barrier"].__file__ or "").with_name(
+        "guard_process.py"
+    )
+    code = (
+        f"import runpy, sys; runpy.run_path({str(script)!r}, run_name='guard')\n"
+        "print([m for m in sys.modules if m.startswith(('submarine', 'click', 'IPython'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
