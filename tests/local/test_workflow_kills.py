@@ -38,6 +38,7 @@ until test -e go; do sleep 0.05; done
 def flows(tmp_path):
     found = Workflows(tmp_path)
     found.write(FLOW)
+    found.write("nodes: [{name: a, type: command, config: {command: ./a.sh}}]", "one.flow")
     yield found
     found.file("go").touch()
     found.close()
@@ -170,3 +171,16 @@ def test_a_keeper_that_was_killed_is_replaced(tmp_path):
         sleeper.kill()
         sleeper.wait()
         os.close(lock)
+
+
+def test_after_a_mistake_of_ours_nodes_are_ended_all_the_same(flows, monkeypatch):
+    flows.script("a.sh", POLITE)
+
+    def broken(self, kind, what):
+        if flows.file("pid").exists():
+            raise ZeroDivisionError
+
+    monkeypatch.setattr("submarine_workflows.local.runner.Runner._take", broken)
+    with pytest.raises(ZeroDivisionError):
+        flows.do("run", str(flows.file("one.flow")))
+    assert flows.wait_for("cancelled") == "cancelled\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zipfile
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -22,6 +23,7 @@ from submarine_workflows.local.runs import RunNotFoundError, Runs
 from submarine_workflows.local.statuses import Status
 from submarine_workflows.local.unpacking import unpack
 from submarine_workflows.local.views import view_of
+from submarine_workflows.naming import file_name
 from submarine_workflows.reading import read_workflow
 from submarine_workflows.stored import from_json, to_json
 
@@ -170,6 +172,19 @@ def test_runs_are_named_by_id_beginning_workflow_and_last(tmp_path):
         runs.find("night")
     with pytest.raises(RunNotFoundError, match="No run and no workflow"):
         runs.find("..")
+
+
+@given(st.lists(st.text(), min_size=2, max_size=2, unique=True))
+def test_two_names_never_become_one_file(names):
+    first, second = (file_name(name) for name in names)
+    assert first != second
+    for fit in (first, second):
+        assert re.fullmatch(r"[\w+~-][\w.+~-]{0,150}", fit, re.ASCII)
+
+
+def test_names_of_nodes_stay_readable():
+    assert file_name("inner:train the.model_1") == "inner+train~the.model_1"
+    assert file_name("a+b") != file_name("a:b")
 
 
 def test_a_view_makes_sense_of_a_journal_with_lines_of_another_release(tmp_path):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.command_line import split_command
+from submarine_workflows.naming import file_name
 from submarine_workflows.workflow import Kind, Need, Node, Scalar, Workflow
 
 #: The execution's number in Azkaban's own words.
@@ -168,13 +169,13 @@ def _run(workflow: Workflow, node: Node, flows: Sequence[Node], where: Setting) 
             "Give the node a `notebook:`, or name the notebook with --notebook.",
         )
     path = path_of(node, flows)
-    output = f"{path.replace(':', '.').replace(' ', '_')}.ipynb"
+    output = f"{file_name(path)}.ipynb"
     words = ["run", _no_option(notebook), "-o", _joined(where.outputs, output)]
     if node.kind is Kind.CELLS:
         words += ["--cells", ",".join(node.cells)]
     for name, value in node.params.items():
         words += _parameter(name, value)
-    words += ["--run-id", f"{workflow.name}/{where.run}/{path}".replace(" ", "_")]
+    words += ["--run-id", f"{file_name(workflow.name)}/{where.run}/{file_name(path)}"]
     words += ["--on-interrupt", where.on_interrupt]
     for key, value in node.job.items():
         words += ["--job", f"{key}={_option(value)}"]

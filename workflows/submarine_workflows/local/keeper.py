@@ -95,18 +95,19 @@ class Keeper:
             self._groups.discard(group)
             self._tell()
 
-    def release(self) -> None:
-        """Let the shell go; there is nothing left to end."""
+    def release(self, *, done: bool = True) -> None:
+        """Let the shell go: nothing is left to end, or (not ``done``) it ends what is left."""
         with self._guard:
             if self._pipe < 0:
                 return
-            with suppress(OSError):
-                self._groups.clear()
-                self._tell()
+            if done:
+                with suppress(OSError):
+                    self._groups.clear()
+                    self._tell()
             os.close(self._pipe)
             self._pipe = -1
         try:
-            self._shell.wait(10)
+            self._shell.wait(10 if done else GRACE + 10)
         except subprocess.TimeoutExpired:
             self._shell.kill()
             self._shell.wait()

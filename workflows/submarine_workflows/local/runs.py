@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -17,11 +16,11 @@ from pathlib import Path
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.local.journal import is_held
+from submarine_workflows.naming import file_name
 
 LAST = "last"
 #: Runs of one workflow that are kept; the oldest go when a new one starts.
 MAX_RUNS = 100
-_UNFIT = re.compile(r"[^\w.-]")
 
 
 class RunNotFoundError(UsageError):
@@ -85,12 +84,6 @@ class RunFolder:
     def notebooks(self) -> Path:
         """Where executed notebooks go unless another place is named."""
         return self.path / "notebooks"
-
-
-def file_name(name: str) -> str:
-    """A name as part of a path: nothing but letters, digits and ``. _ -``, never hidden."""
-    fit = _UNFIT.sub("_", name)[:150]
-    return f"_{fit}" if fit.startswith(".") or not fit else fit
 
 
 class Runs:

@@ -24,10 +24,11 @@ from submarine_workflows.local.pipelining import Predecessor
 from submarine_workflows.local.preparing import Preparer
 from submarine_workflows.local.progress import Progress
 from submarine_workflows.local.runner import Runner, present_user
-from submarine_workflows.local.runs import RunFolder, Runs, file_name
+from submarine_workflows.local.runs import RunFolder, Runs
 from submarine_workflows.local.statuses import Concurrent, Status
 from submarine_workflows.local.unpacking import unpack
 from submarine_workflows.local.views import RunView, view_of
+from submarine_workflows.naming import file_name
 from submarine_workflows.schedule import read_timezone
 from submarine_workflows.stored import to_json
 from submarine_workflows.workflow import Workflow
@@ -217,7 +218,12 @@ def _keeper(run: RunFolder, stack: ExitStack, say: Say) -> Keeper:
         keeper = Keeper(lock.file)
     finally:
         lock.release()  # the shell holds it now
-    stack.callback(keeper.release)
+
+    def let_go(kind: type[BaseException] | None, *_: object) -> None:
+        # After a mistake of ours nodes may run on: the shell ends them, as if we were gone.
+        keeper.release(done=kind is None)
+
+    stack.push(let_go)
     return keeper
 
 
