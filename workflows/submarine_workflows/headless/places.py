@@ -42,9 +42,16 @@ class Place(ABC):
     def read(self) -> bytes:
         """All of it; UsageError where there is none, StorageError where nobody answers."""
 
-    @abstractmethod
     def exists(self) -> bool:
-        """Whether a file or folder is there; StorageError where nobody answers."""
+        """Whether a file or folder is there; StorageError where nobody answers.
+
+        A place that cannot say it otherwise is read.
+        """
+        try:
+            self.read()
+        except UsageError:
+            return False
+        return True
 
     @abstractmethod
     def write(self, data: bytes) -> None:
