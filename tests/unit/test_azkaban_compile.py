@@ -257,6 +257,10 @@ nodes:
     assert project.files["theirs.flow"] == text.encode()
     assert sorted(project.files) == ["a.sh", "theirs.flow", "theirs.project"]
     assert has_trigger(file)
+    file.write_text(text.replace("sh a.sh", "bin/submarine run fit.py --wait"))
+    called = project_of(file)[1].files["theirs.flow"]
+    assert b"env.SUBMARINE_YARN_TAGS" in called
+    assert b"maxWaitMins: 10" in called
     (tmp_path / "n.ipynb").write_text(notebook("x"))
     mixed = tmp_path / "mixed.flow"
     mixed.write_text(text + "  - {name: three, notebook: n.ipynb}\n")

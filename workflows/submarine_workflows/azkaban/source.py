@@ -2,8 +2,8 @@
 
 Notes
 -----
-A ``.flow`` with Azkaban's keys alone is carried byte for byte; so is a folder of Flow 1.0's job
-files, and a zip is not even unpacked.
+A ``.flow`` with Azkaban's keys alone, none of whose commands calls ``submarine``, is carried byte
+for byte; so is a folder of Flow 1.0's job files, and a zip is not even unpacked.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def project_of(
         return workflow, _as_it_stands(workflow, path)
     keys = _keys(path.read_text(encoding="utf-8-sig")) if _may_be_theirs(workflow) else None
     trigger = keys.get("trigger") if keys else _trigger(path)
-    if keys is not None and all(key in _AZKABANS_ROOT for key in keys) and not extra:
+    theirs = keys is not None and all(key in _AZKABANS_ROOT for key in keys)
+    if theirs and not extra and not _calls_us(workflow):
         return workflow, _theirs(workflow, path)
     plain = _plain(trigger) if trigger is not None else None
     made = compile_workflow(workflow, path.parent, setting, extra=extra, trigger=plain)
@@ -108,6 +109,17 @@ def _may_be_theirs(workflow: Workflow) -> bool:
 def _is_ours(node: Node) -> bool:
     kinds = (Kind.NOTEBOOK, Kind.CELLS)
     return node.kind in kinds or bool(node.needs or node.params or node.job) or not node.type
+
+
+def _calls_us(workflow: Workflow) -> bool:
+    """Whether a command is ``submarine``, whose jobs want to know the execution they are of."""
+    lines = [
+        line
+        for _, node in workflow.walk()
+        for key, line in node.config.items()
+        if key == "command" or key.startswith("command.")
+    ]
+    return any(word.rsplit("/", 1)[-1] == "submarine" for line in lines for word in line.split())
 
 
 def _keys(text: str) -> dict[str, Value]:

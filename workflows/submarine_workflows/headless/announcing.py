@@ -35,7 +35,8 @@ class Announcer:
         if not job_id or self._said.get(job_id) == (application, ended):
             return
         self._said[job_id] = (application, ended)
-        where = f" ({application})" if application else ""
+        # A word of its own: Azkaban looks for words that begin so.
+        where = f" as {application}" if application else ""
         self._say(f"{job_id}{where}: {state}")
 
 
