@@ -62,5 +62,5 @@ def test_a_picture_is_xml_with_no_script_of_anybody():
     picture = as_svg(workflow, {"train": "RUNNING", "eval": "<b>"})
     root = ElementTree.fromstring(picture)
     tags = {element.tag.rpartition("}")[2] for element in root.iter()}
-    assert tags == {"svg", "path", "g", "title", "rect", "text", "circle"}
+    assert tags <= {"svg", "path", "g", "title", "rect", "text", "circle"}
     assert "running" in picture

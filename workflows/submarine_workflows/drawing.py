@@ -1,7 +1,9 @@
 """A workflow as a picture: script-free SVG for a notebook, lines of text for a terminal.
 
 Takes the colours of the page and adds half transparent ones, so it reads on light and dark pages;
-states are told in words and signs too. Where things stand is ``layout``'s.
+states are told in words and signs too. Where things stand is ``layout``'s. Pages that take SVG out
+of HTML, as Jupyter does with notebooks of others, leave its text: the marks between words, which
+SVG itself does not show, make that a list.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from submarine_workflows.workflow import Kind, Node, Workflow
 __all__ = ["COLOURS", "SIGNS", "as_svg", "as_text", "columns", "words_of"]
 
 MAX_DRAWN = 300
+#: Edges of a picture: a notebook's output has its limits, and an eye too.
+MAX_EDGES = 1500
 _LONGEST_NAME, _LONGEST = 19, 25
 _WORDS: dict[Kind, Callable[[Node], str]] = {
     Kind.NOTEBOOK: lambda node: node.notebook,
@@ -90,7 +94,7 @@ def as_svg(
     states, words = states or {}, words or {}
     parts = [
         _edge(points, states.get(start, ""), conditional=bool(known[end].condition))
-        for start, end, points in layout.edges
+        for start, end, points in layout.edges[:MAX_EDGES]
     ]
     parts += [
         _box(known[name], corner, states.get(name, ""), words.get(name, ""))
@@ -129,25 +133,32 @@ def _edge(points: Sequence[Point], state: str, *, conditional: bool) -> str:
 
 def _box(node: Node, corner: Point, state: str, words: str) -> str:
     x, y = corner
-    does = words_of(node)
-    told = f"{node.name}: {does}" + (f" ({state.lower()})" if state else "")
-    told += f", if {node.condition}" if node.condition else ""
+    begun = state.lower().replace("_", " ") if state in COLOURS else ""
+    name, line = _short(node.name, _LONGEST_NAME), words or begun or words_of(node)
+    line = _short(line, _LONGEST)
     colour = COLOURS.get(state, "currentColor")
     dashes = ' stroke-dasharray="5 3"' if node.condition or state == "SKIPPED" else ""
     faint = "" if state in COLOURS else ' stroke-opacity=".5"'
     fill = ".12" if state in COLOURS and state != "SKIPPED" else ".04"
     sign = SIGNS.get(state, "")
     return (
-        f"<g><title>{escape(told)}</title>"
+        f"<g>{_title(node, name, line)}"
         f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="6" fill="{colour}" '
         f'fill-opacity="{fill}" stroke="{colour}" stroke-width="{1.5 if state in COLOURS else 1}"'
         f"{faint}{dashes}/>"
         f'<text x="{x + 11:g}" y="{y + 18:g}" fill="currentColor" font-weight="600">'
-        f"{escape(_short(node.name, _LONGEST_NAME))}</text>"
+        f"{escape(name)}</text>: "
         f'<text x="{x + 11:g}" y="{y + 33:g}" fill="currentColor" fill-opacity=".72" '
-        f'font-size="11">{escape(_short(words or does, _LONGEST))}</text>'
-        f"{_sign(sign, x, y, colour)}</g>"
+        f'font-size="11">{escape(line)}</text> {_sign(sign, x, y, colour)}</g>; '
     )
+
+
+def _title(node: Node, name: str, line: str) -> str:
+    """What a pointer shows: what there is no room for."""
+    does = words_of(node)
+    parts = [] if (name, line) == (node.name, does) else [f"{node.name}: {does}"]
+    parts += [f"if {node.condition}"] if node.condition else []
+    return f"<title>{escape(', '.join(parts))}</title>. " if parts else ""
 
 
 def _sign(sign: str, x: float, y: float, colour: str) -> str:

@@ -14,7 +14,15 @@ from typing import Any
 
 from submarine_jobs.display.durations import duration, moment
 from submarine_jobs.display.untrusted import escaped_line, one_line, printable
-from submarine_workflows.drawing import COLOURS, MAX_DRAWN, SIGNS, as_svg, columns, words_of
+from submarine_workflows.drawing import (
+    COLOURS,
+    MAX_DRAWN,
+    MAX_EDGES,
+    SIGNS,
+    as_svg,
+    columns,
+    words_of,
+)
 from submarine_workflows.workflow import Node, Workflow
 
 MIME_TYPE = "application/vnd.submarine.workflow.v1+json"
@@ -27,6 +35,7 @@ _BADGE = (
     "background-color:{colour};color:#ffffff;border-radius:10px;padding:1px 9px;font-size:11px;"
     "letter-spacing:.03em"
 )
+_MAX_NAMED = 50
 _QUIET = "opacity:.72"
 _NEUTRAL = "#6b7280"
 _TABLE = "border:none;border-collapse:collapse;margin:2px 0;font-size:12px"
@@ -167,7 +176,9 @@ def _graph(workflow: Workflow, run: RunState | None, now: float) -> str:
     begun = run.nodes.items() if run else ()
     words = {name: _words(node, now) for name, node in begun if node.status in COLOURS}
     more = len(workflow.nodes) - MAX_DRAWN
+    many = sum(len(node.depends_on) for node in workflow.nodes) > MAX_EDGES
     note = f"<div>and {more} nodes more</div>" if more > 0 else ""
+    note += "<div>Not all dependencies are drawn.</div>" if many else ""
     svg = as_svg(workflow, states, words)
     return f'<div style="overflow-x:auto;margin:8px 0 4px 0">{svg}</div>{note}'
 
@@ -250,7 +261,7 @@ def _plain(workflow: Workflow, run: RunState | None = None) -> dict[str, Any]:
             "name": one_line(node.name, 200),
             "kind": node.kind.value,
             "does": one_line(words_of(node), 200),
-            "dependsOn": [one_line(name, 200) for name in node.depends_on[:MAX_DRAWN]],
+            "dependsOn": [one_line(name, 200) for name in node.depends_on[:_MAX_NAMED]],
             "condition": one_line(node.condition, 500),
         }
         state = run.nodes.get(node.name) if run else None

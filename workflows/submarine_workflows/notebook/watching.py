@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 LOOK, RENEW = 0.5, 5.0
 #: Pictures that are kept up to date at the same time; older ones stay as they are then.
 MAX_WATCHED = 24
+#: Characters a second that one picture may send: all of them together stay below the 1 MB/s that
+#: Jupyter servers let through.
+RATE = 40_000
 
 Update = Callable[[Mapping[str, Any]], None]
 
@@ -71,6 +74,7 @@ class _Watched:
     command: str
     seen: object = None
     drawn: float = 0.0
+    pause: float = 0.0
     over: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -80,7 +84,8 @@ class _Watched:
             if self.over:
                 return
             now, seen = time.monotonic(), self._stamp()
-            if seen == self.seen and now - self.drawn < RENEW:
+            wait = self.pause if self.run.alive else 0.0
+            if now - self.drawn < (max(wait, RENEW) if seen == self.seen else wait):
                 return
             try:
                 view = view_of(self.run)
@@ -89,7 +94,9 @@ class _Watched:
                 self.over = True
                 return
             self.over, self.seen, self.drawn = not view.alive, seen, now
-            self.update(picture_of(view, self.command))
+            picture = picture_of(view, self.command)
+            self.pause = len(picture["text/html"]) * 1.5 / RATE
+            self.update(picture)
 
     def _stamp(self) -> object:
         with suppress(OSError):
