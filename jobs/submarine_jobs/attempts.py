@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs import started
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.errors import ClusterError, JobNotFoundError, PlaceTakenError
+from submarine_jobs.errors import ClusterError, JobNotFoundError, SubmarineError
 from submarine_jobs.lease import renew_while_alive
 from submarine_jobs.stale_runs import sweep
 from submarine_runtime.protocol import layout
@@ -40,6 +40,10 @@ _PAUSE = 1.0
 _GONE = (State.FAILED, State.CANCELLED, State.LOST)
 _ordinals: dict[str, int] = {}
 _lock = threading.Lock()
+
+
+class PlaceTakenError(SubmarineError):
+    """Another attempt of the run was first, a moment ago; nothing was submitted."""
 
 
 @dataclass(frozen=True)

@@ -59,10 +59,6 @@ class RefusedError(SubmarineError):
     exit_code = 2
 
 
-class PlaceTakenError(SubmarineError):
-    """Another attempt of the same run was first, a moment ago; nothing was submitted."""
-
-
 class StorageError(ClusterError):
     """The job directory's file system refused or failed."""
 

@@ -26,7 +26,6 @@ from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import (
     ClusterError,
     NotSubmittedError,
-    PlaceTakenError,
     RefusedError,
     StorageError,
     SubmarineError,
@@ -137,6 +136,8 @@ class _Submit:
         }
         runtime_path = self._upload(files)
         if claim is not None and not claim(self.job_id):
+            from submarine_jobs.attempts import PlaceTakenError
+
             self.storage.delete(self.directory.path, recursive=True)
             raise PlaceTakenError("Another attempt of this run has just started this job.")
         uploaded = time.time()

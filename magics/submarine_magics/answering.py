@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from submarine_magics.executions import Execution
 
 INTERRUPTED = "its notebook was interrupted"
-#: Seconds that the ends of interrupted jobs may take together.
-_END = 90.0
+#: Seconds that the ends of interrupted jobs may take together: a scheduler that ends a run kills it
+#: after half a minute. What has not ended by then is the guard's.
+_END = 12.0
 _SLICE = 0.2
 
 

@@ -61,9 +61,9 @@ def _end(how: Callable[[Answering], object]) -> None:
             answering.stop(INTERRUPTED)
     finally:
         with undisturbed():
-            answering.show()
             left = [(entry.job.id, entry.execution) for entry in answering.jobs.left()]
             _tell(answering.failed, left)
+            answering.show()
 
 
 def _tell(failed: Sequence[Failed], left: Sequence[tuple[str, Execution | None]]) -> None:
