@@ -1,0 +1,227 @@
+"""Whole runs on the local backend: parameters, jobs, outputs, exit codes, endings from outside."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import nbconvert
+import pytest
+
+from submarine_jobs.display import MIME_TYPE
+from submarine_workflows.headless.saving import whole
+from tests.headless.rig import ENDED, LOAD, SLEEP, WAITING, Rig, cell, read, says, until
+
+PARAMETERS = ("%%submarine --only --file train.py\nsteps = 1", ["parameters"])
+TRAIN = """%%submarine --only --file train.py
+for step in range(steps):
+    print("step", step)
+accuracy = steps / 4
+"""
+FAILING = "%%submarine run bad\nimport json\n\njson.loads('{')"
+ENDLESS = "%submarine run {name} --worker_launch_cmd 'sleep 3600'"
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def card(document: Any, cell_id: str) -> Any:
+    """The data of the one card below a cell."""
+    [found] = [
+        out.data for out in cell(document, cell_id).outputs if MIME_TYPE in out.get("data", {})
+    ]
+    return found
+
+
+def error(document: Any, cell_id: str) -> Any:
+    """The one error below a cell."""
+    [found] = [out for out in cell(document, cell_id).outputs if out.output_type == "error"]
+    return found
+
+
+def test_parameters_reach_jobs_and_cards_are_final_in_all_forms(rig: Rig) -> None:
+    source = rig.notebook(
+        "good",
+        LOAD,
+        PARAMETERS,
+        TRAIN,
+        "job = %submarine run first --program train.py --return accuracy\njob",
+        "%submarine run second --program train.py",
+        "%submarine wait first\nresult = job.result['accuracy']",
+        ("print('tagged')", ["submarine"]),
+        "%submarine cells",
+    )
+    outputs = rig.folder / "outputs.json"
+    rig.environment["JOB_OUTPUT_PROP_FILE"] = str(outputs)
+    ran = rig.run(
+        "submarine", "run", source, "-p", "steps", "3", "-o", "out.ipynb", "--return", "result"
+    )
+    assert ran.returncode == 0, ran.stderr
+    document = read(rig.folder / "out.ipynb")
+    assert json.loads(outputs.read_bytes()) == {"result": 0.75}
+    assert [job for job in ("first-", "second-") if f"{job}" in ran.stderr] == ["first-", "second-"]
+    for cell_id in ("cell-3", "cell-4"):
+        shown = card(document, cell_id)
+        assert shown[MIME_TYPE]["state"] == "SUCCEEDED"
+        assert "SUCCEEDED" in shown["text/html"]
+        assert "step 2" in shown["text/plain"]
+    # Ids and tags went to the kernel: the tagged cell is collected, under its place.
+    assert "main.py" in str(cell(document, "cell-7").outputs)
+    assert {found.metadata.papermill.status for found in document.cells} == {"completed"}
+    page, _ = nbconvert.HTMLExporter().from_notebook_node(document)
+    assert re.search(r"first-\d{8}-[0-9a-f]{4}", page)
+    assert page.count("SUCCEEDED") >= 2
+    assert "application/vnd.submarine" not in re.sub(
+        r"<script.*?</script>", "", page, flags=re.DOTALL
+    )
+
+
+def test_a_failed_job_fails_papermill_with_its_traceback_below_its_cell(rig: Rig) -> None:
+    source = rig.notebook(
+        "bad", LOAD, FAILING, "%submarine run good --worker_launch_cmd true", "1 + 1"
+    )
+    ran = rig.run("papermill", "--engine", "submarine", source, "out.ipynb")
+    assert ran.returncode == 1, ran.stderr
+    document = read(rig.folder / "out.ipynb")
+    found = error(document, "cell-1")
+    assert found.ename == "JobFailedError"
+    traceback = "\n".join(found.traceback)
+    assert "json.loads" in traceback
+    assert "JSONDecodeError" in traceback
+    assert "JSONDecodeError" in ran.stderr
+    # The cells behind it ran: a job is not waited for before the end.
+    assert cell(document, "cell-3").outputs[0].data["text/plain"] == "2"
+    assert card(document, "cell-1")[MIME_TYPE]["state"] == "FAILED"
+    assert card(document, "cell-2")[MIME_TYPE]["state"] == "SUCCEEDED"
+    assert cell(document, "cell-1").metadata.papermill.status == "failed"
+
+
+def in_the_middle(rig: Rig, name: str = "slow") -> Path:
+    """A notebook whose two jobs never end, and whose last cell but one neither."""
+    return rig.notebook(
+        name, LOAD, ENDLESS.format(name="one"), ENDLESS.format(name="two"), SLEEP, "print('last')"
+    )
+
+
+def nothing_is_orphaned(rig: Rig) -> None:
+    until(lambda: all(state in ENDED for state in rig.jobs().values()), "all jobs have ended")
+    until(lambda: not rig.processes(), f"no process is left: {rig.processes()}")
+
+
+def test_sigterm_cancels_the_jobs_and_leaves_a_readable_output(rig: Rig) -> None:
+    source, output = in_the_middle(rig), rig.folder / "out.ipynb"
+    process = rig.start("submarine", "run", source, "-o", output, "--notify", "tee notice.json")
+    code, said = rig.killed(process, signal.SIGTERM, lambda: says(output, WAITING))
+    assert code == 143, said
+    assert "The run was ended by SIGTERM." in said
+    document = read(output)
+    statuses = [found.metadata.get("papermill", {}).get("status") for found in document.cells]
+    assert [status for status in statuses if status] == [*["completed"] * 3, "failed", "pending"]
+    names = [out.ename for out in cell(document, "cell-3").outputs if out.output_type == "error"]
+    assert names == ["KeyboardInterrupt", "RunEnded"]
+    assert {card(document, f"cell-{n}")[MIME_TYPE]["state"] for n in (1, 2)} == {"CANCELLED"}
+    assert rig.jobs() == {"one": "CANCELLED", "two": "CANCELLED"}
+    nothing_is_orphaned(rig)
+
+
+def test_sigkill_of_the_engine_leaves_no_job_and_half_a_notebook_to_nobody(rig: Rig) -> None:
+    source, output = in_the_middle(rig), rig.folder / "out.ipynb"
+    process = rig.start("papermill", "--engine", "submarine", source, output)
+    code, said = rig.killed(process, signal.SIGKILL, lambda: says(output, WAITING))
+    assert code == -signal.SIGKILL, said
+    read(output)
+    nothing_is_orphaned(rig)
+    assert set(rig.jobs().values()) == {"CANCELLED"}
+
+
+COMMON = "import sys, nbformat, nbclient; d = nbformat.read(sys.argv[1], 4); nbclient.execute(d)"
+RUNNERS: dict[str, list[str]] = {
+    "submarine run": ["submarine", "run", "slow.ipynb", "-o", "out.ipynb"],
+    "engine": ["papermill", "--engine", "submarine", "slow.ipynb", "out.ipynb"],
+    "papermill": ["papermill", "slow.ipynb", "out.ipynb"],
+    "nbclient": ["python", "-c", COMMON, "slow.ipynb"],
+    "jupyter execute": ["jupyter", "execute", "--output=out.ipynb", "slow.ipynb"],
+}
+CODES = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", list(CODES), ids=lambda number: number.name)
+@pytest.mark.parametrize("runner", list(RUNNERS))
+def test_no_runner_leaves_a_job(rig: Rig, runner: str, number: signal.Signals) -> None:
+    """Runners that are not ours wait in the cell of the first job."""
+    ours = runner in ("submarine run", "engine")
+    in_the_middle(rig)
+    process = rig.start(*RUNNERS[runner])
+    ready = (
+        (lambda: says(rig.folder / "out.ipynb", WAITING))
+        if ours
+        else (lambda: "RUNNING" in rig.jobs().values())
+    )
+    code, said = rig.killed(process, number, ready)
+    if ours:
+        assert code == CODES[number], said
+        read(rig.folder / "out.ipynb")
+    assert code != 0
+    nothing_is_orphaned(rig)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("runner", [name for name in RUNNERS if name != "submarine run"])
+def test_every_runner_fails_with_a_failed_job(rig: Rig, runner: str) -> None:
+    rig.notebook("slow", LOAD, FAILING, "print('later')")
+    ran = rig.run(*RUNNERS[runner])
+    assert ran.returncode == 1
+    assert "JSONDecodeError" in ran.stderr
+    nothing_is_orphaned(rig)
+
+
+@pytest.mark.full
+def test_a_limit_ends_a_run_and_detached_jobs_go_on(rig: Rig) -> None:
+    source = in_the_middle(rig)
+    ran = rig.run(
+        *("submarine", "run", source, "-o", "out.ipynb", "--timeout", "25s"),
+        *("--on-interrupt", "detach"),
+    )
+    assert ran.returncode == 124
+    assert "longer than 25s" in ran.stderr
+    assert rig.jobs() == {"one": "RUNNING", "two": "RUNNING"}
+    assert "These jobs go on: one-" in ran.stderr
+    for name in ("one", "two"):
+        assert rig.run("submarine", "cancel", name).returncode == 0
+    nothing_is_orphaned(rig)
+
+
+@pytest.mark.full
+def test_options_of_jobs_submit_what_is_collected_at_the_end(rig: Rig) -> None:
+    source = rig.notebook("fit", LOAD, "%%submarine --only\naccuracy = 0.5", "rest = 1")
+    outputs = rig.folder / "outputs.json"
+    rig.environment["JOB_OUTPUT_PROP_FILE"] = str(outputs)
+    ran = rig.run(
+        *("submarine", "run", source, "-o", "out.ipynb", "--job", "memory=1G"),
+        *("--return", "accuracy,rest", "--json"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(outputs.read_bytes()) == {"accuracy": 0.5, "rest": 1}
+    assert json.loads(ran.stdout)["returned"] == {"accuracy": 0.5, "rest": 1}
+    shown = card(read(rig.folder / "out.ipynb"), "submarine-run")
+    assert shown[MIME_TYPE]["state"] == "SUCCEEDED"
+    assert rig.jobs() == {"fit": "SUCCEEDED"}
+
+
+@pytest.mark.full
+def test_a_dead_kernel_is_told_and_what_it_printed_is_kept(rig: Rig) -> None:
+    source = rig.notebook("dies", "print('before', flush=True)\nimport os\nos._exit(9)", "1")
+    ran = rig.run("submarine", "run", source, "-o", "out.ipynb", "--execute")
+    assert ran.returncode == 138
+    assert "Its kernel died" in ran.stderr
+    document = read(rig.folder / "out.ipynb")
+    assert "before" in cell(document, "cell-0").outputs[0].text
+    assert error(document, "cell-0").ename == "DeadKernelError"
+    assert whole(document)
+    nothing_is_orphaned(rig)
