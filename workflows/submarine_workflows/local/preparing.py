@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from submarine_jobs import headless
 from submarine_jobs.errors import UsageError
 from submarine_jobs.origin import Origin
 from submarine_workflows.local.node_process import Work
@@ -25,6 +26,8 @@ from submarine_workflows.node_commands import Setting, commands_of, environment_
 from submarine_workflows.workflow import Workflow
 
 _MAX_OUTPUT = 1 << 20
+#: What a notebook that starts a run knows of itself, and what its own runner told it.
+_NOT_THEIRS = (headless.VARIABLE, "JPY_")
 #: How this very release is called, whatever ``submarine`` is on the PATH.
 PROGRAM = (sys.executable, "-m", "submarine_jobs.cli")
 
@@ -98,7 +101,7 @@ class Preparer:
         )
 
     def _environ(self) -> dict[str, str]:
-        environ = dict(self.environ)
+        environ = {k: v for k, v in self.environ.items() if not k.startswith(_NOT_THEIRS)}
         if shutil.which("submarine", path=environ.get("PATH")) is None:
             # Commands of users find what runs them, as on a host that is set up.
             here = os.path.dirname(sys.executable)
