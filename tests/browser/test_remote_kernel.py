@@ -14,14 +14,17 @@ from submarine_kernel.install import install_kernel
 from submarine_kernel.remote.kernelspec import container_name, provisioning
 from tests.browser.desk import LOAD, Desk
 from tests.browser.jobs import Jobs
-from tests.kernel.remote_rig import until
 
 _SOURCE = """text => {
   const { content } = window.jupyterapp.shell.currentWidget;
   content.activeCellIndex = content.widgets.length - 1;
   content.activeCell.model.sharedModel.setSource(text);
 }"""
-_STATUS = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status"
+NEW = (
+    "() => { void window.jupyterapp.commands.execute('notebook:create-new', {kernelName: 'all'}) }"
+)
+IDLE = "() => window.jupyterapp.shell.currentWidget?.sessionContext?.kernelDisplayStatus === 'idle'"
+TOAST = ".Toastify__toast"
 
 
 @pytest.fixture
@@ -58,7 +61,56 @@ def test_a_kernel_from_the_launcher(desk: Desk, jobs: Jobs, run: Callable[[str],
     run("print(os.environ['SUBMARINE_JOB_ID'] if 'os' in dir() else __import__('os').getcwd())")
     expect(desk.outputs(2).first).to_contain_text(job.id, timeout=LOAD)
 
+    begin(desk, "print('in it'); __import__('time').sleep(1000)")
+    lost = desk.outputs(3)
+    expect(lost.first).to_contain_text("in it", timeout=LOAD)
     handle: Any = job.handle or {}
     os.kill(int(handle["pid"]), signal.SIGKILL)
-    desk.page.wait_for_function(f"() => {_STATUS} === 'dead'", timeout=LOAD)
-    until(lambda: "The container of the kernel is gone" in desk.lab.said())
+    expect(lost.nth(1)).to_contain_text("KernelGoneError: The container", timeout=LOAD)
+    toast = desk.page.locator(TOAST, has_text="The kernel far has lost its container")
+    expect(toast).to_be_visible(timeout=LOAD)
+    desk.shot("kernel-gone")
+    toast.get_by_role("button", name="New kernel").click()
+    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    run("import os; print(os.environ['SUBMARINE_JOB_ID'])")
+    expect(desk.outputs(4).first).to_contain_text("kernel-far-", timeout=LOAD)
+    expect(desk.outputs(4).first).not_to_contain_text(job.id)
+
+
+@pytest.mark.cluster
+def test_a_kernel_that_waits_says_for_what_and_can_be_cancelled(desk: Desk) -> None:
+    prefix = str(desk.lab.scratch / "prefix")
+    stanza = provisioning("all", {"memory": "300M", "gpu": 4})
+    install_kernel(name="all", display_name="All GPUs", prefix=prefix, container=stanza)
+    desk.open_lab()
+    desk.page.evaluate(NEW)
+    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    desk.page.evaluate(NEW)
+    toast = desk.page.locator(TOAST, has_text="The kernel all waits")
+    expect(toast).to_contain_text("queue default has 0 of 4 GPUs free", timeout=LOAD)
+    desk.shot("kernel-waits")
+    toast.get_by_role("button", name="Cancel").click()
+    desk.page.get_by_role("button", name="Cancel the job").click()
+    dialog = desk.page.locator(".jp-Dialog", has_text="Error Starting Kernel")
+    expect(dialog).to_contain_text("The job was cancelled", timeout=LOAD)
+    expect(toast).to_have_count(0)
+    dialog.get_by_role("button").first.click()
+    # The other gives its GPUs back for the tests behind this one.
+    for kernel in desk.lab.ask("api/kernels").json:
+        desk.lab.ask(f"api/kernels/{kernel['id']}", "DELETE")
+    desk.wait_for(lambda: all_ended(desk), 120)
+
+
+def all_ended(desk: Desk) -> bool:
+    """Whether no kernel of the kernelspec ``all`` is left."""
+    rows = desk.lab.api("jobs")["jobs"]
+    states = [row["state"] for row in rows if row["name"] == "kernel-all"]
+    return bool(states) and set(states) <= {"SUCCEEDED", "CANCELLED"}
+
+
+def begin(desk: Desk, text: str) -> None:
+    """Run a text as the last cell, and do not wait for its end."""
+    desk.page.evaluate(_SOURCE, text)
+    desk.page.evaluate(
+        "() => { void window.jupyterapp.commands.execute('notebook:run-cell-and-insert-below') }"
+    )

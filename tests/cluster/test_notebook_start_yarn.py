@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import re
+import urllib.request
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -12,6 +18,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Shell
 from tests.kernel.notebook_rig import Visitor, until
+from tests.kernel.zeppelin_home import zeppelin_at
 
 pytestmark = pytest.mark.cluster
 
@@ -28,9 +35,16 @@ def test_a_lab_in_a_container(shell: Shell) -> None:
         guest.save("mine.ipynb", "saved on YARN")
         record = job.record()
         assert record.application_id
-        # The page of the application has the link, and not what lets one in.
-        assert record.links["JupyterLab"] == page
         assert token not in str(record.to_json())
+        # From YARN's own page, through its proxy, to the door, which asks who is there.
+        linked = until(lambda: link_on_yarn(shell, record.application_id), "YARN has the link")
+        assert linked == record.links["JupyterLab"] == page
+        status, headers, _ = stranger.ask("GET", urlsplit(linked).path)
+        assert (status, "/login" in headers["Location"]) == (302, True)
+        status, _, login = stranger.ask("GET", headers["Location"])
+        assert status == 200
+        assert b'name="password"' in login
+        assert token.encode() not in login
         directory = job.directory
 
         def kept() -> bool:
@@ -50,3 +64,34 @@ def test_a_lab_in_a_container(shell: Shell) -> None:
     assert b"saved on YARN" in job.directory.storage.read(
         job.directory.file("checkpoints/mine.ipynb")
     )
+
+
+def link_on_yarn(shell: Shell, application: str) -> str:
+    """Where the application's page leads to, as somebody finds it who begins at the RM."""
+    backend: Any = shell.session(load_config()).backend()
+    app = backend.rm.get(f"/apps/{application}")["app"]
+    if app["state"] != "RUNNING":
+        return ""
+    base = app["trackingUrl"].rstrip("/")
+    with suppress(OSError), urllib.request.urlopen(f"{base}/pages/job/", timeout=30) as reply:
+        found = re.search(r'href="([^"]*)"[^>]*>(?:JupyterLab|Zeppelin)<', reply.read().decode())
+        return html.unescape(found[1]) if found else ""
+    return ""
+
+
+@pytest.mark.full
+def test_a_zeppelin_in_a_container_ends_when_nobody_uses_it(shell: Shell, tmp_path: Path) -> None:
+    words = ["notebook", "start", "--app", "zeppelin", "--memory", "1500M", "--idle", "5s"]
+    home = zeppelin_at(tmp_path / "zeppelin")
+    value = execute([*words, "--zeppelin-home", str(home)], shell).value
+    job = shell.session(load_config()).job(value["job_id"])
+    guest = Visitor(job, value["page"])
+    status, _, body = guest.ask("GET", "/api/version")
+    assert status == 200, body
+    assert guest.ask("GET", "/api/notebook")[0] in (302, 401, 403)
+    record = job.record()
+    linked = until(lambda: link_on_yarn(shell, record.application_id or ""), "YARN has the link")
+    assert linked == value["page"]
+    record = job.wait(300)
+    assert record.state is State.SUCCEEDED, record.detail
+    assert b"Nobody has used Zeppelin for 5 s" in job.log("stdout").data

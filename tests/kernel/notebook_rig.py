@@ -7,7 +7,7 @@ import json
 import ssl
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from tornado.httpclient import HTTPRequest
@@ -17,6 +17,7 @@ from submarine_jobs.job import Job
 from submarine_jobs.live import tls_context
 
 PATIENCE = 120.0
+T = TypeVar("T")
 
 
 class Visitor:
@@ -94,9 +95,10 @@ class Visitor:
         return printed
 
 
-def until(true: Callable[[], object], what: str) -> None:
-    """Wait for a condition."""
+def until(true: Callable[[], T], what: str) -> T:
+    """Wait for a condition; what it gives once that is true."""
     deadline = time.monotonic() + PATIENCE
-    while not true():
+    while not (found := true()):
         assert time.monotonic() < deadline, f"it never came to this: {what}"
         time.sleep(0.2)
+    return found

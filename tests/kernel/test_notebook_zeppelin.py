@@ -11,34 +11,18 @@ import pytest
 
 from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.config import load_config
-from submarine_minicluster.java import find_java
 from submarine_runtime.protocol.states import State
 from tests.kernel.notebook_rig import Visitor
+from tests.kernel.zeppelin_home import zeppelin_at
 from tests.notebook.conftest import clean_environment
-from tests.zeppelin.server_jars import ensure_jars
 
 pytestmark = pytest.mark.cluster  # it needs a JDK and Maven
 
 
 @pytest.fixture
 def zeppelin_home(tmp_path: Path) -> Path:
-    """An installation, as far as the server needs one; its start script is short, like theirs."""
-    home = tmp_path / "zeppelin"
-    for name in ("bin", "conf", "interpreter", "war"):
-        (home / name).mkdir(parents=True)
-    # What an administrator has set must not lead the job's server elsewhere.
-    (home / "conf" / "zeppelin-env.sh").write_text("export ZEPPELIN_PORT=1\nexport MARK=kept\n")
-    (home / "bin" / "zeppelin.sh").write_text(
-        "set -e\n"
-        '. "$ZEPPELIN_CONF_DIR/zeppelin-env.sh"\n'
-        'test "$MARK" = kept\n'
-        f'exec "{find_java().binary}" -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 '
-        '-Dzeppelin.war="$ZEPPELIN_HOME/war" '
-        '-Dzeppelin.interpreter.dir="$ZEPPELIN_HOME/interpreter" '
-        f'-cp "$ZEPPELIN_CONF_DIR:{ensure_jars()}/*" '
-        "org.apache.zeppelin.server.ZeppelinServer\n"
-    )
-    return home
+    """An installation."""
+    return zeppelin_at(tmp_path / "zeppelin")
 
 
 def test_a_zeppelin_with_a_password(
