@@ -1,4 +1,4 @@
-"""``submarine notebook stop|list|show|url``: words for people; ``start`` has a module of its own."""
+"""``submarine notebook stop|list|show|url``: words for people; ``start`` is beside, like the work."""
 
 from __future__ import annotations
 
