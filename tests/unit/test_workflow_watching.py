@@ -18,6 +18,7 @@ from submarine_workflows.local.journal import Journal, Lock
 from submarine_workflows.local.runs import Runs
 from submarine_workflows.notebook import watching
 from submarine_workflows.notebook.launching import words_of
+from submarine_workflows.notebook.local_run import LocalRun
 from submarine_workflows.notebook.pictures import MIME_TYPE
 from submarine_workflows.notebook.watching import MAX_WATCHED, RunWatcher
 from submarine_workflows.reading import read_workflow
@@ -83,7 +84,7 @@ def test_pictures_follow_their_journals_from_one_thread_that_ends(runs: Runs) ->
     watcher, several = RunWatcher(), [Run(runs) for _ in range(5)]
     pictures = [Picture() for _ in several]
     for run, picture in zip(several, pictures, strict=True):
-        watcher.watch(run.folder, picture, "%submarine")
+        watcher.watch(LocalRun(run.folder, "%submarine"), picture)
     until(lambda: all(picture.status() == "RUNNING" for picture in pictures))
     until(lambda: threads() == 1)
     several[0].journal.add("node", node="a", status="RUNNING")
@@ -95,7 +96,7 @@ def test_pictures_follow_their_journals_from_one_thread_that_ends(runs: Runs) ->
     assert {name for picture in pictures for name in picture.threads} == {"submarine-runs"}
     late = Run(runs)
     after = Picture()
-    watcher.watch(late.folder, after, "%submarine")
+    watcher.watch(LocalRun(late.folder, "%submarine"), after)
     until(lambda: after.status() == "RUNNING")
     late.end("FAILED")
     until(lambda: after.status() == "FAILED")
@@ -110,11 +111,11 @@ def test_one_that_breaks_or_is_removed_holds_up_no_other(runs: Runs) -> None:
         raise OSError("the front end is gone")
 
     gone = Picture()
-    watcher.watch(several[0].folder, broken, "%submarine")
-    watcher.watch(several[1].folder, gone, "%submarine")
+    watcher.watch(LocalRun(several[0].folder, "%submarine"), broken)
+    watcher.watch(LocalRun(several[1].folder, "%submarine"), gone)
     until(lambda: gone.shown)
     shutil.rmtree(several[1].folder.path)
-    watcher.watch(several[2].folder, good, "%submarine")
+    watcher.watch(LocalRun(several[2].folder, "%submarine"), good)
     until(lambda: good.status() == "RUNNING")
     several[2].end()
     until(lambda: good.status() == "SUCCEEDED")
@@ -124,7 +125,7 @@ def test_one_that_breaks_or_is_removed_holds_up_no_other(runs: Runs) -> None:
 
 def test_a_runner_that_was_killed_is_told_as_such(runs: Runs) -> None:
     run, picture = Run(runs), Picture()
-    look = RunWatcher().watch(run.folder, picture, "%submarine")
+    look = RunWatcher().watch(LocalRun(run.folder, "%submarine"), picture)
     until(lambda: picture.status() == "RUNNING")
     run.lock.release()  # as its death does
     until(lambda: picture.status() == "EXECUTION_STOPPED")
@@ -138,7 +139,7 @@ def test_the_number_of_live_pictures_has_a_bound(runs: Runs) -> None:
     watcher, run = RunWatcher(), Run(runs)
     pictures = [Picture() for _ in range(MAX_WATCHED + 3)]
     for picture in pictures:
-        watcher.watch(run.folder, picture, "%submarine")
+        watcher.watch(LocalRun(run.folder, "%submarine"), picture)
     assert len(watcher._watched) == MAX_WATCHED
     run.end()
     until(lambda: all(picture.status() == "SUCCEEDED" for picture in pictures[3:]))
@@ -147,7 +148,7 @@ def test_the_number_of_live_pictures_has_a_bound(runs: Runs) -> None:
 def test_a_large_picture_is_renewed_less_often(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "RATE", 0.001)  # as if it took days
     run, picture = Run(runs), Picture()
-    look = RunWatcher().watch(run.folder, picture, "%submarine")
+    look = RunWatcher().watch(LocalRun(run.folder, "%submarine"), picture)
     until(lambda: picture.shown)
     run.journal.add("node", node="a", status="RUNNING")
     for _ in range(5):

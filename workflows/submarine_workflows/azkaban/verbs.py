@@ -52,10 +52,14 @@ def status(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
     """How a run and its nodes stand."""
     azkaban = connect(load_settings({"url": url}), mouth)
     execution = azkaban.execution(execution_id(run))
-    return Outcome(
-        showing.status_text(execution, azkaban.url),
-        value=showing.execution_json(execution, azkaban.url),
-    )
+    value = showing.execution_json(execution, azkaban.url)
+    if mouth.kind == "notebook":
+        from submarine_workflows.notebook.azkaban_run import show_execution
+
+        # In the background nobody can be asked: it has the session that was just kept.
+        again = connect(load_settings({"url": url}), Mouth())
+        return show_execution(again, execution, mouth, value)
+    return Outcome(showing.status_text(execution, azkaban.url), value=value)
 
 
 def logs(

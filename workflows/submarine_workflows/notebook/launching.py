@@ -25,7 +25,8 @@ from submarine_workflows.local.runs import RunFolder, Runs
 from submarine_workflows.local.statuses import Status
 from submarine_workflows.local.telling import table_of
 from submarine_workflows.local.views import RunView, view_of
-from submarine_workflows.notebook.watching import picture_of, watcher
+from submarine_workflows.notebook.local_run import LocalRun, picture_of
+from submarine_workflows.notebook.watching import watcher
 
 #: Seconds within which a runner has begun its run or said why not; following an earlier run and
 #: unpacking a project take their time.
@@ -79,7 +80,7 @@ def show_run(run: RunFolder, mouth: Mouth, *, wait: bool = False) -> Outcome:
         html, text = bundle.pop("text/html"), bundle.pop("text/plain")
         return Outcome(text, html, view.to_json(), mime=bundle, exit_code=_code(view, wait))
     update = mouth.picture(picture_of(view, mouth.command))
-    look = watcher.watch(run, update, mouth.command) if update is not None else None
+    look = watcher.watch(LocalRun(run, mouth.command), update) if update is not None else None
     if wait:
         try:
             while run.alive:

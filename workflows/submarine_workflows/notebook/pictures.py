@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from submarine_jobs.display.durations import duration, moment
-from submarine_jobs.display.untrusted import escaped_line, one_line, printable
+from submarine_jobs.display.untrusted import escaped, escaped_line, one_line, printable, web_link
 from submarine_workflows.drawing import (
     COLOURS,
     MAX_DRAWN,
@@ -158,12 +158,20 @@ def _below(lines: Sequence[str]) -> str:
 
 def _steps(steps: Sequence[Step]) -> str:
     rows = "".join(
-        f'<tr style="background:none"><td style="{_CELL}"><code>{escaped_line(step.command, 300)}'
-        f'</code></td><td style="{_CELL}"><span style="{_QUIET}">'
+        f'<tr style="background:none"><td style="{_CELL}">{_command(step.command)}'
+        f'</td><td style="{_CELL}"><span style="{_QUIET}">'
         f"{escaped_line(step.purpose, 100)}</span></td></tr>"
         for step in steps
     )
     return f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>' if rows else ""
+
+
+def _command(words: str) -> str:
+    shown = f"<code>{escaped_line(words, 300)}</code>"
+    if (link := web_link(words)) is None:
+        return shown
+    href = escaped(link, 2000)
+    return f'<a href="{href}" target="_blank" rel="noopener noreferrer">{shown}</a>'
 
 
 def _steps_text(steps: Sequence[Step]) -> list[str]:

@@ -1,7 +1,7 @@
 """Pictures of runs that renew themselves: one thread for all of them, as long as any of them runs.
 
-A run's journal tells how it is; the thread looks whether that file has changed and draws nothing
-else anew. Does not start or end runs.
+Draws anew only where there is news. What a run is, and where the news of it come from, is known to
+``local_run`` and ``azkaban_run``; nothing is started or ended here.
 """
 
 from __future__ import annotations
@@ -10,19 +10,14 @@ import logging
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from submarine_jobs.errors import UsageError
-from submarine_workflows.local.runs import RunFolder
-from submarine_workflows.local.statuses import Status
-from submarine_workflows.local.views import RunView, view_of
-from submarine_workflows.notebook.pictures import NodeState, RunState, Step, of_run
+from submarine_jobs.errors import ClusterError, SubmarineError
 
 log = logging.getLogger(__name__)
-#: Seconds between two looks at the journals, and after which a picture's times are renewed.
+#: Seconds between two looks for news, and after which a picture's times are renewed.
 LOOK, RENEW = 0.5, 5.0
 #: Pictures that are kept up to date at the same time; older ones stay as they are then.
 MAX_WATCHED = 24
@@ -33,45 +28,24 @@ RATE = 40_000
 Update = Callable[[Mapping[str, Any]], None]
 
 
-def state_of(view: RunView) -> RunState:
-    """A run, as pictures show it."""
-    nodes = {
-        node.path: NodeState(
-            str(node.status),
-            node.started,
-            node.ended,
-            node.attempt,
-            node.reason if node.status is not Status.READY else "",
-        )
-        for node in view.nodes
-    }
-    ended = view.ended if not view.alive else None
-    return RunState(view.run, str(view.status), view.started or None, ended, nodes, view.reason)
+class Source(Protocol):
+    """A run that is shown."""
 
+    @property
+    def name(self) -> str:
+        """The run's id."""
 
-def picture_of(view: RunView, command: str) -> dict[str, Any]:
-    """MIME type -> data of a run, with what may be done next."""
-    return of_run(view.workflow, state_of(view), _next_steps(view, command))
+    def stamp(self) -> tuple[object, bool]:
+        """Something that is another when there is news, and whether the run goes on; cheap."""
 
-
-def _next_steps(view: RunView, command: str) -> Sequence[Step]:
-    """By the run's id and not by the workflow's name: outputs are read for a long time."""
-    own, run = f"{command} workflow", view.run
-    jobs = Step(f"{command} list --workflow-run {run}", "its jobs")
-    failed = next((n.path for n in view.nodes if n.status in (Status.FAILED, Status.KILLED)), "")
-    logs = Step(f"{own} logs {run} {failed}".rstrip(), "what its commands wrote")
-    if view.alive:
-        return [logs, Step(f"{own} cancel {run}", "end it"), jobs]
-    if view.status is Status.SUCCEEDED:
-        return [logs, jobs]
-    return [logs, Step(f"{own} run --resume {run}", "go on from there"), jobs]
+    def picture(self) -> tuple[dict[str, Any], bool]:
+        """The picture now, and whether nothing follows."""
 
 
 @dataclass
 class _Watched:
-    run: RunFolder
+    source: Source
     update: Update
-    command: str
     seen: object = None
     drawn: float = 0.0
     pause: float = 0.0
@@ -83,26 +57,22 @@ class _Watched:
         with self.lock:
             if self.over:
                 return
-            now, seen = time.monotonic(), self._stamp()
-            wait = self.pause if self.run.alive else 0.0
+            now, (seen, goes_on) = time.monotonic(), self.source.stamp()
+            wait = self.pause if goes_on else 0.0
             if now - self.drawn < (max(wait, RENEW) if seen == self.seen else wait):
                 return
+            self.seen, self.drawn = seen, now
             try:
-                view = view_of(self.run)
-            except UsageError as error:  # its folder was removed
-                log.debug("the run %s is shown no more: %s", self.run.run, error)
+                picture, self.over = self.source.picture()
+            except ClusterError as error:  # it may answer again
+                log.debug("nothing is heard of the run %s: %s", self.source.name, error)
+                return
+            except SubmarineError as error:  # it is there no more
+                log.debug("the run %s is shown no more: %s", self.source.name, error)
                 self.over = True
                 return
-            self.over, self.seen, self.drawn = not view.alive, seen, now
-            picture = picture_of(view, self.command)
             self.pause = len(picture["text/html"]) * 1.5 / RATE
             self.update(picture)
-
-    def _stamp(self) -> object:
-        with suppress(OSError):
-            status = self.run.journal.stat()
-            return status.st_mtime_ns, status.st_size, self.run.alive
-        return None
 
 
 class RunWatcher:
@@ -114,7 +84,7 @@ class RunWatcher:
         self._children: list[subprocess.Popen[bytes]] = []
         self._thread: threading.Thread | None = None
 
-    def watch(self, run: RunFolder, update: Update, command: str) -> Callable[[], None]:
+    def watch(self, source: Source, update: Update) -> Callable[[], None]:
         """Renew a picture until its run has ended.
 
         Returns
@@ -122,7 +92,7 @@ class RunWatcher:
         Callable
             Brings it up to date now, from the thread that calls it.
         """
-        watched = _Watched(run, update, command)
+        watched = _Watched(source, update)
         with self._lock:
             self._watched = [*self._watched[-MAX_WATCHED + 1 :], watched]
             self._begin()
@@ -145,7 +115,7 @@ class RunWatcher:
                 try:
                     watched.look()
                 except Exception:
-                    log.exception("the picture of %s cannot be renewed", watched.run.run)
+                    log.exception("the picture of %s cannot be renewed", watched.source.name)
                     watched.over = True
             with self._lock:
                 self._watched = [one for one in self._watched if not one.over]
@@ -156,4 +126,5 @@ class RunWatcher:
             time.sleep(LOOK)
 
 
-watcher = RunWatcher()
+#: Runs of this machine; runs elsewhere, whose servers may keep who asks them waiting.
+watcher, distant = RunWatcher(), RunWatcher()

@@ -1,0 +1,83 @@
+"""An execution of Azkaban's as a picture in a notebook, renewed until it has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.azkaban import server as servers
+
+from submarine_jobs.commands import Mouth, execute
+from submarine_workflows.notebook import azkaban_run
+from submarine_workflows.notebook.pictures import MIME_TYPE
+
+FLOW = """\
+nodes:
+  - {name: one, type: command, config: {command: "sh one.sh"}}
+  - {name: two, type: command, dependsOn: [one], config: {command: "false"}}
+"""
+
+
+class Notebook(Mouth):
+    """A notebook's mouth that keeps its pictures."""
+
+    kind = "notebook"
+    command = "%submarine"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pictures: list[Mapping[str, Any]] = []
+
+    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
+        self.pictures.append(bundle)
+        return self.pictures.append
+
+
+@pytest.fixture
+def azkaban(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[servers.Azkaban]:
+    config = tmp_path / "config" / "jupyter-submarine"
+    (config / "azkaban").mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(azkaban_run, "EVERY", 0.1)
+    with servers.running(tmp_path / "azkaban", kill_seconds=0.3) as running:
+        toml = f'[azkaban]\nurl = "{running.url}"\nuser = "alice"\n'
+        (config / "submarine.toml").write_text(toml)
+        password = config / "azkaban" / f"{running.url[7:].replace(':', '_')}.password"
+        password.touch(0o600)
+        password.write_text("correct horse\n")
+        yield running
+
+
+def test_it_is_drawn_with_its_graph_and_renewed_until_its_end(
+    azkaban: servers.Azkaban, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    (tmp_path / "one.sh").write_text(f"while ! [ -e {go} ]; do sleep 0.1; done\n")
+    (tmp_path / "nightly.flow").write_text(FLOW)
+    mouth = Notebook()
+    started = execute(
+        ["workflow", "submit", "nightly", "--to", "azkaban", "--run", "--include", "one.sh"], mouth
+    )
+    run = started.value["run"]
+    shown = execute(["workflow", "status", run], mouth)
+    assert shown.value["run"] == run
+    first = mouth.pictures[0]
+    assert [node["dependsOn"] for node in first[MIME_TYPE]["nodes"]] == [[], ["one"]]
+    assert f'href="{azkaban.url}/executor?execid=' in first["text/html"]
+    go.touch()
+    deadline = time.monotonic() + 60
+    while mouth.pictures[-1][MIME_TYPE]["status"] != "FAILED":
+        assert time.monotonic() < deadline, mouth.pictures[-1]["text/plain"]
+        time.sleep(0.05)
+    last = mouth.pictures[-1][MIME_TYPE]
+    assert [node["status"] for node in last["nodes"]] == ["SUCCEEDED", "FAILED"]
+    count = len(mouth.pictures)
+    over = execute(["workflow", "status", run], mouth)
+    assert "FAILED" in over.text
+    assert "<svg" in str(over.html)
+    assert len(mouth.pictures) == count

@@ -1,0 +1,86 @@
+"""An execution of Azkaban's as pictures show it, asked for again while it goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from submarine_jobs.commands import Mouth, Outcome
+from submarine_workflows.azkaban.client import Azkaban
+from submarine_workflows.azkaban.run_ids import RUN_PREFIX
+from submarine_workflows.azkaban.seen import Execution, NodeSeen
+from submarine_workflows.azkaban.submitting import run_url
+from submarine_workflows.notebook.pictures import NodeState, RunState, Step, of_run
+from submarine_workflows.notebook.watching import distant
+from submarine_workflows.workflow import Kind, Node, Workflow
+
+#: Seconds between two questions.
+EVERY = 5.0
+
+
+@dataclass(frozen=True)
+class AzkabanRun:
+    """What ``RunWatcher`` looks at."""
+
+    azkaban: Azkaban
+    execution: int
+    command: str
+
+    @property
+    def name(self) -> str:
+        """The run's id."""
+        return f"{RUN_PREFIX}{self.execution}"
+
+    def stamp(self) -> tuple[object, bool]:
+        """Another one every few seconds: Azkaban does not say whether there is news."""
+        return int(time.monotonic() / EVERY), True
+
+    def picture(self) -> tuple[dict[str, Any], bool]:
+        """The picture now, and whether nothing follows."""
+        found = self.azkaban.execution(self.execution)
+        return picture_of(found, self.azkaban.url, self.command), found.over
+
+
+def show_execution(azkaban: Azkaban, found: Execution, mouth: Mouth, value: object) -> Outcome:
+    """Show an execution in a notebook, renewed for as long as it goes on."""
+    bundle = picture_of(found, azkaban.url, mouth.command)
+    if not found.over:
+        update = mouth.picture(bundle)
+        if update is not None:
+            distant.watch(AzkabanRun(azkaban, found.execid, mouth.command), update)
+            return Outcome(value=value)
+    html, text = bundle.pop("text/html"), bundle.pop("text/plain")
+    return Outcome(text, html, value, mime=bundle)
+
+
+def picture_of(found: Execution, url: str, command: str) -> dict[str, Any]:
+    """MIME type -> data of an execution, with what may be done next."""
+    workflow = Workflow(found.flow, tuple(_node(node) for node in found.nodes))
+    states = {
+        node.path: NodeState(node.status, node.started, node.ended, node.attempt)
+        for node in found.walk()
+    }
+    run = f"{RUN_PREFIX}{found.execid}"
+    ended = found.ended if found.over else None
+    state = RunState(run, found.status, found.started or found.submitted, ended, states)
+    return of_run(workflow, state, _next_steps(found, run, url, command))
+
+
+def _node(node: NodeSeen) -> Node:
+    name = node.path.rpartition(":")[2]
+    kind = Kind.FLOW if node.nodes else Kind.OTHER
+    return Node(
+        name, kind, node.type, depends_on=node.depends_on, nodes=tuple(map(_node, node.nodes))
+    )
+
+
+def _next_steps(found: Execution, run: str, url: str, command: str) -> Sequence[Step]:
+    own = f"{command} workflow"
+    failed = next((node.path for node in found.walk() if node.status == "FAILED"), "")
+    steps = [Step(f"{own} logs {run} {failed}".rstrip(), "what its commands wrote")]
+    if not found.over:
+        steps.append(Step(f"{own} cancel {run}", "end it"))
+    steps.append(Step(f"{command} list --workflow-run {run}", "its jobs"))
+    return [*steps, Step(run_url(url, found.execid), "in Azkaban")]
