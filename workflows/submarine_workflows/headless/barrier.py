@@ -20,11 +20,14 @@ _MAX_TOLD = 200
 #: Nothing is imported, and so nothing costs time, in a kernel that has no jobs.
 _ONLY_WITH_JOBS = (
     'if {{"submarine_magics", "submarine_jobs"}}.intersection(__import__("sys").modules):\n'
-    '    __import__("importlib").import_module("submarine_magics.barrier").wait_for_jobs({how})'
+    '    __import__("importlib").import_module("submarine_magics.barrier").{call}'
 )
-WAIT = _ONLY_WITH_JOBS.format(how="")
-#: Cancels the jobs or leaves them alone, as the kernel was told at its start.
-END = _ONLY_WITH_JOBS.format(how="interrupted=True")
+WAIT = _ONLY_WITH_JOBS.format(call="wait_for_jobs()")
+
+
+def end(why: str) -> str:
+    """The code that cancels the jobs or leaves them alone, as the kernel was told at its start."""
+    return _ONLY_WITH_JOBS.format(call=f"end_jobs({why!r})")
 
 
 @dataclass

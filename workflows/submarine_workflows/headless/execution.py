@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from submarine_jobs.display.untrusted import printable
+from submarine_jobs.errors import SubmarineError
 from submarine_jobs.options.quantities import format_duration
 from submarine_workflows.headless import barrier
 from submarine_workflows.headless.client import HeadlessClient
@@ -211,15 +213,30 @@ class Execution:
         self._manager.nb.metadata["language_info"] = info
         if info.get("name") == "python":
             if not self._stop.is_set() and self._ending.error is None:
-                await self._interruptible(client.ask(barrier.WAIT, jobs.take))
+                self._answered(await self._interruptible(client.ask(barrier.WAIT, jobs.take)))
             if not jobs.told and (self._stop.is_set() or self._ending.error is not None):
-                await self._briefly(client.ask(barrier.END, jobs.take))
+                code = barrier.end(self._why())
+                self._answered(await self._briefly(client.ask(code, jobs.take)))
             if jobs.told:
                 await client.linger(_SILENCE, _LONGEST)
             if self._settings.return_names and not self._stop.is_set():
                 question = ask_for(self._settings.return_names)
                 await self._interruptible(client.ask(question, self._ending.returned.take))
         client.set_widgets_metadata()
+
+    def _why(self) -> str:
+        """For the record of a job that is cancelled."""
+        stop = self._ending.stop
+        return f"its notebook was ended: {stop.why}" if stop else "a cell of its notebook failed"
+
+    def _answered(self, reply: dict[str, Any]) -> None:
+        """A kernel that could not say how its jobs ended does not make a run that ended well."""
+        if reply.get("status") != "ok" and self._ending.error is None:
+            said = f"{reply.get('ename')}: {reply.get('evalue')}"
+            self._ending.error = SubmarineError(
+                f"The kernel did not say how its jobs ended: {printable(said, 300)}.",
+                "`submarine list` does.",
+            )
 
     def _tell(self) -> None:
         """Put what the cells do not say themselves below them."""
@@ -230,6 +247,8 @@ class Execution:
             jobs = "Its jobs go on." if self._ending.jobs.detached else ""
             said = f"{stop.why} {jobs}".strip()
             add_error(notebook, cell, "RunEnded", said, [f"RunEnded: {said}"])
+        elif isinstance(self._ending.error, SubmarineError) and cell is not None:
+            add_error(notebook, cell, "SubmarineError", str(self._ending.error), [])
         elif isinstance(self._ending.error, DeadKernelError) and cell is not None:
             mark_failed(notebook, cell)
 
