@@ -118,15 +118,21 @@ def test_a_run_has_its_time_and_no_more(flows):
         assert is_gone(int(flows.file("pid").read_text()))
 
 
-def test_a_failure_ends_the_others_where_that_is_asked(flows):
+@pytest.mark.parametrize("said_by", ["option", "workflow"])
+def test_a_failure_ends_the_others_where_that_is_asked(flows, said_by):
     flows.script("a.sh", POLITE)
-    flows.write("""
+    flows.write(
+        """
+        config: {failure.action: %s}
         nodes:
           - {name: a, type: command, config: {command: ./a.sh}}
           - {name: b, type: command, config: {command: ./b.sh}}
-    """)
+    """
+        % ("CANCEL_ALL" if said_by == "workflow" else "FINISH_ALL_POSSIBLE")
+    )
     flows.script("b.sh", "until test -e pid; do sleep 0.05; done; exit 4")
-    outcome = flows.run("--failure-action", "cancelImmediately", "--timeout", "80s")
+    words = ["--failure-action", "cancelImmediately"] if said_by == "option" else []
+    outcome = flows.run(*words, "--timeout", "80s")
     assert outcome.exit_code == 1
     assert flows.statuses() == {"": "KILLED", "a": "KILLED", "b": "FAILED"}
     assert flows.file("cancelled").exists()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.errors import Problem, WorkflowError
+from submarine_workflows.local.statuses import FailureAction
 from submarine_workflows.node_commands import Setting, commands_of, path_of
 from submarine_workflows.workflow import Kind, Node, Workflow
 
@@ -29,6 +30,10 @@ def check_here(workflow: Workflow, setting: Setting, base: Path | None) -> None:
         With every node that could not run.
     """
     problems: list[Problem] = []
+    try:
+        FailureAction.declared(workflow.config)
+    except ValueError as exc:
+        problems.append(Problem(0, f"`failure.action`: {exc}.", workflow.file))
     for flows, node in workflow.walk():
         try:
             commands_of(workflow, node, flows, setting)

@@ -20,6 +20,8 @@ class RunOptions:
     ----------
     parameters
         Values of ``-p``: they win over the workflow's own ``config:``, not over a node's.
+    failure_action
+        What a failure means for the others; None: what the workflow says itself.
     disabled
         Paths of nodes that are skipped.
     timeout
@@ -36,7 +38,7 @@ class RunOptions:
 
     parameters: Mapping[str, str] = field(default_factory=dict)
     max_parallel: int = MAX_PARALLEL
-    failure_action: FailureAction = FailureAction.FINISH_CURRENT
+    failure_action: FailureAction | None = None
     concurrent: Concurrent = Concurrent.SKIP
     disabled: frozenset[str] = frozenset()
     timeout: float | None = None
@@ -48,7 +50,7 @@ class RunOptions:
     def to_json(self) -> dict[str, Any]:
         """What a resumed run takes over; how it is notified and limited is told anew."""
         return {
-            "failure_action": str(self.failure_action),
+            "failure_action": str(self.failure_action or ""),
             "disabled": sorted(self.disabled),
             "outputs": self.outputs,
             "notebook": self.notebook,

@@ -180,6 +180,7 @@ class Runner:
         try:
             prepared = self._preparer.prepare(step, attempt)
         except UsageError as exc:
+            self._say(f"{step.path}: {Status.FAILED}. {exc}")
             self._finish(step, Status.FAILED, End(2, str(exc)), {})
             return
         order = (step, waiting.tries)

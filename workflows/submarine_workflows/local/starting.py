@@ -25,7 +25,7 @@ from submarine_workflows.local.preparing import Preparer
 from submarine_workflows.local.progress import Progress
 from submarine_workflows.local.runner import Runner, present_user
 from submarine_workflows.local.runs import RunFolder, Runs
-from submarine_workflows.local.statuses import Concurrent, Status
+from submarine_workflows.local.statuses import Concurrent, FailureAction, Status
 from submarine_workflows.local.unpacking import unpack
 from submarine_workflows.local.views import RunView, view_of
 from submarine_workflows.naming import file_name
@@ -128,8 +128,10 @@ def _kept(view: RunView, options: RunOptions) -> RunOptions:
         return value if isinstance(value, str) else ""
 
     disabled = view.options.get("disabled", [])
+    action = text("failure_action")
     return replace(
         options,
+        failure_action=options.failure_action or (FailureAction(action) if action else None),
         parameters={**view.parameters, **options.parameters},
         disabled=options.disabled or frozenset(map(str, disabled)),
         outputs=options.outputs or text("outputs"),
@@ -175,7 +177,8 @@ def _go(
     common = flow_parameters(
         workflow.name, execution, datetime.fromtimestamp(began, zone), present_user()
     )
-    progress = Progress(workflow, options.failure_action, options.disabled)
+    action = options.failure_action or FailureAction.declared(workflow.config)
+    progress = Progress(workflow, action, options.disabled)
     attempts: dict[str, int] = {}
     if before is not None:
         progress.restore({node.path: (node.status, node.outputs) for node in before.nodes})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -62,6 +63,12 @@ class FailureAction(StrEnum):
     CANCEL = "cancelImmediately"
     FINISH_POSSIBLE = "finishPossible"
 
+    @classmethod
+    def declared(cls, config: Mapping[str, str]) -> FailureAction:
+        """What a flow's ``failure.action`` says, by the names of Azkaban's own constants."""
+        word = config.get("failure.action", "").strip()
+        return _DECLARED.get(word) or cls(word or cls.FINISH_CURRENT)
+
 
 class Concurrent(StrEnum):
     """What happens while an earlier run of the workflow is under way; Azkaban's names."""
@@ -69,3 +76,10 @@ class Concurrent(StrEnum):
     SKIP = "skip"
     PIPELINE = "pipeline"
     IGNORE = "ignore"
+
+
+_DECLARED = {
+    "FINISH_CURRENTLY_RUNNING": FailureAction.FINISH_CURRENT,
+    "CANCEL_ALL": FailureAction.CANCEL,
+    "FINISH_ALL_POSSIBLE": FailureAction.FINISH_POSSIBLE,
+}

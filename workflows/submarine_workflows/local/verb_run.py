@@ -83,9 +83,9 @@ from submarine_workflows.named import find_workflow
 @option(
     "--failure-action",
     type=click.Choice([str(one) for one in FailureAction]),
-    default=str(FailureAction.FINISH_CURRENT),
     heading="How",
-    help="When a node fails: let what runs end, end it, or run all that does not depend on it.",
+    help="When a node fails: let what runs end, end it, or run all that does not depend on it "
+    "[finishCurrent, or what the workflow's `failure.action` says].",
 )
 @option(
     "--concurrent",
@@ -132,7 +132,7 @@ def run(
     disable: tuple[str, ...],
     resume: str | None,
     max_parallel: int | None,
-    failure_action: str,
+    failure_action: str | None,
     concurrent: str,
     scheduled: bool,
     wait: bool,
@@ -161,7 +161,7 @@ def run(
     options = RunOptions(
         parameters=dict(parameters),
         max_parallel=max_parallel or MAX_PARALLEL,
-        failure_action=FailureAction(failure_action),
+        failure_action=FailureAction(failure_action) if failure_action else None,
         concurrent=Concurrent(concurrent),
         **rest,
     )
