@@ -1,4 +1,4 @@
-"""``submarine notebook stop|list|show|url``: words for people; ``start`` is beside, like the work."""
+"""``submarine notebook stop|list|show|url``: words for people; the rest lies beside."""
 
 from __future__ import annotations
 

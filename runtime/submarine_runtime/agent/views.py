@@ -98,6 +98,6 @@ class Views:
         from submarine_runtime.agent.yarn_page import page_of
 
         job = {"job_id": self._config.job_id, "name": self._config.name}
-        self._page = page_of(self._status, {**job, "links": dict(self._config.links)})
+        self._page = page_of(self._status, job)
         if self._page is not None:
             self._page.start()

@@ -28,7 +28,7 @@ class YarnPage:
     archive
         Path of the runtime's zip.
     job
-        What does not change: ``job_id name links``.
+        What does not change: ``job_id name``.
     """
 
     def __init__(self, archive: str, status: Status, job: Mapping[str, Any]) -> None:
@@ -102,6 +102,8 @@ class YarnPage:
             "state": record.get("state"),
             "detail": record.get("detail"),
             "progress": None if progress is None else round(progress, 2),
+            # As they are now: with the host and port that the program has got.
+            "links": record.get("links") or {},
             "task": task.get("task"),
             "host": task.get("host"),
             "log_url": task.get("log_url"),
