@@ -137,6 +137,8 @@ def _commands(body: str, files: Sequence[str]) -> str:
         except ValueError:
             typed = []  # the kernel says what is wrong with it
         words = former.ours(typed)
+        if words[:1] and words[0] in cell_verbs():
+            continue  # else a run of a workflow could start the workflow again
         said = line if words == typed else shlex.join(words)
         if words[:1] and words[0] in _RUNS and files:
             brought = " ".join(f"--file {shlex.quote(f'./{name}')}" for name in files)
