@@ -223,9 +223,23 @@ def test_an_environment_without_ipykernel(remote: Remote) -> None:
 def test_what_a_kernel_cannot_have_is_refused_before_anything_is_submitted(remote: Remote) -> None:
     with pytest.raises(UsageError, match="takes no option 'worker'"):
         submit_kernel(remote.session, Asked(NAME, {"worker": 3}))
-    with pytest.raises(UsageError, match="plain container"):
-        submit_kernel(remote.session, Asked(NAME, {"python_env": "docker:ubuntu"}))
     assert remote.session.store.ids() == set()
+
+
+def test_a_kernel_behind_a_coordinator(remote: Remote) -> None:
+    """As where a kernel is placed by a label, or in an image."""
+    remote.install(avoid_node="elsewhere")
+    manager, client = remote.start()
+    job = remote.job_of(manager)
+    assert job.directory.spec().distributed
+    ended, printed = execute(client, "a = 1; print('x' * 3_000_000)")
+    assert (ended, len(printed)) == ("ok", 3_000_001)
+    manager.restart_kernel()
+    client.wait_for_ready(timeout=PATIENCE)
+    assert execute(client, "a")[0] == "NameError"
+    assert remote.job_of(manager).id == job.id
+    manager.shutdown_kernel()
+    assert job.wait(PATIENCE).state is State.SUCCEEDED
 
 
 def test_a_start_that_is_given_up_leaves_no_job(remote: Remote) -> None:

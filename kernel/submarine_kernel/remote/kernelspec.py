@@ -27,7 +27,13 @@ _RUN = {
     "backend": ("NAME", "In a container: yarn, or local for a process of this machine."),
     "profile": ("NAME", "In a container: the cluster, by the name of its profile."),
     "priority": ("N", "In a container: priority within the queue."),
+    "docker_image": ("IMAGE", "In a container: of this image, which has Python and ipykernel."),
+    "node_label": ("LABEL", "In a container: on a node with this label."),
+    "node": ("NODE", "In a container: on this node; repeatable."),
+    "rack": ("RACK", "In a container: in this rack; repeatable."),
+    "avoid_node": ("NODE", "In a container: not on this node; repeatable."),
 }
+_REPEATED = ("node", "rack", "avoid_node")
 _TIMES = {
     "idle_timeout": "In a container: how long it stays when its server has vanished [1h].",
     "start_timeout": "In a container: how long to wait for it [30m].",
@@ -40,8 +46,11 @@ def container_options(command: F) -> F:
         option = f"--{name.replace('_', '-')}"
         command = click.option(option, name, metavar="TIME", help=words)(command)
     for name, (metavar, words) in reversed(_RUN.items()):
-        option = f"--{name.replace('_', '-')}"
-        command = click.option(option, name, metavar=metavar, help=words)(command)
+        names = [f"--{name.replace('_', '-')}"]
+        if name == "docker_image":
+            names.append("--docker_image")  # as Submarine writes it, and `run`
+        many = name in _REPEATED
+        command = click.option(*names, name, metavar=metavar, help=words, multiple=many)(command)
     return command
 
 
@@ -53,7 +62,11 @@ def provisioning(name: str, typed: Mapping[str, Any]) -> dict[str, Any] | None:
     UsageError
         If ``run`` would refuse an option, or a time is none.
     """
-    given = {key: value for key, value in typed.items() if value is not None}
+    given = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in typed.items()
+        if value is not None and value != ()
+    }
     if not given:
         return None
     run = {key: value for key, value in given.items() if key in _RUN}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 #: Options of ``run`` that a kernel may be given.
 TAKEN = (
     *("memory", "vcores", "gpu", "queue", "python_env", "backend", "profile", "priority"),
+    *("docker_image", "node_label", "node", "rack", "avoid_node", "network_interface"),
     *("env", "conf", "input", "localization", "file", "archive"),
 )
 _PACKAGE = "submarine_keeper"
@@ -82,9 +83,13 @@ def run_options(asked: Asked) -> RunOptions:
                 f"It takes {', '.join(TAKEN)}.",
             )
     options = parse_run(["--name", f"kernel-{asked.name}"[:100], *words_of(asked.run, {})])
-    if (options.python_env or "").startswith("docker:"):
-        raise _needs_plain_container()
-    return replace(options, framework="any", env={**options.env, **asked.env})
+    return replace(
+        options,
+        framework="any",
+        # Where there is a coordinator it would start a kernel that ended, as an empty one.
+        max_restarts=0,
+        env={**options.env, **asked.env},
+    )
 
 
 def program() -> Bundle:
@@ -124,17 +129,8 @@ def submit_kernel(session: Session, asked: Asked) -> Job:
     bundle = program()
     options = replace(run_options(asked), args=("--idle", f"{asked.idle:g}"))
     spec = spec_from_options(options, session.profile, bundle, notebook=asked.notebook or None)
-    if spec.distributed:
-        raise _needs_plain_container()
     session.backend().prepare()
     return session.submit(spec, bundle)
-
-
-def _needs_plain_container() -> UsageError:
-    return UsageError(
-        "A kernel needs a plain container, and a Docker image has a coordinator beside it.",
-        "Bring an environment along: python_env auto or archive:URI.",
-    )
 
 
 def orphans(session: Session, asked: Asked) -> list[Job]:
@@ -169,9 +165,10 @@ async def place(job: Job, patience: float, say: Callable[[str], None]) -> AgentA
     """
     loop = asyncio.get_running_loop()
     began, pause, next_view, told = loop.time(), LOOK, loop.time() + VIEW, ""
+    coordinated = await in_thread(lambda: job.directory.spec().distributed)
     while True:
         with contextlib.suppress(SubmarineError, OSError, ValueError, KeyError):
-            address = await in_thread(job.directory.address)
+            address = await in_thread(lambda: _address(job, coordinated))
             if address is not None:
                 return address
         now = loop.time()
@@ -192,6 +189,14 @@ async def place(job: Job, patience: float, say: Callable[[str], None]) -> AgentA
         await asyncio.sleep(pause)
         if now - began > 20:
             pause = min(pause * 1.3, LAST_LOOK)
+
+
+def _address(job: Job, coordinated: bool) -> AgentAddress | None:
+    """Where the kernel is reached; a coordinator is there before its container."""
+    address = job.directory.address()
+    if coordinated and address is not None and job.record().state is not State.RUNNING:
+        return None
+    return address
 
 
 async def explain(job: Job, seconds: float = 20.0) -> None:

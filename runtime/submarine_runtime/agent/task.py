@@ -202,7 +202,13 @@ class TaskAgent:
             return
         self._serving = True
         from submarine_runtime.agent.server import LiveServer
+        from submarine_runtime.agent.tunnel import Tunnels
 
         LiveServer(
-            self._listener, self._secret, self._desk.status, self._task, self._desk.logs
+            self._listener,
+            self._secret,
+            self._desk.status,
+            self._task,
+            self._desk.logs,
+            tunnels=Tunnels(self._desk.scratch.root),
         ).start()

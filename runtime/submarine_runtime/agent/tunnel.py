@@ -25,6 +25,8 @@ CHUNK = 1 << 16
 CONNECT_SECONDS = 5.0
 #: Seconds after which a side that was sent something and is silent counts as gone.
 SILENCE_SECONDS = 60
+#: Nothing now, in plain or in TLS.
+_LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _READ = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
@@ -65,8 +67,8 @@ class Tunnels:
     def carry(self, client: ssl.SSLSocket, local: socket.socket) -> None:
         """Carry bytes both ways until one side has ended; ``local`` came from ``open``."""
         try:
-            _keep_alive(client)
-            _Carrier(client, local).run()
+            keep_alive(client)
+            Carrier(client, local).run()
         finally:
             self.close(local)
 
@@ -100,7 +102,7 @@ def _connect(root: str, target: Target) -> socket.socket:
     return local
 
 
-def _keep_alive(client: ssl.SSLSocket) -> None:
+def keep_alive(client: socket.socket) -> None:
     """No delay for what is small, and an end for what is cut."""
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -115,21 +117,31 @@ def _keep_alive(client: ssl.SSLSocket) -> None:
                 client.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-class _Carrier:
-    """One tunnel at work; a single thread, since a TLS connection is not to be shared by two."""
+class Carrier:
+    """One tunnel at work; a single thread, since a TLS connection is not to be shared by two.
 
-    def __init__(self, client: ssl.SSLSocket, local: socket.socket) -> None:
+    Parameters
+    ----------
+    local
+        The program's side, or an agent's that is asked for it, in TLS too.
+    early
+        What has come from there already.
+    """
+
+    def __init__(self, client: ssl.SSLSocket, local: socket.socket, early: bytes = b"") -> None:
         self._client = client
         self._local = local
-        self._to_client = bytearray()
+        self._to_client = bytearray(early)
         self._to_local = bytearray()
         self._poll = select.poll()
 
     def run(self) -> None:
+        """Until one side has ended."""
         self._client.setblocking(False)
         self._local.setblocking(False)
         with suppress(OSError, ValueError):
-            alive = self._from_client()  # what came along with the request
+            # What came along with the request, and with its answer.
+            alive = self._from_local() and self._from_client()
             while alive:
                 self._wait()
                 alive = self._from_local() and self._from_client()
@@ -159,7 +171,7 @@ class _Carrier:
         while alive and len(self._to_client) < MAX_HELD:
             try:
                 data = self._local.recv(CHUNK)
-            except BlockingIOError:
+            except _LATER:
                 break
             alive = bool(data)
             self._to_client += data
@@ -173,7 +185,7 @@ class _Carrier:
         while alive and len(self._to_local) < MAX_HELD:
             try:
                 data = self._client.recv(CHUNK)
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            except _LATER:
                 break
             alive = bool(data)
             self._to_local += data
@@ -186,14 +198,14 @@ class _Carrier:
             try:
                 # The same bytes must be offered again where TLS wants to wait: so never fewer.
                 sent = self._client.send(self._to_client[:CHUNK])
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            except _LATER:
                 return
             del self._to_client[:sent]
 
     def _flush_local(self) -> None:
         while self._to_local:
             try:
-                sent = self._local.send(self._to_local)
-            except BlockingIOError:
+                sent = self._local.send(self._to_local[:CHUNK])
+            except _LATER:
                 return
             del self._to_local[:sent]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import ssl
 import threading
 import time
 from collections import deque
@@ -17,15 +18,16 @@ from http.client import HTTPException, HTTPSConnection
 from typing import Any, Callable, Mapping
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from submarine_runtime.coordinator.answering import body_of, head_of, reply
 from submarine_runtime.coordinator.channel import client_context
 from submarine_runtime.coordinator.feed import Source
 from submarine_runtime.coordinator.follow import Follow, positions_of
 from submarine_runtime.coordinator.greeting import Request
 from submarine_runtime.coordinator.job_record import JobStatus
+from submarine_runtime.coordinator.tunnelling import Tunnelling
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.layout import attempt_name
 
-MAX_BODY = 4096
 MAX_THREADS = 32
 MAX_STREAMS = 16
 SOCKET_SECONDS = 20.0
@@ -35,7 +37,6 @@ MAX_TOLD = 64
 FETCH_SECONDS = 5.0
 #: Seconds that uploading the model may take before the viewer is told to look later.
 SAVE_SECONDS = 300.0
-_PHRASES = {200: "OK", 202: "Accepted", 400: "Bad Request", 404: "Not Found", 405: "Not Allowed"}
 
 
 class Viewers:
@@ -63,6 +64,7 @@ class Viewers:
         self._renew = renew
         self._sources, self._tell = sources, tell
         self._context = client_context(secret)
+        self._tunnels = Tunnelling(secret["token"], self._context, sources)
         self._threads = threading.BoundedSemaphore(MAX_THREADS)
         self._streams = threading.BoundedSemaphore(MAX_STREAMS)
         self.ended = threading.Event()
@@ -88,51 +90,61 @@ class Viewers:
 
     def _answer(self, request: Request) -> None:
         sock = request.channel.sock
+        carried = False
         try:
             sock.settimeout(SOCKET_SECONDS)
-            self._route(request, sock)
-            sock.shutdown(socket.SHUT_WR)
+            carried = self._route(request, sock)
+            if not carried:
+                sock.shutdown(socket.SHUT_WR)
         except (OSError, HTTPException):
             pass  # the viewer has gone
         finally:
-            request.channel.close()
+            if not carried:
+                request.channel.close()
             self._threads.release()
 
-    def _route(self, request: Request, sock: socket.socket) -> None:
+    def _route(self, request: Request, sock: ssl.SSLSocket) -> bool:
+        """Answer; whether the connection has become a tunnel, which closes it itself."""
         parts = urlsplit(request.target)
         try:
             query = {k: v[-1] for k, v in parse_qs(parts.query, max_num_fields=16).items()}
             if request.method == "GET" and parts.path == wire.STATUS:
-                _reply(sock, 200, json.dumps(self._status.to_json()).encode())
+                reply(sock, 200, json.dumps(self._status.to_json()).encode())
             elif request.method == "GET" and parts.path in (wire.LOG, wire.TIMES):
                 self._log(sock, parts.path, query)
             elif request.method == "GET" and parts.path == wire.STREAM:
                 self._stream(sock, query)
+            elif request.method == "GET" and parts.path == wire.TUNNEL:
+                refused = self._tunnels.begin(sock, query, request.channel.close)
+                if not refused:
+                    return True
+                reply(sock, refused)
             elif request.method == "POST":
-                self._post(sock, parts.path, _body(request, sock))
+                self._post(sock, parts.path, body_of(request, sock))
             else:
-                _reply(sock, 404)
+                reply(sock, 404)
         except ValueError:
-            _reply(sock, 400)
+            reply(sock, 400)
+        return False
 
     def _post(self, sock: socket.socket, path: str, body: Mapping[str, Any]) -> None:
         words = {key: str(body.get(key) or "")[:500] for key in ("by", "why", "name")}
         if path == wire.CANCEL:
             self._tell({"type": "cancel", "by": words["by"], "why": words["why"]})
-            _reply(sock, 202)
+            reply(sock, 202)
         elif path == wire.RENEW:
             self._renew()
-            _reply(sock, 202)
+            reply(sock, 202)
         elif path == wire.STAND_DOWN:
             self._tell({"type": "superseded"})
-            _reply(sock, 202)
+            reply(sock, 202)
         elif path == wire.SAVE:
             self._save(sock, words["name"])
         elif path == wire.LOOK:
-            _reply(sock, 202)
+            reply(sock, 202)
             self._pass_look_on()
         else:
-            _reply(sock, 404)
+            reply(sock, 404)
 
     def _save(self, sock: socket.socket, name: str) -> None:
         answer: deque[dict[str, Any]] = deque()
@@ -144,31 +156,31 @@ class Viewers:
         said = answer[0] if answer else {"error": "the model was not saved in time"}
         version = said.get("version")
         if isinstance(version, dict):
-            _reply(sock, 200, json.dumps(version).encode())
+            reply(sock, 200, json.dumps(version).encode())
         else:
             error = str(said.get("error") or "the agent could not save")
-            _reply(sock, 409, json.dumps({"error": error[:500]}).encode())
+            reply(sock, 409, json.dumps({"error": error[:500]}).encode())
 
     def _log(self, sock: socket.socket, path: str, query: Mapping[str, str]) -> None:
         """Bytes of a task's log, or when they were written, as its agent tells."""
         source = self._sources().get(query.get("task", ""))
         if source is None:
-            _reply(sock, 404)
+            reply(sock, 404)
             return
         wanted = query.get("attempt") or attempt_name(source.epoch, source.attempt)
         passed = {key: query[key] for key in ("task", "stream", "offset", "limit") if key in query}
         try:
             status, headers, data = self._fetch(source, path, {**passed, "attempt": wanted})
         except (OSError, HTTPException):
-            _reply(sock, 502)
+            reply(sock, 502)
             return
         kept = {
             name: str(headers.get(name) or 0) for name in (wire.OFFSET_HEADER, wire.LENGTH_HEADER)
         }
         if status == 200:
-            _reply(sock, 200, data, "application/octet-stream", kept)
+            reply(sock, 200, data, "application/octet-stream", kept)
         else:
-            _reply(sock, 404 if status == 404 else 502)
+            reply(sock, 404 if status == 404 else 502)
 
     def _pass_look_on(self) -> None:
         """Tell the agents, one after the other, that somebody looks."""
@@ -196,10 +208,10 @@ class Viewers:
         tail = int(query["tail"]) if "tail" in query else None
         wanted, at = query.get("tasks", "*"), positions_of(query.get("at", ""))
         if not self._streams.acquire(blocking=False):
-            _reply(sock, 503)
+            reply(sock, 503)
             return
         try:
-            sock.sendall(_head(200, "application/x-ndjson", {}))
+            sock.sendall(head_of(200, "application/x-ndjson", {}))
             follow = Follow(
                 sock.sendall,
                 self._status,
@@ -211,40 +223,3 @@ class Viewers:
             follow.run(events, wanted, at, tail)
         finally:
             self._streams.release()
-
-
-def _body(request: Request, sock: socket.socket) -> dict[str, Any]:
-    length = request.headers.get("content-length", "")
-    if not length.isdigit() or int(length) > MAX_BODY:
-        raise ValueError("no length, or too long")
-    body = request.body
-    while len(body) < int(length):
-        data = sock.recv(MAX_BODY)
-        if not data:
-            raise ValueError("cut off")
-        body += data
-    try:
-        content = json.loads(body or b"{}")
-    except RecursionError as exc:
-        raise ValueError("too deep") from exc
-    if not isinstance(content, dict):
-        raise ValueError("not an object")
-    return content
-
-
-def _head(code: int, kind: str, headers: Mapping[str, str]) -> bytes:
-    every = {**headers, "Content-Type": kind, "Connection": "close"}
-    lines = [f"HTTP/1.0 {code} {_PHRASES.get(code, 'Error')}"]
-    lines += [f"{name}: {value}" for name, value in every.items()]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
-
-
-def _reply(
-    sock: socket.socket,
-    code: int,
-    body: bytes = b"",
-    kind: str = "application/json",
-    headers: Mapping[str, str] | None = None,
-) -> None:
-    length = {**(headers or {}), "Content-Length": str(len(body))}
-    sock.sendall(_head(code, kind, length) + body)

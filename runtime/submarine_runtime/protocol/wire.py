@@ -30,7 +30,8 @@ HTTPS with the certificate of the job, which the client pins; every request carr
                                           no body; 202, also where it has none
 ``GET /v1/tunnel?name=`` (Upgrade)        raw bytes to what the program has declared by that name
                                           (``protocol.tunnels``): 101, or 404, or 503 while nobody
-                                          accepts there; only where a job has one task
+                                          accepts there. A coordinator passes it on to the agent
+                                          of ``task=``, or of the only task
 ``POST /v1/stand_down``                   a later attempt of the application to an earlier one's
                                           coordinator, which is still there: 202, and it goes
 ``GET /v1/link`` (Upgrade)                agents to their coordinator; see ``protocol.link``
