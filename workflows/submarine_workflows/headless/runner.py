@@ -95,7 +95,7 @@ class _Run:
                 return LocalPlace(Path(default))
             return place_of(f"{source.url.rpartition('/')[0]}/{default}", self._profile)
         if wanted.endswith("/") or (not is_url(wanted) and Path(wanted).expanduser().is_dir()):
-            wanted = f"{wanted.rstrip('/')}/{name}"
+            wanted = f"{wanted.removesuffix('/')}/{name}"
         target = place_of(wanted, self._profile)
         if _same(source, target):
             raise UsageError(
