@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from agent_rig import wait_for
 from nbformat.v4 import new_code_cell, new_notebook
-from server_rig import BASE, Server
+from tests.local.agent_rig import wait_for
+from tests.local.server_rig import BASE, Server
 
 from submarine_jobs.config import load_config
 from submarine_jobs.session import Session

@@ -18,6 +18,7 @@ from typing import Any
 
 from jupyter_scheduler.executors import DefaultExecutionManager
 from jupyter_scheduler.orm import Job, JobDefinition
+from jupyter_scheduler.utils import create_output_directory
 
 from submarine_jobs.origin import Origin
 from submarine_workflows.executed import MAX_MESSAGE, why_failed
@@ -54,6 +55,7 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             "output": str(output),
             "folder": str(staging),
             "parameters": {k: value_of(v) for k, v in (self.model.parameters or {}).items()},
+            "kept": str(Path(self.root_dir, *self._folder())),
             "exports": {
                 word: path
                 for word, path in self.staging_paths.items()
@@ -74,6 +76,13 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
         source = Path(self.staging_paths["input"])
         return Path(self.staging_paths.get("ipynb") or source.with_suffix(".executed.ipynb"))
 
+    def _folder(self) -> tuple[str, str]:
+        """Where below the server's root Lab puts the outputs of a run once somebody asks for them.
+
+        It offers them of runs only that came to an end by themselves.
+        """
+        return "jobs", create_output_directory(self.model.input_filename, self.job_id)
+
     def _run(self, orders: dict[str, Any]) -> tuple[int, str]:
         """Exit code of the run and what it said; our own end closes its standard input."""
         listen, tell = os.pipe()
@@ -81,8 +90,10 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
         with os.fdopen(listen, "rb", buffering=0) as ear:
             try:
                 child = subprocess.Popen(
-                    [sys.executable, "-m", "submarine_workflows.scheduler_run"],
+                    # -P: a file of the notebook's may be called like a module.
+                    [sys.executable, "-P", "-m", "submarine_workflows.scheduler_run"],
                     stdin=subprocess.PIPE,
+                    cwd=orders["folder"],
                     env={**os.environ, **self._origin().to_environment()},
                     pass_fds=(tell,),
                     # A signal for the server's whole group, Ctrl-C for one, comes by our end.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -31,16 +32,20 @@ def main() -> int:
         print(f"The orders on standard input make no sense: {exc!r}.", file=sys.stderr)
         return USAGE
     threading.Thread(target=_until_alone, name="alone", daemon=True).start()
+    stopped = False
     try:
         code, said = 0, _run(source, output, Path(orders["folder"]), orders.get("parameters") or {})
     except SystemExit as exc:
         code, said = (exc.code if isinstance(exc.code, int) else FAILED), ""
+        stopped = True
     if said:
         code = FAILED
         print(said, file=sys.stderr)
         os.write(int(orders.get("tell") or 2), said.encode()[:MAX_SAID])
-    if output.exists():
-        _export(output, orders.get("exports") or {})
+    if output.exists():  # whoever deletes a run takes its outputs with it
+        exported = _export(output, orders.get("exports") or {})
+        if stopped:
+            _keep([output, *exported], Path(orders["kept"]))
     return code
 
 
@@ -79,19 +84,32 @@ def _until_alone() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _export(output: Path, formats: Mapping[str, str]) -> None:
+def _export(output: Path, formats: Mapping[str, str]) -> list[Path]:
     """What else was asked for; a format that fails takes nothing from the others."""
     import nbformat
     from nbconvert import get_exporter
 
+    exported = []
     for name, path in formats.items():
         try:
             document = nbformat.read(output, as_version=4)  # type: ignore[no-untyped-call]
             exporter = get_exporter(name)()  # type: ignore[no-untyped-call]
             text, _ = exporter.from_notebook_node(document)
             Path(path).write_text(text, encoding="utf-8")
+            exported.append(Path(path))
         except Exception as exc:
             print(f"{output.name} was not exported as {name}: {exc}", file=sys.stderr)
+    return exported
+
+
+def _keep(files: list[Path], folder: Path) -> None:
+    """Copy what a stopped run has left to where a person finds it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            shutil.copyfile(file, folder / file.name)
+    except OSError as exc:
+        print(f"What the stopped run has left stays in {files[0].parent}: {exc}", file=sys.stderr)
 
 
 if __name__ == "__main__":
