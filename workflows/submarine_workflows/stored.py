@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from submarine_jobs.errors import UsageError
 from submarine_workflows.workflow import Kind, Need, Node, Workflow
 
 
@@ -47,3 +50,19 @@ def _node(found: Mapping[str, Any]) -> Node:
         "needs": tuple(Need(**need) for need in found["needs"]),
     }
     return Node(**{**found, **changed})
+
+
+def write_workflow(path: Path, workflow: Workflow) -> None:
+    """Put it into a file, at once.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be written.
+    """
+    temporary = path.with_suffix(".new")
+    try:
+        temporary.write_text(json.dumps(to_json(workflow), ensure_ascii=True))
+        temporary.replace(path)
+    except OSError as exc:
+        raise UsageError(f"{path.parent} cannot be written: {exc.strerror}.") from None

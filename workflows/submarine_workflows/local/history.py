@@ -10,7 +10,6 @@ from submarine_jobs.errors import UsageError
 from submarine_workflows.local.missed import Missed, missed
 from submarine_workflows.local.runs import RunNotFoundError, Runs
 from submarine_workflows.local.session import scheduled_starts
-from submarine_workflows.local.starting import zone_of
 from submarine_workflows.local.telling import (
     history_html,
     history_rows,
@@ -18,6 +17,7 @@ from submarine_workflows.local.telling import (
     missed_sentence,
 )
 from submarine_workflows.local.views import RunView, view_of
+from submarine_workflows.local.zones import zone_of
 
 
 def history_of(runs: Runs, name: str | None, limit: int, now: float) -> Outcome:

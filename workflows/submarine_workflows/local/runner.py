@@ -7,18 +7,16 @@ One thread decides; each node's process has one of its own. What the decisions a
 from __future__ import annotations
 
 import heapq
-import os
 import queue
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from submarine_jobs.display.durations import duration
 from submarine_jobs.errors import UsageError
+from submarine_workflows.local.heeding import heeding
 from submarine_workflows.local.journal import Journal
 from submarine_workflows.local.keeper import Keeper
 from submarine_workflows.local.node_process import End, NodeProcess
@@ -29,7 +27,6 @@ from submarine_workflows.local.statuses import Status
 
 #: Seconds between two looks at what no event tells: the wish to cancel, an earlier run.
 _LOOK = 0.5
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TIMED_OUT = 124
 
 
@@ -100,7 +97,7 @@ class Runner:
         """Until all has ended; gives the status of the whole."""
         limit = self._preparer.options.timeout
         deadline = time.monotonic() + limit if limit is not None else None
-        with self._heeding():
+        with heeding(lambda number: self._events.put(("signal", number))):
             self._enqueue(self._progress.advance())
             while not self._progress.root.status.ended:
                 self._start_some()
@@ -175,7 +172,8 @@ class Runner:
         step = waiting.step
         attempt = self._attempts.get(step.path, 0)
         self._attempts[step.path] = attempt + 1
-        self._facts = {"attempt": attempt, "log": f"logs/{self._log_name(step, attempt)}"}
+        log = self._preparer.run.log(step.path, attempt).name
+        self._facts = {"attempt": attempt, "log": f"logs/{log}"}
         self._progress.started(step)
         try:
             prepared = self._preparer.prepare(step, attempt)
@@ -189,9 +187,6 @@ class Runner:
         )
         self._running[step.path] = _Running(process, prepared, attempt, time.monotonic())
         process.start()
-
-    def _log_name(self, step: Step, attempt: int) -> str:
-        return self._preparer.run.log(step.path, attempt).name
 
     def _on_end(self, step: Step, tries: int, end: End) -> None:
         running = self._running.pop(step.path)
@@ -252,32 +247,3 @@ class Runner:
         for waiting in self._waiting:
             self._progress.ended(waiting.step, Status.KILLED)
         self._waiting.clear()
-
-    @contextmanager
-    def _heeding(self) -> Iterator[None]:
-        """Signals become events; only where this is the main thread, and for no longer."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before: dict[signal.Signals, Any] = {}
-        try:
-            for number in _SIGNALS:
-                # One that is ignored stays so: nohup.
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    before[number] = signal.signal(
-                        number, lambda which, frame: self._events.put(("signal", which))
-                    )
-            yield
-        finally:
-            for number, handler in before.items():
-                with suppress(TypeError, ValueError):
-                    signal.signal(number, handler)
-
-
-def present_user() -> str:
-    """Who runs this, by the machine's own name."""
-    import pwd
-
-    with suppress(KeyError):
-        return pwd.getpwuid(os.getuid()).pw_name
-    return str(os.getuid())

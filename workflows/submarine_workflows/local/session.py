@@ -22,10 +22,11 @@ from submarine_workflows.local.missed import missed
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.preparing import PROGRAM
 from submarine_workflows.local.runs import RunFolder, Runs
-from submarine_workflows.local.starting import Ended, Source, zone_of
+from submarine_workflows.local.starting import Ended, Source
 from submarine_workflows.local.statuses import Status
 from submarine_workflows.local.telling import end_of, html_of, log_of, log_tail, missed_sentence
 from submarine_workflows.local.views import view_of
+from submarine_workflows.local.zones import zone_of
 from submarine_workflows.node_commands import Setting, commands_of, path_of
 from submarine_workflows.notify import Notice, notify
 from submarine_workflows.validation import check

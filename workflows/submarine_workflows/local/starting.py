@@ -5,17 +5,17 @@ What a person types is ``verbs``; what happens in between is ``runner``.
 
 from __future__ import annotations
 
-import json
 import os
+import pwd
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
+from datetime import datetime
 from pathlib import Path
 
-from submarine_jobs.errors import RefusedError, UsageError
+from submarine_jobs.errors import RefusedError
 from submarine_workflows.local.journal import Journal, Lock, held
 from submarine_workflows.local.keeper import GRACE, Keeper
 from submarine_workflows.local.options import RunOptions
@@ -23,14 +23,14 @@ from submarine_workflows.local.parameters import flow_parameters
 from submarine_workflows.local.pipelining import Predecessor
 from submarine_workflows.local.preparing import Preparer
 from submarine_workflows.local.progress import Progress
-from submarine_workflows.local.runner import Runner, present_user
+from submarine_workflows.local.runner import Runner
 from submarine_workflows.local.runs import RunFolder, Runs
 from submarine_workflows.local.statuses import Concurrent, FailureAction, Status
 from submarine_workflows.local.unpacking import unpack
 from submarine_workflows.local.views import RunView, view_of
+from submarine_workflows.local.zones import zone_of
 from submarine_workflows.naming import file_name
-from submarine_workflows.schedule import read_timezone
-from submarine_workflows.stored import to_json
+from submarine_workflows.stored import write_workflow
 from submarine_workflows.workflow import Workflow
 
 Say = Callable[[str], None]
@@ -183,7 +183,7 @@ def _go(
     if before is not None:
         progress.restore({node.path: (node.status, node.outputs) for node in before.nodes})
         attempts = {n.path: n.attempt + 1 for n in before.nodes if n.started is not None}
-    write_workflow(run, workflow)
+    write_workflow(run.workflow, workflow)
     journal = Journal(run.journal, say)
     stack.callback(journal.close)
     journal.add(
@@ -240,40 +240,8 @@ def reason_of(status: Status, runner: Runner) -> str:
     return " ".join(told) or "The condition of one of its last nodes did not hold."
 
 
-def write_workflow(run: RunFolder, workflow: Workflow) -> None:
-    """Keep the workflow as it is run now, put in place at once."""
-    temporary = run.workflow.with_suffix(".new")
-    try:
-        temporary.write_text(json.dumps(to_json(workflow), ensure_ascii=True))
-        temporary.replace(run.workflow)
-    except OSError as exc:
-        raise UsageError(f"{run.path} cannot be written: {exc.strerror}.") from None
-
-
-def zone_of(workflow: Workflow) -> tzinfo:
-    """The workflow's time zone, else the machine's."""
-    if workflow.timezone:
-        return read_timezone(workflow.timezone)
-    return machine_zone()
-
-
-def machine_zone() -> tzinfo:
-    """The machine's time zone, with its rules where they can be found."""
-    for name in (os.environ.get("TZ", ""), _linked()):
-        try:
-            if name:
-                return read_timezone(name.removeprefix(":"))
-        except ValueError:
-            continue
-    found = datetime.now().astimezone().tzinfo
-    if found is None:
-        raise RuntimeError("the machine has no time zone")
-    return found
-
-
-def _linked() -> str:
-    try:
-        target = Path("/etc/localtime").resolve()
-    except OSError:
-        return ""
-    return str(target).partition("zoneinfo/")[2]
+def present_user() -> str:
+    """Who runs this, by the machine's own name."""
+    with suppress(KeyError):
+        return pwd.getpwuid(os.getuid()).pw_name
+    return str(os.getuid())
