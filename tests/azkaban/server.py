@@ -39,7 +39,10 @@ CALLS = {
     ("GET", "/manager", "fetchFlowExecutions"): ({"project", "flow", "start", "length"}, set()),
     ("POST", "/executor", "executeFlow"): (
         {"project", "flow"},
-        {"disabled", "failureAction", "concurrentOption", "pipelineLevel"},
+        {
+            *("disabled", "failureAction", "failureActionOverride"),
+            *("concurrentOption", "pipelineLevel"),
+        },
     ),
     ("GET", "/executor", "getRunning"): ({"project", "flow"}, set()),
     ("GET", "/executor", "fetchexecflow"): ({"execid"}, set()),
@@ -50,7 +53,7 @@ CALLS = {
     ("GET", "/executor", "cancelFlow"): ({"execid"}, set()),
     ("POST", "/schedule", "scheduleCronFlow"): (
         {"projectName", "flow", "cronExpression"},
-        {"failureAction", "concurrentOption", "pipelineLevel"},
+        {"failureAction", "failureActionOverride", "concurrentOption", "pipelineLevel"},
     ),
     ("GET", "/schedule", "fetchSchedule"): ({"projectId", "flowId"}, set()),
     ("POST", "/schedule", "removeSched"): ({"scheduleId"}, set()),
@@ -271,7 +274,7 @@ class Azkaban:
         self.executions[execid] = Execution(
             execid, project.name, flow, project.files, folder, user,
             overrides=overrides,
-            failure_action=given.get("failureAction", "finishCurrent"),
+            failure_action=_failure_action(given, flow),
             disabled=tuple(json.loads(given.get("disabled") or "[]")),
             kill_seconds=self.kill_seconds,
         )  # fmt: skip
@@ -378,6 +381,13 @@ class Azkaban:
             for execid, one in self.executions.items()
             if self.owners[execid] is project and one.flow.name == flow and not one.over
         ]
+
+
+def _failure_action(given: dict[str, Any], flow: Flow) -> str:
+    """A flow's own word counts unless the request says that it goes over it."""
+    own = flow.config.get("failure.action")
+    over = given.get("failureActionOverride") == "true"
+    return own if own and not over else given.get("failureAction", "finishCurrent")
 
 
 def _info(job: Job, flow: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from submarine_workflows.azkaban.errors import (
 )
 from submarine_workflows.azkaban.sessions import SessionFile
 from submarine_workflows.azkaban.settings import Settings, load_settings
-from submarine_workflows.azkaban.submitting import Wishes, start
+from submarine_workflows.azkaban.submitting import start
 
 FLOW = 'nodes: [{name: one, type: command, config: {command: "echo <b>&amp; grüße 北京"}}]\n'
 
@@ -178,6 +178,8 @@ def test_the_login_page_is_a_session_that_is_over(server: servers.Azkaban, clien
          UnreachableError, "sends requests on to http://evil.example.org:80"),
         (Reply("", 302, headers={"Location": "https://127.0.0.1:1/manager"}),
          UnreachableError, "sends requests on to https://127.0.0.1:1"),
+        (Reply("", 302, headers={"Location": "http://[x/manager"}),
+         UnreachableError, "with an address that is none"),
         (Reply("", 302, headers={"Location": "/manager?ajax=fetchprojectflows"}), None, ""),
     ],
 )  # fmt: skip
@@ -241,7 +243,7 @@ def test_what_a_run_may_be_answered_with(server: servers.Azkaban, client: Client
     assert azkaban.running("nightly", "nightly") == [first]
     with pytest.raises(AzkabanError, match="already running"):
         azkaban.execute("nightly", "nightly")
-    second = azkaban.execute("nightly", "nightly", concurrent="ignore")
+    second = azkaban.execute("nightly", "nightly", concurrentOption="ignore")
     assert f"already running with exec id {first}" in second.message
     for execid in (first, second.execid):
         azkaban.cancel(execid)
@@ -287,10 +289,10 @@ def test_a_change_is_asked_for_once(server: servers.Azkaban, client: Client) -> 
         azkaban.upload("nightly", packed(), "x.zip")
     server.fault("executeFlow", broken())
     with pytest.raises(UnsureError, match="No execution of nightly runs now"):
-        start(azkaban, "nightly", "nightly", Wishes())
+        start(azkaban, "nightly", "nightly")
     server.fault("executeFlow", Reply("<html>away</html>", 502, "text/html"))
     with pytest.raises(UnreachableError, match="HTTP 502"):
-        start(azkaban, "nightly", "nightly", Wishes())
+        start(azkaban, "nightly", "nightly")
     assert server.requests.count("POST /executor executeFlow") == 2
     assert server.requests.count("POST /manager upload") == 2
 
@@ -307,7 +309,7 @@ def test_a_run_whose_answer_was_lost_is_found(server: servers.Azkaban, client: C
 
     server.fault("executeFlow", started_and_lost)
     with pytest.raises(UnsureError) as unsure:
-        start(azkaban, "nightly", "nightly", Wishes())
+        start(azkaban, "nightly", "nightly")
     (execid,) = server.executions
     assert f"nightly runs as azkaban:{execid} now." in str(unsure.value)
     azkaban.cancel(execid)
@@ -416,6 +418,7 @@ def test_where_a_password_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ('[azkaban]\npasword_file = "x"\n', "did you mean password_file"),
         ("[azkaban]\nurl = 3\n", "url must be a text"),
         ("azkaban = 3\n", "azkaban must be a table"),
+        ('[azkaban]\nurl = "https://az"\nuser = "a"\nca = "x.pem"\n', "x.pem, no file"),
         ('[azkaban]\nurl = "https://az"\nuser = "a"\ntimezone = "Mars"\n', "is no time zone"),
     ],
 )

@@ -178,13 +178,19 @@ def test_a_notebook_elsewhere_is_read_by_the_executor(nightly: Path) -> None:
         ("summary, plot", "summary, \"\"", "list of names"),
         (">= 0.9", ">= 'a<b'", "Azkaban does not take"),
         ("params: {date:", "params: {empty: \"\", date:", "An empty word"),
+        ('date: "2026-11-22"', 'title: ""\n  date: "2026-11-22"', "whose value is empty"),
+        ('date: "2026-11-22"', "title: It's\n  date: \"2026-11-22\"", "has a ' in it"),
+        ("schedule:", "name: ../x\nschedule:", "`../x` is no name of a flow"),
         ("{job.class: a.B}", "{job.class: a.B}, needs: /z", "`java`, which waits for nothing"),
     ],
 )  # fmt: skip
 def test_what_azkaban_should_never_see(
     nightly: Path, changed: str, other: str, sentence: str
 ) -> None:
-    nightly.write_text(NIGHTLY.replace(changed, other))
+    text = NIGHTLY.replace(changed, other, 1)
+    if "title:" in other:
+        text = text.replace('title: It\'s "new"', 'title: "${title}"')
+    nightly.write_text(text)
     with pytest.raises(WorkflowError) as refused:
         project_of(nightly)
     assert sentence in str(refused.value)

@@ -141,6 +141,10 @@ def test_parameters_and_options_of_a_run_and_of_a_schedule(
     nightly.write_text(
         FLOW.replace("echo two", "echo of ${date}").replace("[one]", "[one], condition: all_done")
     )
+    text = nightly.read_text().replace(
+        "config: {", "config: {failure.action: cancelImmediately, ", 1
+    )
+    nightly.write_text(text)
     options = ("-p", "date", "a day", "--failure-action", "finishPossible")
     done = do("submit", "nightly.flow", "--run", "--schedule", "--concurrent", "ignore", *options)
     run = done.value["run"]
@@ -149,6 +153,7 @@ def test_parameters_and_options_of_a_run_and_of_a_schedule(
     (schedule,) = azkaban.schedules.values()
     assert schedule.fields["flowOverride[date]"] == "a day"
     assert schedule.fields["concurrentOption"] == "ignore"
+    assert schedule.fields["failureActionOverride"] == "true"
 
 
 def test_no_flow_is_lost_by_an_upload(azkaban: servers.Azkaban, nightly: Path) -> None:
@@ -179,6 +184,9 @@ def test_what_is_refused_before_anything_is_sent(azkaban: servers.Azkaban, night
         with pytest.raises(UsageError) as refused:
             do("submit", "nightly.flow", *words)
         assert sentence in str(refused.value)
+    nightly.write_text(FLOW)
+    with pytest.raises(UsageError, match="api_token looks like a secret by its name"):
+        do("submit", "nightly.flow", "--run", "-p", "api_token", "8f3a")
     with pytest.raises(UsageError, match="azkaban:x is no run of Azkaban's"):
         do("status", "azkaban:x")
     assert azkaban.requests == []

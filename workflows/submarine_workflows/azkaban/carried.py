@@ -102,25 +102,23 @@ class Carried:
             parts = file.relative_to(self._root).parts
             hidden = any(part.startswith(".") or part in _SKIPPED for part in parts)
             if not hidden and file.is_file():
-                self._take("/".join(parts), self._read(self._inside("/".join(parts), "The file")))
+                name = "/".join(parts)
+                _refuse_key(name, file)
+                self._take(name, self._read(self._inside(name, "The file")))
 
     def _add(self, file: Path) -> None:
         name = file.relative_to(self._root).as_posix()
         if name in self.files:
             return
-        if _KEYS.match(file.name):
-            raise UsageError(
-                f"{name} looks like a credential, and everybody who may see the project could "
-                "read it there.",
-                "Put it on the executor's host, and name its path.",
-            )
+        _refuse_key(name, file)
         if file.suffix in _AZKABANS:
             return
         content = self._read(file)
         if file.suffix == NOTEBOOK:
             content, lines = _bare(name, content)
         else:
-            lines = _lines(content) if file.suffix == ".py" else []
+            text = content.decode("utf-8", "replace") if file.suffix == ".py" else ""
+            lines = text.splitlines()
         self._take(name, content)
         self._imports(file.parent, lines)
 
@@ -195,6 +193,15 @@ class Carried:
                     self._add(self._inside(_relative(file, self._root), "The module"))
 
 
+def _refuse_key(name: str, file: Path) -> None:
+    if _KEYS.match(file.name):
+        raise UsageError(
+            f"{name} looks like a credential, and everybody who may see the project could read it "
+            "there.",
+            "Put it on the executor's host, and name its path.",
+        )
+
+
 def _relative(file: Path, root: Path) -> str:
     return file.relative_to(root).as_posix()
 
@@ -239,7 +246,3 @@ def _drop(metadata: Any, *names: str) -> None:
 
 def _text(source: Any) -> str:
     return "".join(str(line) for line in source) if isinstance(source, list) else str(source or "")
-
-
-def _lines(content: bytes) -> list[str]:
-    return content.decode("utf-8", "replace").splitlines()

@@ -91,11 +91,17 @@ class Azkaban:
         flow: str,
         parameters: Mapping[str, str] | None = None,
         *,
-        failure_action: str = "",
-        concurrent: str = "",
         disabled: Sequence[str] = (),
+        **options: str,
     ) -> Started:
         """Start a flow. Never asked for twice.
+
+        Parameters
+        ----------
+        parameters
+            Flow parameters by their names.
+        options
+            As ``options_of`` has them.
 
         Raises
         ------
@@ -103,7 +109,7 @@ class Azkaban:
             If no answer came: it may run.
         """
         what = f"to run {flow} of {project}"
-        fields = options_of(parameters, failure_action, concurrent)
+        fields = {**parameters_of(parameters or {}), **options}
         if disabled:
             fields["disabled"] = json.dumps(list(disabled))
         reply = self._connection.change(
@@ -198,13 +204,24 @@ class Azkaban:
         return [int(one) for one in listed] if isinstance(listed, list) else []
 
 
-def options_of(
-    parameters: Mapping[str, str] | None, failure_action: str, concurrent: str
-) -> dict[str, str]:
-    """What a run or a schedule may say of itself, in Azkaban's words; nothing where nothing is."""
-    fields = {f"flowOverride[{key}]": value for key, value in (parameters or {}).items()}
+def parameters_of(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Flow parameters in the words of a run and of a schedule."""
+    return {f"flowOverride[{key}]": value for key, value in parameters.items()}
+
+
+def options_of(failure_action: str, concurrent: str, *, over_flow: bool = False) -> dict[str, str]:
+    """What a run or a schedule says of failures and of other runs; nothing where nothing is said.
+
+    Parameters
+    ----------
+    over_flow
+        The flow has a ``failure.action`` of its own, which goes over this one if nothing is said.
+    """
+    fields: dict[str, str] = {}
     if failure_action:
         fields["failureAction"] = failure_action
+    if failure_action and over_flow:
+        fields["failureActionOverride"] = "true"
     if concurrent:
         fields["concurrentOption"] = concurrent
     if concurrent == "pipeline":

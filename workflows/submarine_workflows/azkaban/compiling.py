@@ -13,6 +13,7 @@ files beside them are a node's working directory when it runs (``FlowLoaderFacto
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from submarine_workflows.node_commands import (
     commands_of,
     needs_of,
     path_of,
+    properties_of,
 )
 from submarine_workflows.workflow import Kind, Node, Workflow
 
@@ -42,6 +44,8 @@ PROJECT_FILE = b"azkaban-flow-version: 2.0\n"
 YARN_TAGS = tuple(
     f"azkaban.flow.{name}:${{azkaban.flow.{name}}}" for name in ("execid", "flowid", "projectname")
 )
+_NAME = re.compile(r"[\w-][\w.-]*(?: [\w.-]+)*", re.ASCII)
+_PARAMETER = re.compile(r"\$\{([^{}:]+)\}")
 _TYPES = {Kind.NOTEBOOK: "command", Kind.CELLS: "command"}
 
 
@@ -94,6 +98,17 @@ def environment(workflow: Workflow) -> dict[str, str]:
     }
 
 
+def unfit_value(value: str | None) -> str | None:
+    """Why a parameter's value cannot be a word of a command of ours; None: it can."""
+    if value is None:
+        return None
+    if not value:
+        return "is empty, and Azkaban leaves an empty word out of a command"
+    if "'" in value:
+        return "has a ' in it, where Azkaban ends the word in a command"
+    return "has a line break in it" if "\n" in value else None
+
+
 def find_secrets(workflow: Workflow) -> list[Problem]:
     """Every value of a workflow that looks like a secret."""
     found = []
@@ -121,6 +136,12 @@ class _Compiler:
         self._workflow = workflow
         self.setting = setting
         self.problems = find_secrets(workflow)
+        if not _NAME.fullmatch(workflow.name):
+            sentence = (
+                f"`{workflow.name}` is no name of a flow; it has letters, digits, `.`, `_`, `-` "
+                "and single spaces."
+            )
+            self.problems.append(Problem(0, sentence, workflow.file))
 
     def flow(self, trigger: Any) -> dict[str, Any]:
         """The root of the ``.flow`` file."""
@@ -194,7 +215,14 @@ class _Compiler:
                 lines.append(join_command(words))
             except ValueError as exc:
                 self._add(node, f"`{node.name}`: {exc}")
+        self._values(node, lines, properties_of(self._workflow, node, flows))
         return lines
+
+    def _values(self, node: Node, lines: Sequence[str], values: Mapping[str, str]) -> None:
+        """What Azkaban fills in, before it takes a line apart, must leave the words as they are."""
+        for name in dict.fromkeys(_PARAMETER.findall("\n".join(lines))):
+            if (why := unfit_value(values.get(name))) is not None:
+                self._add(node, f"`{node.name}` uses ${{{name}}}, whose value {why}.")
 
     def _add(self, node: Node, sentence: str) -> None:
         self.problems.append(Problem(node.line, sentence, self._workflow.file))

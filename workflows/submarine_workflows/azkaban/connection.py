@@ -12,56 +12,33 @@ a body does.
 from __future__ import annotations
 
 import http.cookiejar
-import logging
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urljoin
 
 import requests
 import tenacity
-import urllib3.exceptions
 
 from submarine_jobs.display.untrusted import one_line
 from submarine_workflows.azkaban.errors import (
+    AwayError,
     AzkabanError,
+    NotSentError,
     SessionOverError,
     UnreachableError,
-    UnsureError,
 )
 from submarine_workflows.azkaban.replies import Reply, read_reply, refuse_error
 from submarine_workflows.azkaban.sessions import SessionFile
 from submarine_workflows.azkaban.settings import Settings, origin_of
+from submarine_workflows.azkaban.wire import CONNECT, in_words, limited
 
-CONNECT, ANSWER, UPLOAD = 10.0, 60.0, 600.0
-MAX_REPLY = 64 << 20
+#: Seconds for a whole answer.
+ANSWER, UPLOAD = 60.0, 600.0
 ATTEMPTS = 4
 PAUSES = tenacity.wait_random_exponential(multiplier=0.3, max=5)
 _REDIRECTS = 3
 _AGAIN = (502, 503, 504)
-_SESSION_ID = re.compile(r"(session\.id=)[^&\s\"']+")
-
-
-class _NotSentError(UnreachableError):
-    """Nothing reached the server, so asking again does no harm."""
-
-
-class _AwayError(UnreachableError):
-    """The server or what stands before it is away for a moment."""
-
-
-class _NoSecrets(logging.Filter):
-    """Takes session ids out of what urllib3 logs of addresses."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.msg = _SESSION_ID.sub(r"\1***", record.getMessage())
-        record.args = ()
-        return True
-
-
-logging.getLogger("urllib3.connectionpool").addFilter(_NoSecrets())
 
 
 class Connection:
@@ -171,7 +148,7 @@ class Connection:
         **body: Any,
     ) -> Reply:
         """One request, or several where ``safe``; ``again``: not safe, but harmless."""
-        kinds = (_NotSentError, _AwayError) if safe or again else (_NotSentError,)
+        kinds = (NotSentError, AwayError) if safe or again else (NotSentError,)
         retry = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(ATTEMPTS),
             wait=PAUSES,
@@ -196,7 +173,7 @@ class Connection:
     ) -> tuple[int, bytes]:
         url, deadline = f"{self.settings.url}{path}", time.monotonic() + limit
         for _ in range(_REDIRECTS + 1):
-            with self._errors(what, safe=safe):
+            with in_words(self.settings.origin, what, safe=safe):
                 answer = self._http.request(
                     method,
                     url,
@@ -207,86 +184,24 @@ class Connection:
                     **body,
                 )
                 with answer:
-                    content = _limited(answer, deadline, what)
+                    content = limited(answer, deadline, what)
             if not answer.is_redirect:
                 if answer.status_code in _AGAIN and safe:
-                    raise _AwayError(f"Azkaban is away for now (HTTP {answer.status_code}).")
+                    raise AwayError(f"Azkaban is away for now (HTTP {answer.status_code}).")
                 return answer.status_code, content
             url, query = self._elsewhere(answer, method), {}
         raise UnreachableError(f"Azkaban sends {what} in a circle.")
 
     def _elsewhere(self, answer: requests.Response, method: str) -> str:
         target = urljoin(answer.url, answer.headers["location"])
-        if origin_of(target) == self.settings.origin and method == "GET":
+        origin = origin_of(target)
+        if origin == self.settings.origin and method == "GET":
             return target
         raise UnreachableError(
-            f"{self.settings.origin} sends requests on to {one_line(origin_of(target), 100)}, and "
-            "neither session nor password goes there.",
+            f"{self.settings.origin} sends requests on to {one_line(origin, 100)}, and neither "
+            "session nor password goes there.",
             "If that is the Azkaban that is meant, name its address.",
         )
-
-    @contextmanager
-    def _errors(self, what: str, *, safe: bool) -> Iterator[None]:
-        """Requests' errors as sentences; none of theirs is shown, as they hold addresses."""
-        origin = self.settings.origin
-        try:
-            yield
-        except requests.exceptions.SSLError as exc:
-            raise UnreachableError(
-                f"The certificate of {origin} is not trusted: {_reason(exc)}.",
-                "Name the file of its authority by `ca` under [azkaban].",
-            ) from None
-        except requests.exceptions.ConnectTimeout:
-            raise _NotSentError(f"{origin} does not answer within {CONNECT:.0f} s.") from None
-        except requests.exceptions.ConnectionError as exc:
-            if _was_not_sent(exc):
-                raise _NotSentError(f"{origin} cannot be reached: {_reason(exc)}.") from None
-            raise _broken(f"{origin} broke off {what}: {_reason(exc)}", safe=safe) from None
-        except requests.exceptions.Timeout:
-            raise _broken(f"{origin} did not answer {what} in time", safe=safe) from None
-        except requests.exceptions.RequestException as exc:
-            raise _broken(f"{what} failed: {type(exc).__name__}", safe=safe) from None
-
-
-def _broken(words: str, *, safe: bool) -> UnreachableError:
-    if safe:
-        return _AwayError(f"{words}.")
-    return UnsureError(f"{words}; whether it was done is not known.", "Look at Azkaban's pages.")
-
-
-def _limited(answer: requests.Response, deadline: float, what: str) -> bytes:
-    """The body, of a bounded size and in a bounded time however slowly it comes."""
-    parts, size = [], 0
-    for part in answer.iter_content(1 << 16):
-        size += len(part)
-        if size > MAX_REPLY:
-            raise UnreachableError(f"The answer to {what} is larger than {MAX_REPLY >> 20} MiB.")
-        if time.monotonic() > deadline:
-            raise requests.exceptions.ReadTimeout
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _was_not_sent(exc: BaseException) -> bool:
-    cause: Any = exc.args[0] if exc.args else None
-    reason = getattr(cause, "reason", cause)
-    return isinstance(reason, urllib3.exceptions.NewConnectionError)
-
-
-def _reason(exc: BaseException) -> str:
-    """The innermost error in a few words."""
-    seen: BaseException | None = exc
-    words = type(exc).__name__
-    for _ in range(6):
-        inner: Any = seen.args[0] if seen is not None and seen.args else None
-        inner = getattr(inner, "reason", None) or (seen.__cause__ if seen else None) or inner
-        if not isinstance(inner, BaseException):
-            break
-        seen = inner
-        words = str(getattr(inner, "strerror", None) or getattr(inner, "verify_message", "")) or (
-            type(inner).__name__
-        )
-    return one_line(words, 200)
 
 
 def _texts(fields: Mapping[str, object]) -> dict[str, str]:

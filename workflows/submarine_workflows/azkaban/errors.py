@@ -17,6 +17,14 @@ class UnreachableError(ClusterError):
     """Azkaban cannot be reached, does not answer in time, or what answers is no Azkaban."""
 
 
+class NotSentError(UnreachableError):
+    """Nothing reached the server, so asking again does no harm."""
+
+
+class AwayError(UnreachableError):
+    """The server, or what stands before it, is away for a moment."""
+
+
 class UnsureError(UnreachableError):
     """A request went out and no answer came: what it asked for may have been done."""
 

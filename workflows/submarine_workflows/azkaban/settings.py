@@ -109,6 +109,8 @@ def local_settings(
         if environ.get(variable):
             values[key] = environ[variable]
     values.update({key: value for key, value in (options or {}).items() if value})
+    if values.get("ca") and not Path(values["ca"]).is_file():
+        raise ConfigError(f"ca under [azkaban] names {printable(values['ca'], 200)}, no file.")
     if zone := values.get("timezone"):
         try:
             read_timezone(zone)

@@ -14,9 +14,11 @@ from urllib.parse import quote, urlencode
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.azkaban.archive import Project, digest
-from submarine_workflows.azkaban.client import Azkaban, options_of
+from submarine_workflows.azkaban.client import Azkaban, options_of, parameters_of
+from submarine_workflows.azkaban.compiling import unfit_value
 from submarine_workflows.azkaban.errors import AzkabanError, NoProjectError, UnsureError
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
+from submarine_workflows.azkaban.secrets import looks_secret
 from submarine_workflows.azkaban.seen import Started
 from submarine_workflows.azkaban.server_zone import for_server
 from submarine_workflows.azkaban.settings import Settings
@@ -98,6 +100,7 @@ def submit(
         If Azkaban says no or does not answer; what was done before stays done.
     """
     name = project_name(wishes.project or settings.project, made.name)
+    _check_parameters(wishes.parameters, made)
     cron = _cron(file, workflow, settings) if wishes.schedule else ""
     if len(made.flows) != 1 and (wishes.run or wishes.schedule):
         raise UsageError(
@@ -109,13 +112,15 @@ def submit(
     uploaded = azkaban.upload(name, packed, f"{made.name}.zip")
     flow = made.flows[0] if made.flows else ""
     told: dict[str, Any] = {}
+    own = "failure.action" in workflow.config
+    options = options_of(wishes.failure_action, wishes.concurrent, over_flow=own)
     if cron:
-        given = options_of(wishes.parameters, wishes.failure_action, wishes.concurrent)
+        given = {**parameters_of(wishes.parameters), **options}
         told["schedule_id"] = azkaban.schedule(name, flow, cron, **given)
         found = azkaban.scheduled(uploaded.project_id, flow)
         told |= {"cron": cron, "next_run": found.next_run if found else ""}
     if wishes.run:
-        started = start(azkaban, name, flow, wishes)
+        started = start(azkaban, name, flow, wishes.parameters, options)
         told |= {
             "run": f"{RUN_PREFIX}{started.execid}",
             "run_url": run_url(azkaban.url, started.execid),
@@ -128,16 +133,16 @@ def submit(
     )  # fmt: skip
 
 
-def start(azkaban: Azkaban, project: str, flow: str, wishes: Wishes) -> Started:
+def start(
+    azkaban: Azkaban,
+    project: str,
+    flow: str,
+    parameters: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Started:
     """Start a flow once; where no answer came, say what runs instead of asking again."""
     try:
-        return azkaban.execute(
-            project,
-            flow,
-            wishes.parameters,
-            failure_action=wishes.failure_action,
-            concurrent=wishes.concurrent,
-        )
+        return azkaban.execute(project, flow, parameters, **(options or {}))
     except UnsureError as exc:
         try:
             running = azkaban.running(project, flow)
@@ -173,6 +178,19 @@ def project_name(named: str, made: str) -> str:
 def run_url(url: str, execid: int, node: str = "") -> str:
     """The page of an execution, or of one of its nodes."""
     return f"{url}/executor?execid={execid}" + (f"&job={quote(node)}" if node else "")
+
+
+def _check_parameters(parameters: Mapping[str, str], made: Project) -> None:
+    flows = b"".join(text for name, text in made.files.items() if name.endswith(".flow"))
+    for name, value in parameters.items():
+        used = f"'${{{name}}}'".encode() in flows
+        if used and (why := unfit_value(value)) is not None:
+            raise UsageError(f"The value of the parameter {name} {why}.")
+        if what := looks_secret(name, value):
+            raise UsageError(
+                f"The parameter {name} looks like {what}, and Azkaban shows and logs every value.",
+                "Keep it in a file on the executor's host, and give its path.",
+            )
 
 
 def _cron(file: Path, workflow: Workflow, settings: Settings) -> str:
