@@ -19,6 +19,7 @@ from submarine_workflows.node_commands import parameters_in
 FIRST, LONGEST = 1.0, 60.0
 #: Seconds that one look may take.
 PATIENCE = 60.0
+_SHORTEST = 5.0
 
 
 class NotThereError(SubmarineError):
@@ -68,8 +69,10 @@ def wait_for_data(
     began = time.monotonic()
     pause, trouble, told = first, "", False
     while True:
+        left = timeout - (time.monotonic() - began)
         try:
-            there = call_within(PATIENCE, lambda: place_of(url, dict(settings or {})).exists())
+            patience = min(PATIENCE, max(left, _SHORTEST))
+            there = call_within(patience, lambda: place_of(url, dict(settings or {})).exists())
             last = ""
         except (StorageError, TimeoutError) as exc:
             there, last = False, str(exc) or f"{shown} does not answer."
