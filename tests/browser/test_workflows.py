@@ -53,6 +53,7 @@ def test_a_workflow_is_seen_while_it_runs_and_its_job_stands_under_it(desk: Desk
     expect(panel.locator(".jp-Submarine-jobs-run")).to_contain_text("looks")
     for theme in ("Light", "Dark"):
         desk.theme(theme)
+        expect(desk.page.locator("#jupyterlab-splash")).to_have_count(0, timeout=60_000)
         expect(running.locator("svg")).to_be_visible()
         assert contrast_of(desk) > 4.5
         desk.shot(f"workflow-{theme}")

@@ -56,7 +56,8 @@ def execute(argv: Sequence[str], mouth: Mouth, body: CellBody | None = None) -> 
     try:
         # Not click's `main`: that one prints, and looks for completion in the environment.
         verbs = grammar(in_cell=body is not None)
-        with redirect, verbs.make_context("submarine", words, obj=mouth) as context:
+        name = "submarine" if body is None else "%%submarine"
+        with redirect, verbs.make_context(name, words, obj=mouth) as context:
             if body is not None:
                 body.give_to(context)
             result = verbs.invoke(context)

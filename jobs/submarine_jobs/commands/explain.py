@@ -27,7 +27,8 @@ def explain(
     in_cell
         The words are those of ``%%submarine VERB`` with text below it.
     """
-    with click.Context(grammar(in_cell=in_cell), info_name="submarine") as ctx:
+    name = "%%submarine" if in_cell else "submarine"
+    with click.Context(grammar(in_cell=in_cell), info_name=name) as ctx:
         rest = list(words)
         while rest and isinstance(ctx.command, click.Group):
             try:
@@ -72,7 +73,7 @@ def _named(ctx: click.Context, word: str) -> click.Option | None:
 
 def _help_on(option: click.Option, ctx: click.Context, command: str) -> str:
     names, text = option.get_help_record(ctx) or (", ".join(option.opts), option.help or "")
-    path = ctx.command_path.replace("submarine", command, 1)
+    path = command + ctx.command_path.removeprefix("%%").removeprefix("submarine")
     lines = [names, f"    {text}"]
     if isinstance(option.type, click.Choice) and str(option.type.choices[0]) not in text:
         lines.append(f"    One of {', '.join(str(choice) for choice in option.type.choices)}.")

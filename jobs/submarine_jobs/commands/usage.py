@@ -23,7 +23,7 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     if not isinstance(error, click.UsageError):
         return SubmarineError(error.format_message())
     path = error.ctx.command_path if error.ctx else ""
-    command = path.removeprefix("submarine ") or "submarine"
+    command = path.removeprefix("%%").removeprefix("submarine ") or "submarine"
     if isinstance(error, click.NoSuchOption):
         return no_such_option(_as_typed(error), command, _known_options(error.ctx))
     if isinstance(error, click.BadOptionUsage):

@@ -113,7 +113,8 @@ def workflow(
     written = read_cell(body, asked)
     _check_written_in(written.workflow)
     path = keep(name, written.text, mouth)
-    outcome = _shown(written.workflow, path, notices(written.workflow, mouth))
+    told = notices(written.workflow, mouth)
+    outcome = _shown(written.workflow, path, told, handed_over=bool(target))
     if not (run_now or target):
         return outcome
     _show_first(outcome, mouth)
@@ -161,14 +162,14 @@ def _unknown_cells(notebook: Path, node: Node) -> list[str]:
     return []
 
 
-def _shown(found: Workflow, path: Path, told: list[str]) -> Outcome:
+def _shown(found: Workflow, path: Path, told: list[str], *, handed_over: bool) -> Outcome:
     name = found.name
     lines = [
         *told,
         f"Kept in {os.path.relpath(path)}. %submarine workflow run {name} tries it here.",
     ]
     upcoming = next_runs(found)
-    if found.schedule:
+    if found.schedule and not handed_over:
         lines.append("Nothing fires its schedule yet: --to azkaban, airflow or cron hands it over.")
     bundle = of_workflow(found, Caption(upcoming, lines))
     value = {

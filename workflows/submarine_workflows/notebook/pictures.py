@@ -128,7 +128,7 @@ def of_run(
     head = (
         f"<div>{title} &nbsp;{badge} "
         f'<span style="{_QUIET}">{escaped_line(", ".join(filter(None, (took, _done(run)))))}{seen}'
-        f"</span> &nbsp;<code>{escaped_line(run.run, 100)}</code></div>"
+        f"</span> &nbsp;{_code(run.run)}</div>"
     )
     wrong = list(_failures(run))
     parts = [head, _graph(workflow, run, now), _table(wrong)]
@@ -166,8 +166,13 @@ def _steps(steps: Sequence[Step]) -> str:
     return f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>' if rows else ""
 
 
+def _code(words: str) -> str:
+    """Without the ground that notebooks put behind code."""
+    return f'<code style="background:none;padding:0">{escaped_line(words, 300)}</code>'
+
+
 def _command(words: str) -> str:
-    shown = f"<code>{escaped_line(words, 300)}</code>"
+    shown = _code(words)
     if (link := web_link(words)) is None:
         return shown
     href = escaped(link, 2000)
