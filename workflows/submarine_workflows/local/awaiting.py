@@ -74,8 +74,10 @@ def wait_for_data(
             patience = min(PATIENCE, max(left, _SHORTEST))
             there = call_within(patience, lambda: place_of(url, dict(settings or {})).exists())
             last = ""
-        except (StorageError, TimeoutError) as exc:
-            there, last = False, str(exc) or f"{shown} does not answer."
+        except StorageError as exc:
+            there, last = False, str(exc)
+        except TimeoutError:
+            there, last = False, f"{shown} cannot be looked for: there is no answer."
         if there:
             return time.monotonic() - began
         if last and last != trouble:
