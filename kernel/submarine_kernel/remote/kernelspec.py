@@ -62,7 +62,7 @@ def provisioning(name: str, typed: Mapping[str, Any]) -> dict[str, Any] | None:
     UsageError
         If ``run`` would refuse an option, or a time is none.
     """
-    given = {
+    given: dict[str, Any] = {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in typed.items()
         if value is not None and value != ()

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from submarine_jobs.job import Job
     from submarine_jobs.live import AgentAddress
     from submarine_jobs.options.run_options import RunOptions
+    from submarine_jobs.profile import Profile
     from submarine_jobs.session import Session
+    from submarine_jobs.spec import JobSpec
 
 #: Options of ``run`` that a kernel may be given.
 TAKEN = (
@@ -116,6 +118,14 @@ def session_of(asked: Asked) -> Session:
     return Session(config.profile)
 
 
+def spec_of_kernel(profile: Profile, asked: Asked, bundle: Bundle) -> JobSpec:
+    """The job that a kernel is."""
+    from submarine_jobs.options.spec_of import spec_from_options
+
+    options = replace(run_options(asked), args=("--idle", f"{asked.idle:g}"))
+    return spec_from_options(options, profile, bundle, notebook=asked.notebook or None)
+
+
 def submit_kernel(session: Session, asked: Asked) -> Job:
     """Submit the job of a kernel.
 
@@ -124,11 +134,8 @@ def submit_kernel(session: Session, asked: Asked) -> Job:
     SubmarineError
         If the request is wrong, or the cluster refuses or does not answer.
     """
-    from submarine_jobs.options.spec_of import spec_from_options
-
     bundle = program()
-    options = replace(run_options(asked), args=("--idle", f"{asked.idle:g}"))
-    spec = spec_from_options(options, session.profile, bundle, notebook=asked.notebook or None)
+    spec = spec_of_kernel(session.profile, asked, bundle)
     session.backend().prepare()
     return session.submit(spec, bundle)
 

@@ -1,0 +1,109 @@
+"""From ``submarine kernel install`` to what YARN is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_yarn_gang import submission
+
+from submarine_jobs.backends.yarn import coordinatorpython
+from submarine_jobs.backends.yarn.gangapplication import Parts, build_gang
+from submarine_jobs.commands import Mouth, execute
+from submarine_jobs.config import load_config
+from submarine_jobs.errors import UsageError
+from submarine_jobs.spec import JobSpec
+from submarine_kernel.remote.placing import Asked, program, run_options, spec_of_kernel
+
+
+def installed(tmp_path: Path, *words: str) -> dict[str, Any]:
+    """The provisioner's configuration in the kernel.json that these options make."""
+    install = ["kernel", "install", "--prefix", str(tmp_path), "--name", "gpu"]
+    path = Path(execute([*install, *words], Mouth()).value["path"])
+    stanza = json.loads((path / "kernel.json").read_text())["metadata"]["kernel_provisioner"]
+    assert stanza["provisioner_name"] == "submarine-yarn"
+    config: dict[str, Any] = stanza["config"]
+    return config
+
+
+def spec_for(tmp_path: Path, *words: str) -> JobSpec:
+    """The job of a kernel of that kernelspec."""
+    run = installed(tmp_path, *words)["run"]
+    asked = Asked("gpu", run)
+    config = load_config(run_options(asked).config_options)
+    return spec_of_kernel(config.profile, asked, program())
+
+
+def test_size_queue_and_priority_are_those_of_one_container(tmp_path: Path) -> None:
+    words = ["--memory", "8G", "--vcores", "2", "--gpu", "4", "--queue", "ml", "--priority", "3"]
+    spec = spec_for(tmp_path, *words, "--python-env", "path:/opt/env")
+    assert not spec.distributed
+    (role,) = spec.roles
+    size = role.resources
+    assert (size.memory, size.vcores, size.gpus) == (8192, 2, 4)
+    assert (spec.queue, spec.priority, spec.python_env) == ("ml", 3, "path:/opt/env")
+    assert spec.name == "kernel-gpu"
+
+
+def test_what_yarn_is_asked_for_with_a_label_and_an_image(tmp_path: Path) -> None:
+    words = ["--memory", "500M", "--gpu", "2", "--node-label", "fast"]
+    spec = spec_for(tmp_path, *words, "--docker-image", "registry/kernel:1")
+    assert spec.distributed
+    # A kernel that ended is its owner's to start again.
+    assert spec.max_restarts == 0
+    python = coordinatorpython.INTERPRETER
+    parts = Parts(
+        skein_jar="/cache/skein.jar",
+        heartbeat_jar="/cache/beat.jar",
+        jvm_options=(),
+        coordinator_python=python,
+        coordinator_archive="/cache/coordinator-1.tar.gz",
+        agent_python={"worker": "python3"},
+    )
+    service = build_gang(submission(tmp_path, spec), parts).services["worker"]
+    assert service.node_label == "fast"
+    assert service.resources.gpus == 2
+    assert service.resources.memory >= 500
+    assert service.env["YARN_CONTAINER_RUNTIME_TYPE"] == "docker"
+    assert service.env["YARN_CONTAINER_RUNTIME_DOCKER_IMAGE"] == "registry/kernel:1"
+
+
+@pytest.fixture(autouse=True)
+def _on_yarn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SUBMARINE_BACKEND", "yarn")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        (["--node", "one", "--node", "two"], "nodes", ("one", "two")),
+        (["--rack", "/r1"], "racks", ("/r1",)),
+        (["--avoid-node", "two"], "avoid", ("two",)),
+    ],
+)
+def test_places(tmp_path: Path, words: list[str], field: str, value: object) -> None:
+    (role,) = spec_for(tmp_path, *words).roles
+    assert getattr(role, field) == value
+
+
+def test_times_are_the_provisioners(tmp_path: Path) -> None:
+    config = installed(tmp_path, "--idle-timeout", "20m", "--start-timeout", "2h")
+    assert config == {"run": {}, "idle_timeout": "20m", "start_timeout": "2h"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--gpu", "-1"], "gpu"),
+        (["--memory", "lots"], "lots"),
+        (["--idle-timeout", "soon"], "soon"),
+    ],
+)
+def test_what_run_would_refuse_is_refused_at_install(
+    tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        installed(tmp_path, *words)
