@@ -143,6 +143,9 @@ def test_only_the_named_nodes_run(flows):
     assert flows.run("f:b").exit_code == 0
     assert [flows.file(name).exists() for name in "abc"] == [False, True, False]
     assert flows.statuses()["a"] == "SKIPPED"
+    assert flows.do("logs", "w", "f").text.startswith("==> f:b <==\n$ touch b\n")
+    assert flows.do("logs", "w", "a").text == ""
+    assert flows.mouth.said[-1].endswith("has written nothing: it is SKIPPED.")
     assert flows.run("--disable", "f").exit_code == 0
     assert flows.statuses()["f:b"] == "SKIPPED"
     with pytest.raises(UsageError, match="no node f:d"):

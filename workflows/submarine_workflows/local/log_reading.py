@@ -32,11 +32,14 @@ def shown(
 ) -> Outcome:
     """The logs that there are now."""
     view = view_of(run)
-    found = [view.node(node)] if node else _in_order(view)
+    found = _chosen(view, node)
+    if node and not found:
+        mouth.say(f"{node} of {run.run} has written nothing: it is {view.node(node).status}.")
+    headed = [one.path for one in found] != [node]
     logs = [(one.path, _path(run, view, one, attempt)) for one in found]
     if mouth.kind == "cli" and not as_json:
         for path, log in logs:
-            if node is None:
+            if headed:
                 mouth.write(f"==> {path} <==\n".encode())
             for data in _chunks(log, tail):
                 mouth.write(data)
@@ -46,7 +49,7 @@ def shown(
     for path, log in logs:
         text = b"".join(_chunks(log, tail))[-MAX_TEXT:].decode("utf-8", "replace")
         value.append({"node": path, "log": text})
-        parts += [f"==> {path} <=="] if node is None else []
+        parts += [f"==> {path} <=="] if headed else []
         parts.append(printable(text, MAX_TEXT).rstrip("\n"))
     return Outcome("\n".join(parts), value=value)
 
@@ -58,7 +61,7 @@ def followed(run: RunFolder, node: str | None, mouth: Mouth, tail: int | None) -
     while True:
         view = view_of(run)
         over = not view.alive or (node is not None and view.node(node).status.ended)
-        for one in [view.node(node)] if node else _in_order(view):
+        for one in _chosen(view, node):
             log = log_of(view, one)
             key = (one.path, one.attempt)
             if log is None:
@@ -66,7 +69,7 @@ def followed(run: RunFolder, node: str | None, mouth: Mouth, tail: int | None) -
             if key not in reading:
                 reading[key] = _start(log, tail)
             for data in _from(log, reading[key]):
-                if node is None and latest != one.path:
+                if one.path not in (node, latest):
                     mouth.write(f"==> {one.path} <==\n".encode())
                     latest = one.path
                 mouth.write(data)
@@ -76,9 +79,13 @@ def followed(run: RunFolder, node: str | None, mouth: Mouth, tail: int | None) -
         time.sleep(_LOOK)
 
 
-def _in_order(view: RunView) -> list[NodeView]:
-    started = [node for node in view.nodes if node.log and node.started is not None]
-    return sorted(started, key=lambda node: node.started or 0.0)
+def _chosen(view: RunView, name: str | None) -> list[NodeView]:
+    """The nodes that have begun, in their order: all, one, or those of a flow."""
+    begun = [node for node in view.nodes if node.log and node.started is not None]
+    if name:
+        path = view.node(name).path
+        begun = [n for n in begun if n.path == path or n.path.startswith(f"{path}:")]
+    return sorted(begun, key=lambda node: node.started or 0.0)
 
 
 def _path(run: RunFolder, view: RunView, node: NodeView, attempt: int | None) -> Path | None:
