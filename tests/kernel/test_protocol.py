@@ -2,62 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from jupyter_kernel_test import KernelTests
 
-from submarine_kernel.install import install_kernel
-from tests.notebook.conftest import clean_environment
+from tests.kernel.protocol_samples import Samples, kernel_on_the_path
 
 
 @pytest.fixture(scope="class", autouse=True)
-def _kernel_on_the_path(tmp_path_factory: pytest.TempPathFactory) -> object:
-    """The suite finds the kernel by its name."""
-    prefix = tmp_path_factory.mktemp("protocol")
-    install_kernel(prefix=str(prefix))
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in clean_environment(prefix).items():
-            patch.setenv(name, value)
-        patch.setenv("JUPYTER_PATH", str(prefix / "share" / "jupyter"))
-        patch.chdir(prefix)
+def _kernel_on_the_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with kernel_on_the_path(tmp_path_factory.mktemp("protocol")):
         yield
 
 
-class TestProtocol(KernelTests):
-    """Each ``code_...`` and ``..._samples`` gives the suite something to do."""
+class TestProtocol(Samples, KernelTests):
+    """The samples, and what ``%submarine`` adds."""
 
     kernel_name = "submarine"
-    language_name = "python"
-    file_extension = ".py"
-    code_hello_world = "print('hello, world')"
-    code_stderr = "import sys; print('x', file=sys.stderr)"
-    completion_samples = [
-        {"text": "zi", "matches": {"zip"}},
+    completion_samples = (
+        *Samples.completion_samples,
         {"text": "%submarine canc", "matches": {"cancel"}},
-    ]
-    complete_code_samples = ["1", "print('hello')", "%submarine list", "%%submarine\nx = 1\n\n"]
-    incomplete_code_samples = ["print('''hello", "def f():\n  x*2"]
-    invalid_code_samples = ["import = 7q"]
+    )
+    complete_code_samples = (
+        *Samples.complete_code_samples,
+        "%submarine list",
+        "%%submarine\nx = 1\n\n",
+    )
     code_page_something = "%submarine run --gpu?"
-    code_generate_error = "raise"
-    code_execute_result = [{"code": "1+2+3", "result": "6"}]
-    code_display_data = [
-        {
-            "code": "from IPython.display import HTML, display; display(HTML('<b>test</b>'))",
-            "mime": "text/html",
-        }
-    ]
-    code_history_pattern = "1?2*"
-    supported_history_operations = ("tail", "search")
     code_inspect_sample = "%submarine run"
-    code_clear_output = "from IPython.display import clear_output; clear_output()"
 
 
 del KernelTests  # else it would be collected as well
 
 
 def test_the_suite_was_not_empty() -> None:
-    samples = [name for name in vars(TestProtocol) if name.startswith(("code_", "complet"))]
+    samples = [name for name in vars(Samples) if name.startswith(("code_", "complet"))]
     assert len(samples) > 8
-    assert Path(TestProtocol.__mro__[1].__module__.replace(".", "/")).name == "jupyter_kernel_test"
+    assert Path(TestProtocol.__mro__[2].__module__.replace(".", "/")).name == "jupyter_kernel_test"
