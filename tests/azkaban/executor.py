@@ -370,9 +370,10 @@ class Execution:
                     return
                 job.process = subprocess.Popen(
                     partition(command), cwd=where, env={**self._environ, **given},
-                    stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                    stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT,
                 )  # fmt: skip
             code = job.process.wait()
+            job.process.stdin.close()  # type: ignore[union-attr]
             if code:
                 raise RuntimeError(f"Process completed unsuccessfully: exit code {code}")
         job.outputs = _outputs(output)

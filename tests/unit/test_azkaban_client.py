@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import requests
 import tenacity
 from tests.azkaban import server as servers
 from tests.azkaban.server import JETTY, LOGIN_PAGE, Reply, broken
@@ -431,3 +432,22 @@ def test_settings_that_mean_nothing(
         load_settings(environ={}, cwd=tmp_path)
     assert sentence in str(refused.value)
     assert "pw" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/manager?ajax=fetchprojectflows&project=x&colour=red"),
+        ("GET", "/manager?ajax=fetchProjects"),
+        ("POST", "/manager?ajax=fetchprojectflows&project=x"),
+        ("POST", "/executor?ajax=executeFlow&project=x"),
+    ],
+)
+def test_the_server_of_these_tests_notes_what_no_document_says(
+    tmp_path: Path, method: str, path: str
+) -> None:
+    with servers.running(tmp_path) as state:
+        state.sessions["s"] = "alice"
+        requests.request(method, f"{state.url}{path}&session.id=s", timeout=60).close()
+        assert len(state.violations) == 1
+        state.violations.clear()

@@ -98,11 +98,11 @@ def environment(workflow: Workflow) -> dict[str, str]:
     }
 
 
-def unfit_value(value: str | None) -> str | None:
-    """Why a parameter's value cannot be a word of a command of ours; None: it can."""
+def unfit_value(name: str, value: str | None, text: str) -> str | None:
+    """Why a parameter's value cannot be filled into commands of ours, ``text``; None: it can."""
     if value is None:
         return None
-    if not value:
+    if not value and f"'${{{name}}}'" in text:
         return "is empty, and Azkaban leaves an empty word out of a command"
     if "'" in value:
         return "has a ' in it, where Azkaban ends the word in a command"
@@ -220,8 +220,9 @@ class _Compiler:
 
     def _values(self, node: Node, lines: Sequence[str], values: Mapping[str, str]) -> None:
         """What Azkaban fills in, before it takes a line apart, must leave the words as they are."""
-        for name in dict.fromkeys(_PARAMETER.findall("\n".join(lines))):
-            if (why := unfit_value(values.get(name))) is not None:
+        text = "\n".join(lines)
+        for name in dict.fromkeys(_PARAMETER.findall(text)):
+            if (why := unfit_value(name, values.get(name), text)) is not None:
                 self._add(node, f"`{node.name}` uses ${{{name}}}, whose value {why}.")
 
     def _add(self, node: Node, sentence: str) -> None:

@@ -181,10 +181,11 @@ def run_url(url: str, execid: int, node: str = "") -> str:
 
 
 def _check_parameters(parameters: Mapping[str, str], made: Project) -> None:
-    flows = b"".join(text for name, text in made.files.items() if name.endswith(".flow"))
+    texts = [text for name, text in made.files.items() if name.endswith(".flow")]
+    text = b"".join(texts).decode("utf-8", "replace")
     for name, value in parameters.items():
-        used = f"'${{{name}}}'".encode() in flows
-        if used and (why := unfit_value(value)) is not None:
+        used = f"${{{name}}}" in text
+        if used and (why := unfit_value(name, value, text)) is not None:
             raise UsageError(f"The value of the parameter {name} {why}.")
         if what := looks_secret(name, value):
             raise UsageError(
