@@ -5,7 +5,9 @@ Each signal is sent for real, to the command line in a process of its own.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
 import subprocess
 
@@ -180,3 +182,37 @@ def test_after_a_mistake_of_ours_nodes_are_ended_all_the_same(flows, monkeypatch
     with pytest.raises(ZeroDivisionError):
         flows.do("run", str(flows.file("one.flow")))
     assert flows.wait_for("cancelled") == "cancelled\n"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_comes_to_its_end_however_often_its_runner_is_killed(flows, seed):
+    chance = random.Random(seed)
+    nodes = ["- {name: n0, type: command, config: {command: ./step.sh n0, retries: 1}}"]
+    for number in range(1, 8):
+        before = chance.sample(range(number), min(number, 2))
+        names = ", ".join(f"n{one}" for one in before)
+        nodes.append(
+            f"- {{name: n{number}, type: command, dependsOn: [{names}], "
+            f"config: {{command: ./step.sh n{number}}}}}"
+        )
+    flows.script("step.sh", "echo $1 >> begun; sleep 0.2; echo $1 >> done")
+    flows.write("nodes:\n" + "\n".join(nodes), "w.flow")
+    words = ["w.flow"]
+    for _ in range(6):
+        process = flows.spawn(*words)
+        # Any moment will do: before it has begun, in the middle, after its end.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(chance.uniform(0.2, 1.6))
+        process.kill()
+        process.wait(60)
+        words = ["w.flow", "--resume"] if flows.runs.of("w") else ["w.flow"]
+    if flows.runs.of("w") and flows.statuses()[""] != "SUCCEEDED":
+        assert flows.run("--resume").exit_code == 0
+    elif not flows.runs.of("w"):
+        assert flows.run().exit_code == 0
+    assert set(flows.statuses().values()) == {"SUCCEEDED"}
+    done = flows.file("done").read_text().split()
+    assert set(done) == {f"n{number}" for number in range(8)}
+    # Killed between the end of a command and its line in the journal, a node runs twice.
+    assert max(done.count(name) for name in done) <= 7
