@@ -47,6 +47,7 @@ class Notebook(Mouth):
 
     kind = "notebook"
     command = "%submarine"
+    interactive = True
 
     def __init__(self, path: Path | None) -> None:
         super().__init__()
@@ -273,3 +274,17 @@ def test_a_name_means_the_workflow_of_a_cell_wherever_the_kernel_stands(
     assert "elsewhere" in complete(["workflow", "run", "else"], mouth)
     assert complete(["workflow", "run", "elsewhere", "tr"], mouth) == ["train"]
     assert execute(["workflow", "check", str(saved.with_name("elsewhere.flow"))], Mouth())
+
+
+def test_a_run_without_a_person_checks_and_draws_and_writes_nothing(saved: Path) -> None:
+    run(LINE, TEXT, Notebook(saved))
+    file = saved.with_name("nightly.flow")
+    before = file.read_text()
+    mouth = Notebook(None)  # papermill tells no kernel where its notebook lies
+    mouth.interactive = False
+    outcome = run(LINE, TEXT.replace("[features]", "[]"), mouth)
+    assert "Not kept" in outcome.text
+    assert "<svg" in str(outcome.html)
+    assert file.read_text() == before
+    with pytest.raises(WorkflowError):
+        run(LINE, TEXT.replace("[features]", "[other]"), mouth)

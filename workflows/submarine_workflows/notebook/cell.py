@@ -111,11 +111,15 @@ def workflow(
     notebook = notebook_of(mouth)
     asked = Asked(check_name(name), schedule, timezone, notebook.name if notebook else "")
     written = read_cell(body, asked)
+    then = run_now or target is not None
+    if mouth.kind == "notebook" and not mouth.interactive and not then:
+        # The same notebook on its schedule: what it was scheduled by stays as a person wrote it.
+        return _shown(written.workflow, None, [], handed_over=True)
     _check_written_in(written.workflow)
     path = keep(name, written.text, mouth)
     told = notices(written.workflow, mouth)
     outcome = _shown(written.workflow, path, told, handed_over=bool(target))
-    if not (run_now or target):
+    if not then:
         return outcome
     _show_first(outcome, mouth)
     wished = Wished(target or "", run_now, bool(written.workflow.schedule))
@@ -162,19 +166,18 @@ def _unknown_cells(notebook: Path, node: Node) -> list[str]:
     return []
 
 
-def _shown(found: Workflow, path: Path, told: list[str], *, handed_over: bool) -> Outcome:
+def _shown(found: Workflow, path: Path | None, told: list[str], *, handed_over: bool) -> Outcome:
     name = found.name
-    lines = [
-        *told,
-        f"Kept in {os.path.relpath(path)}. %submarine workflow run {name} tries it here.",
-    ]
+    where = os.path.relpath(path) if path is not None else ""
+    kept = f"Kept in {where}. %submarine workflow run {name} tries it here."
+    lines = [*told, kept if path is not None else "Not kept: nobody looks on."]
     upcoming = next_runs(found)
     if found.schedule and not handed_over:
         lines.append("Nothing fires its schedule yet: --to azkaban, airflow or cron hands it over.")
     bundle = of_workflow(found, Caption(upcoming, lines))
     value = {
         "name": name,
-        "file": str(path),
+        "file": str(path) if path is not None else None,
         "nodes": sum(1 for _ in found.walk()),
         "schedule": found.schedule,
         "timezone": found.timezone,
