@@ -113,6 +113,7 @@ def test_a_log_is_read_by_the_offsets_of_bytes(
     azkaban.upload("nightly", packed(), "nightly.zip")
     execid = azkaban.execute("nightly", "nightly").execid
     follower = Follower(azkaban, execid, "one", interval=0.05)
+    server.fault("fetchexecflow", *[Reply("<html>starts</html>", 503, "text/html")] * 9)
     text = "".join(follower.until_the_end())
     (log,) = server.executions[execid].find("one").logs  # type: ignore[union-attr]
     assert text == log.read_text()

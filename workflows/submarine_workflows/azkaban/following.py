@@ -15,7 +15,7 @@ from submarine_workflows.azkaban.seen import Execution, NodeSeen
 #: Statuses in which a node has no log yet.
 _BEFORE = ("READY", "DISPATCHING", "PREPARING", "QUEUED", "")
 _SILENT = ("CANCELLED", "SKIPPED", "DISABLED")
-#: Times that a log may be asked for in vain while its node runs: executors are busy, or new.
+#: Times that a log or the server may be asked in vain while a node runs: both may be started anew.
 _PATIENCE = 30
 
 
@@ -62,8 +62,15 @@ class Follower:
 
     def until_the_end(self) -> Iterator[str]:
         """What there is and what comes, until the node or the run has ended."""
+        misses = 0
         while True:
-            yield from self._look()
+            try:
+                yield from self._look()
+                misses = 0
+            except UnreachableError:  # a web server that is started anew is away for a while
+                misses += 1
+                if misses > _PATIENCE:
+                    raise
             if self._places and all(place.done for place in self._places.values()):
                 return
             time.sleep(self._interval)
