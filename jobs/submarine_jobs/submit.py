@@ -14,11 +14,12 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from submarine_jobs import started
 from submarine_jobs.agent_orders import first_record
 from submarine_jobs.backends.base import Backend, Handle, Plan, Submission
+from submarine_jobs.client_events import ClientEvents
 from submarine_jobs.closing import close
 from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.credentials import new_secret
@@ -43,7 +44,7 @@ from submarine_jobs.submission import make_submission, provide_environments
 from submarine_jobs.uploading import upload
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, JobRecord, Phase
+from submarine_runtime.protocol.record import JobRecord, Phase
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class _Submit:
         self.started = time.time()
         self.job_id = free_job_id(self.storage, self.root, spec.name, self.started)
         self.directory = JobDirectory(self.storage, layout.job_directory(self.root, self.job_id))
-        self.events: list[Event] = []
+        self.events = ClientEvents()
         self.phases: list[Phase] = []
 
     def run(
@@ -123,7 +124,7 @@ class _Submit:
         progress: Progress | None,
         claim: Callable[[str], bool] | None,
     ) -> Job:
-        self._event(State.SUBMITTING, "The job's files are being uploaded.")
+        self.events.state(State.SUBMITTING, "The job's files are being uploaded.")
         reached = reach(self.spec, self.storage, self.root)
         environments = provide_environments(
             self.spec, self.storage, self.root, self.session.profile.state_dir, progress
@@ -164,9 +165,9 @@ class _Submit:
         if self.spec.lease:
             renew_while_alive(job, self.spec.lease)
         job.handle = handle = self._hand_over(submission, job)
-        self._event(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
+        self.events.state(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
         for text in handle.get("warnings") or ():
-            self._event(None, str(text), kind="warning")
+            self.events.warning(str(text))
         self._publish_acceptance(handle)
         application = str(handle.get("application_id") or "") or None
         record = replace(self._record(State.PENDING), application_id=application)
@@ -213,17 +214,17 @@ class _Submit:
             raise
         except ClusterError:
             # Whether the cluster took it is unknown: leave the intent, `find` settles it.
-            self._event(None, "The cluster did not answer the submit.", kind="warning")
+            self.events.warning("The cluster did not answer the submit.")
             raise
 
     def _record_refusal(self, reason: EndReason, refused: SubmarineError) -> None:
-        self._event(State.FAILED, str(refused), reason=reason)
+        self.events.state(State.FAILED, str(refused), reason=reason)
         record = replace(
             self._record(State.FAILED),
             finished=time.time(),
             reason=reason,
             detail=str(refused),
-            events=self.events,
+            events=self.events.all,
             written_by="client",
         )
         self._remember(State.FAILED, None, record)
@@ -247,9 +248,9 @@ class _Submit:
         """Tell the directory; a failure here loses nothing, since ``find`` asks the cluster."""
         try:
             self.directory.publish_json(layout.APPLICATION, {"version": 1, **handle})
-            self.directory.publish_events("client", 0, self.events)
+            self.directory.publish_events("client", 0, self.events.all)
         except StorageError:
-            self._event(None, "The acceptance could not be written.", kind="warning")
+            self.events.warning("The acceptance could not be written.")
 
     def _remember(
         self, state: State, handle: Handle | None, record: JobRecord | None = None
@@ -258,20 +259,6 @@ class _Submit:
         backend, began = self.backend.name, self.started
         known = Known(self.job_id, name, backend, profile, url, began, state, handle, record)
         self.session.store.put(known)
-
-    def _event(
-        self,
-        state: State | None,
-        detail: str,
-        *,
-        kind: str = "state",
-        reason: EndReason | None = None,
-        phases: list[Phase] | None = None,
-    ) -> None:
-        data: dict[str, Any] = {"phases": [vars(phase) for phase in phases or []]}
-        data = data if phases else {}
-        number, now = len(self.events), time.time()
-        self.events.append(Event(number, now, kind, "client", state, reason, detail, data=data))
 
     def _user(self) -> str:
         return hadoop_user(self.session.profile.user)

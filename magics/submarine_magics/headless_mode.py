@@ -36,6 +36,8 @@ def told_by_runner() -> tuple[Headless | None, bool]:
     The barrier is this kernel's alone: a kernel that one of its cells starts has another runner.
     """
     attended = os.environ.get(VARIABLE, "").strip().lower() == ATTENDED
+    if attended:
+        del os.environ[VARIABLE]  # of this kernel's own cells alone
     told = Headless.from_environment()
     if told is not None:
         os.environ.update(replace(told, barrier=False, job_options={}).to_environment())
