@@ -53,7 +53,7 @@ def status(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
     azkaban = connect(load_settings({"url": url}), mouth)
     execution = azkaban.execution(execution_id(run))
     value = showing.execution_json(execution, azkaban.url)
-    if mouth.kind == "notebook":
+    if mouth.kind in ("notebook", "zeppelin"):
         from submarine_workflows.notebook.azkaban_run import show_execution
 
         # In the background nobody can be asked: it has the session that was just kept.

@@ -60,7 +60,7 @@ def complete_files(
     """Workflows of cells by their names, files that may hold one, and folders."""
     folder, slash, start = incomplete.rpartition("/")
     mouth = ctx.find_object(Mouth) or Mouth()
-    found = names_here(mouth) if not slash and mouth.kind == "notebook" else []
+    found = names_here(mouth) if not slash and mouth.kind in ("notebook", "zeppelin") else []
     with suppress(OSError):
         for path in sorted(Path(folder or slash or ".").iterdir()):
             fits = path.name.startswith(start) and (start or not path.name.startswith("."))

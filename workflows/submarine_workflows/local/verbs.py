@@ -38,7 +38,7 @@ def status(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
 
     found = runs_of(mouth, runs).find(run)
     view = view_of(found)
-    if mouth.kind == "notebook":
+    if mouth.kind in ("notebook", "zeppelin"):
         from submarine_workflows.notebook.launching import show_run
 
         return show_run(found, mouth)

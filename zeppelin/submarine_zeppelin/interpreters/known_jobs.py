@@ -22,6 +22,8 @@ CREATE TABLE IF NOT EXISTS shown (
 """
 #: Rows that are given at most; more jobs of a note are not kept up to date.
 MOST = 200
+#: Before the name of a workflow's run, where a job's id stands.
+RUN = "workflow:"
 #: Before a note's id, where the core keeps the path of a notebook.
 ORIGIN = "zeppelin:"
 
@@ -34,6 +36,11 @@ class Placed(NamedTuple):
     paragraph: str
     user: str
     profile: str
+
+    @property
+    def run(self) -> str | None:
+        """The run of a workflow that is shown in the place of a job."""
+        return self.job_id.removeprefix(RUN) if self.job_id.startswith(RUN) else None
 
 
 class KnownJobs:

@@ -20,7 +20,7 @@ from submarine_runtime.protocol.record import JobRecord
 from submarine_zeppelin.exporting import export
 from submarine_zeppelin.interpreters import notes, values
 from submarine_zeppelin.interpreters.configured import config_of, environment_of, session_of
-from submarine_zeppelin.interpreters.known_jobs import ORIGIN, KnownJobs, Placed
+from submarine_zeppelin.interpreters.known_jobs import ORIGIN, RUN, KnownJobs, Placed
 from submarine_zeppelin.interpreters.note_folder import folder_of_note, keep, stem_of
 from submarine_zeppelin.interpreters.page import Card, Page
 from submarine_zeppelin.interpreters.refresher import Refresher
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 _NO_PROGRAM = (
     "raise SystemExit('This note has no %submarine.python paragraph: give --worker_launch_cmd.')"
 )
+#: The form of a picture in which it says what it shows.
+WORKFLOW = "application/vnd.submarine.workflow.v1+json"
 #: Seconds for the last drawing of a job that was waited for.
 _LAST_DRAWING = 20.0
 
@@ -58,6 +60,7 @@ class ZeppelinMouth(Mouth):
         self._refresher = refresher
         self._session_id = session_id
         self._notebook: Path | None = None
+        self._runs: set[str] = set()
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         #: While a submit is under way: which jobs the paragraph had before, and their session.
         self.submitting: tuple[Session, set[str]] | None = None
@@ -133,13 +136,30 @@ class ZeppelinMouth(Mouth):
             return None
         place = self.page.picture(page)
         self.page.show()
+        self._remember(bundle)
 
         def renew(newer: Mapping[str, Any]) -> None:
             place.page = str(newer.get("text/html") or place.page)
             with contextlib.suppress(ParagraphGoneError):
                 self.page.show()
+            self._remember(newer)
 
         return renew
+
+    def _remember(self, bundle: Mapping[str, Any]) -> None:
+        """Take note of the run that a picture shows, so that another process goes on with it."""
+        shown = bundle.get(WORKFLOW)
+        run = shown.get("run") if isinstance(shown, Mapping) else None
+        if not isinstance(shown, Mapping) or not isinstance(run, str):
+            return
+        context, profile = self.context, self.config().profile
+        known = KnownJobs(profile.state_dir)
+        if shown.get("ended"):
+            known.close(RUN + run)
+        elif run not in self._runs:
+            self._runs.add(run)
+            place = context.note_id, context.paragraph_id, context.user, profile.name
+            known.put(Placed(RUN + run, *place))
 
     def say(self, text: str) -> None:
         """A line in the paragraph."""

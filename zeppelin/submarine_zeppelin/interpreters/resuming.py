@@ -30,6 +30,8 @@ class Resumer:
     ----------
     adopt
         Told of a page that was made for a paragraph; says whether it may be shown.
+    show_run
+        Shows the run of a workflow in a page; whether it has ended.
     """
 
     def __init__(
@@ -38,11 +40,13 @@ class Resumer:
         server: Server,
         refresher: Refresher,
         adopt: Callable[[str, Page], bool],
+        show_run: Callable[[Page, Placed], bool],
     ) -> None:
         self._properties = properties
         self._server = server
         self._refresher = refresher
         self._adopt = adopt
+        self._show_run = show_run
         self._lock = threading.Lock()
         self._all = False
 
@@ -72,6 +76,7 @@ class Resumer:
         session = session_of(config)
         known = KnownJobs(config.profile.state_dir)
         rows = [row for row in known.open(context.note_id) if row.paragraph == context.paragraph_id]
+        rows = [row for row in rows if row.run is None]
         ids = dict.fromkeys(
             [row.job_id for row in rows] + known.going_on(session.store, context.paragraph_id)
         )
@@ -102,6 +107,10 @@ class Resumer:
         page.started = True
         cards = []
         for row in placed:
+            if row.run is not None:
+                if self._show_run(page, row):
+                    known.close(row.job_id)
+                continue
             config = config_of(self._properties, row.user, {"profile": row.profile})
             job = session_of(config).job(row.job_id)
             card = page.card(job)

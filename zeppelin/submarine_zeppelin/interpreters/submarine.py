@@ -11,11 +11,12 @@ import shlex
 import threading
 from collections.abc import Mapping
 
-from submarine_jobs.commands import complete
+from submarine_jobs.commands import complete, execute
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin import properties as settings
 from submarine_zeppelin.interpreters.boards import LocalBoards
-from submarine_zeppelin.interpreters.lines import Lines, waits
+from submarine_zeppelin.interpreters.known_jobs import Placed
+from submarine_zeppelin.interpreters.lines import Lines, show_outcome, waits
 from submarine_zeppelin.interpreters.mouth import ZeppelinMouth
 from submarine_zeppelin.interpreters.notes import read_note, spellings_of
 from submarine_zeppelin.interpreters.page import Page
@@ -48,7 +49,7 @@ class SubmarineInterpreter(Interpreter):
         self._stops: dict[str, Stop] = {}
         self._refresher = Refresher()
         self._boards = LocalBoards()
-        self._resumer = Resumer(properties, server, self._refresher, self._adopt)
+        self._resumer = Resumer(properties, server, self._refresher, self._adopt, self._show_run)
 
     def interpret(self, text: str, context: Context, output: Output) -> Result:
         """Run the paragraph's commands one after the other, up to the first that fails."""
@@ -140,6 +141,15 @@ class SubmarineInterpreter(Interpreter):
         """Let a page that was found again be the paragraph's, unless it has been run since."""
         with self._lock:
             return self._pages.setdefault(paragraph_id, page) is page
+
+    def _show_run(self, page: Page, placed: Placed) -> bool:
+        """Show the run of a workflow again; one that is under way goes on being drawn."""
+        context = Context(placed.note, placed.paragraph, user=placed.user)
+        mouth = self._mouth(context, page, read=False)
+        outcome = execute(["workflow", "status", str(placed.run)], mouth)
+        show_outcome(outcome, mouth)
+        # What goes on has put its picture there itself, and gives nothing to show.
+        return bool(outcome.html)
 
     def _mouth(self, context: Context, page: Page, *, read: bool = True) -> ZeppelinMouth:
         found = self.server.paragraphs(context.note_id, context.user) if read else []
