@@ -159,8 +159,14 @@ def test_the_namenode_may_be_away_while_the_program_runs(
         "while not os.path.exists('go'):\n"
         "    print(i, flush=True)\n    i += 1\n    time.sleep(0.05)\n"
     )
-    agent = rig.start(source, store=place, ship_interval=0.5)
-    wait_for(lambda: store.exists("logs/worker-0/e1-a1/stdout.000000000000"))
+    # Its owner cannot be heard either meanwhile, for longer than the lease, which ends nothing.
+    agent = rig.start(source, store=place, ship_interval=0.5, lease=5.0)
+
+    def shipped() -> bool:
+        store.publish("lease.json", b"{}")
+        return store.exists("logs/worker-0/e1-a1/stdout.000000000000")
+
+    wait_for(shipped)
     client_port = json.loads(store.read("live.json") or b"{}")["port"]
     minicluster.kill("namenode")
     try:
