@@ -134,7 +134,7 @@ def returns_of(workflow: Workflow, node: Node, flows: Sequence[Node] = ()) -> tu
     found = {
         name: None
         for other in level
-        if "${" in other.condition
+        if f"${{{node.name}:" in other.condition
         for owner, name in _OUTPUT.findall(other.condition)
         if owner == node.name
     }
