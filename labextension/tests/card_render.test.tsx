@@ -128,3 +128,12 @@ test('a deep recursion is folded', () => {
   const { first, left, last } = fold(frames);
   expect([first.length, left, last.length, last.at(-1)?.line]).toEqual([10, 980, 10, 999]);
 });
+
+test('a job says which workflow, run and node started it, and only then', () => {
+  const names = { workflow: EVIL, workflow_run: 'nightly-1f0a', workflow_node: 'train' };
+  const page = shown(live(view(names)));
+  const line = page.querySelector('.jp-Submarine-origin');
+  expect(line?.textContent).toBe(`${EVIL} · run nightly-1f0a · train`);
+  expect(page.querySelector('img')).toBeNull();
+  expect(shown(live(view())).querySelector('.jp-Submarine-origin')).toBeNull();
+});

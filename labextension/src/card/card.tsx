@@ -8,7 +8,7 @@ import { useNow } from './clock';
 import { CardContext, type ICardContext, useCard } from './context';
 import { Facts, Models, Returned } from './details';
 import { FailureBox } from './failure';
-import { Announcer, Freshness, Head, Notes, Progress, Sentence } from './head';
+import { Announcer, Freshness, Head, Notes, Origin, Progress, Sentence } from './head';
 import { Metrics } from './metrics';
 import type { CardModel } from './model';
 import { tone } from './situation';
@@ -62,6 +62,7 @@ function Body(props: ICardProps): React.ReactElement {
       data-standing={model.standing}
     >
       <Head view={view} now={now} cancelling={ending} />
+      <Origin view={view} />
       <Announcer view={view} cancelling={ending !== null} />
       <Sentence view={view} now={now} cancelling={ending} />
       <Freshness model={model} now={clock} />

@@ -106,7 +106,6 @@ export function Facts(props: {
   const rows: [string, string][] = [
     [trans.__('Submitted'), record.created === null ? '' : moment(record.created, props.now)],
     [trans.__('Finished'), record.finished === null ? '' : moment(record.finished, props.now)],
-    [trans.__('Workflow'), origin(props.view, trans)],
     [trans.__('User'), record.user],
     [trans.__('Where'), place.filter(Boolean).join(', ')],
     [trans.__('Application'), record.application_id ?? ''],
@@ -150,13 +149,6 @@ export function Facts(props: {
 }
 
 type Trans = ReturnType<typeof useCard>['trans'];
-
-/** `nightly · run nightly-20261122-023000-1f0a · train`. */
-function origin({ record }: IJobView, trans: Trans): string {
-  const run = record.workflow_run && trans.__('run %1', record.workflow_run);
-  const { workflow, workflow_node: node } = record;
-  return workflow ? [workflow, run, node].filter(Boolean).join(' · ') : '';
-}
 
 /** `worker: 2 of 3 GiB, 1 vcore, 1 GPU`. */
 function requested({ record }: IJobView, trans: Trans): string {

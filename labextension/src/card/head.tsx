@@ -40,6 +40,16 @@ export function Head(props: {
   );
 }
 
+/** Where the job comes from when no person started it: workflow, run, node. */
+export function Origin({ view }: { view: IJobView }): React.ReactElement | null {
+  const { trans } = useCard();
+  const { workflow, workflow_run: run, workflow_node: node } = view.record;
+  const parts = [workflow, run && trans.__('run %1', run), node].filter(Boolean);
+  return workflow ? (
+    <p className="jp-Submarine-quiet jp-Submarine-small jp-Submarine-origin">{parts.join(' · ')}</p>
+  ) : null;
+}
+
 export function Sentence(props: {
   view: IJobView;
   now: number;
