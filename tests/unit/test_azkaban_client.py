@@ -234,7 +234,7 @@ def test_what_a_run_may_be_answered_with(server: servers.Azkaban, client: Client
         azkaban.execute("nightly", "other")
     # Both an error and a number.
     server.fault("executeFlow", Reply({"error": "Error submitting flow x. no", "execid": 12}))
-    with pytest.raises(AzkabanError, match="Error submitting flow x"):
+    with pytest.raises(AzkabanError, match=r"flow x\. no\. It would have been 12"):
         azkaban.execute("nightly", "nightly")
     azkaban.upload(
         "nightly",

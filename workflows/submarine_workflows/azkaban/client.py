@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from submarine_workflows.azkaban.connection import Connection
-from submarine_workflows.azkaban.errors import NoProjectError, UnreachableError
+from submarine_workflows.azkaban.errors import AzkabanError, NoProjectError, UnreachableError
 from submarine_workflows.azkaban.replies import number, refuse_error, sentence
 from submarine_workflows.azkaban.seen import (
     Execution,
@@ -115,7 +115,11 @@ class Azkaban:
         reply = self._connection.change(
             "/executor", what, {"ajax": "executeFlow"}, project=project, flow=flow, **fields
         )
-        # Beside an error stands the number of what was not started, or -1.
+        # Beside an error may stand the number that was kept for it, or -1.
+        execid = str(reply.get("execid", ""))
+        if "error" in reply and execid.isdecimal():
+            said = sentence(reply["error"])
+            raise AzkabanError(f"Azkaban refused {what}: {said} It would have been {execid}.")
         refuse_error(reply, what)
         words = sentence(reply["message"]) if reply.get("message") else ""
         return Started(number(reply, "execid", what), words)
