@@ -133,6 +133,33 @@ def test_a_workflow_runs_here_and_its_graph_renews_itself(note: Note, tmp_path: 
     assert "SUCCEEDED" in note.outputs["p-all"].text
 
 
+def test_a_scheduled_paragraph_lasts_as_long_as_its_run(
+    note: Note, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERPRETER_GROUP_ID", "submarine-isolated-2JNOTE-1795000000000")
+    for name, command, code in (("good", "true", Code.KEEP), ("bad", "false", Code.ERROR)):
+        flow = f"nodes: [{{name: a, type: command, config: {{command: '{command}'}}}}]"
+        note.write(name, f"%submarine workflow {name}\n{flow}")
+        note.run(name)
+        note.write("p-run", f"%submarine workflow run {name}")
+        assert note.run("p-run").code is code, note.outputs["p-run"].text
+    assert "FAILED" in note.outputs["p-run"].text
+
+
+def test_stop_ends_the_run_that_is_waited_for(note: Note, tmp_path: Path) -> None:
+    flow = "nodes: [{name: a, type: command, config: {command: sleep 3600}}]"
+    note.write("p-flow", f"%submarine workflow long\n{flow}")
+    note.run("p-flow")
+    note.write("p-run", "%submarine workflow run long --wait")
+    running = note.start("p-run")
+    until(lambda: "p-run" in note.outputs and "0 of 1 nodes" in note.outputs["p-run"].text)
+    note.entry("Submarine").cancel(note.context("p-run"))
+    assert running.end().code is Code.ERROR
+    note.write("p-how", "%submarine workflow status long")
+    note.run("p-how")
+    until(lambda: "KILLED" in note.outputs["p-how"].text)
+
+
 def test_what_is_wrong_has_the_paragraphs_lines(note: Note) -> None:
     note.write("p-flow", FLOW.replace("[train]", "[trained]").replace("0 30", "61 30"))
     assert note.run("p-flow").code is Code.ERROR

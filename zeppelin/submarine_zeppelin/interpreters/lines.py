@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from submarine_jobs.commands import CellBody, Outcome, execute
 from submarine_jobs.commands.grammar import plugins
-from submarine_jobs.commands.outcome import SUCCESS
+from submarine_jobs.commands.outcome import INTERRUPTED, SUCCESS
 from submarine_jobs.errors import UsageError
 from submarine_zeppelin import properties as settings
 from submarine_zeppelin.interpreters import former
@@ -24,6 +24,7 @@ from submarine_zeppelin.interpreters.printed import printed_to
 
 #: Verbs that may wait for their job.
 _WAITING = ("run", "rerun")
+_RUN = ["workflow", "run"]
 _NO_WAIT = {"--wait", "--wait_job_finish", "--dry-run", "--json", "--help", "-h"}
 #: Plug-ins that change Zeppelin's machine or account: not for everybody who may edit a note.
 _OWNERS = ("kernel", "minicluster", "zeppelin")
@@ -90,15 +91,30 @@ class Lines:
             return True
         if words[:1] == ["workflow"]:
             self._mouth.write_notebook()
-        with printed_to(self._mouth.say):
-            outcome = execute(words, self._mouth, body)
-        return show_outcome(outcome, self._mouth)
+        try:
+            with printed_to(self._mouth.say):
+                outcome = execute(words, self._mouth, body)
+        except KeyboardInterrupt:
+            self._stop_runs(words)
+            raise
+        good = show_outcome(outcome, self._mouth)
+        if outcome.exit_code == INTERRUPTED:
+            self._stop_runs(words)
+        return good
+
+    def _stop_runs(self, words: Sequence[str]) -> None:
+        """Stop of a paragraph that waits for the run of a workflow."""
+        if words[:2] == _RUN and self._mode == "cancel":
+            for run in tuple(self._mouth.runs):
+                show_outcome(execute(["workflow", "cancel", run], self._mouth), self._mouth)
 
     def _waiting(self, words: list[str]) -> list[str]:
         """With what Stop does, and ``--wait`` where paragraphs last as long as their jobs."""
+        added = ["--wait"] if waits(self._properties) and not _NO_WAIT & set(words) else []
+        if words[:2] == _RUN:
+            return [*_RUN, *added, *words[2:]]
         if not words or words[0] not in _WAITING:
             return words
-        added = ["--wait"] if waits(self._properties) and not _NO_WAIT & set(words) else []
         if not any(word.startswith("--on-interrupt") for word in words):
             added.append(f"--on-interrupt={self._mode}")
         return [words[0], *added, *words[1:]]

@@ -60,7 +60,8 @@ class ZeppelinMouth(Mouth):
         self._refresher = refresher
         self._session_id = session_id
         self._notebook: Path | None = None
-        self._runs: set[str] = set()
+        #: Runs of workflows that go on, as far as the paragraph has shown.
+        self.runs: set[str] = set()
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         #: While a submit is under way: which jobs the paragraph had before, and their session.
         self.submitting: tuple[Session, set[str]] | None = None
@@ -134,9 +135,9 @@ class ZeppelinMouth(Mouth):
         page = str(bundle.get("text/html") or "")
         if not page:
             return None
+        self._remember(bundle)
         place = self.page.picture(page)
         self.page.show()
-        self._remember(bundle)
 
         def renew(newer: Mapping[str, Any]) -> None:
             place.page = str(newer.get("text/html") or place.page)
@@ -155,9 +156,10 @@ class ZeppelinMouth(Mouth):
         context, profile = self.context, self.config().profile
         known = KnownJobs(profile.state_dir)
         if shown.get("ended"):
+            self.runs.discard(run)
             known.close(RUN + run)
-        elif run not in self._runs:
-            self._runs.add(run)
+        elif run not in self.runs:
+            self.runs.add(run)
             place = context.note_id, context.paragraph_id, context.user, profile.name
             known.put(Placed(RUN + run, *place))
 
