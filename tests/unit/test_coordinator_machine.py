@@ -387,6 +387,22 @@ def test_a_job_of_a_tensorboard_alone_lives_as_long_as_it() -> None:
     assert world.reason() is EndReason.CANCELLED
 
 
+@pytest.mark.parametrize("running", [True, False])
+def test_a_job_whose_lease_is_over_ends_and_gives_everything_back(running: bool) -> None:
+    """While it trains, and while it still waits for containers."""
+    world = World(orders(role("worker", 2)))
+    if running:
+        world.run(world.all_running)
+    else:
+        world.capacity = 0
+        world.step()
+    world.tell({"type": "expired", "detail": "Nobody gave a sign of life."})
+    world.tell({"type": "cancel", "by": "ada", "why": "too late"})
+    world.run(lambda: world.ended)
+    assert world.reason() is EndReason.LEASE_EXPIRED
+    assert not [agent for agent in world.agents.values() if agent.running]
+
+
 @pytest.mark.parametrize(
     ("policy", "failures", "expected"),
     [
@@ -498,6 +514,7 @@ FAULTS = st.tuples(
             "port",
             "stubborn",
             "cancel",
+            "expire",
             "succeed",
             "squeeze",
         ]
@@ -515,6 +532,9 @@ def disturb(world: World, fault: str, index: int) -> None:
     elif fault == "cancel":
         if index == 0:
             world.tell({"type": "cancel", "by": "ada", "why": ""})
+    elif fault == "expire":
+        if index == 0:
+            world.tell({"type": "expired", "detail": "Nobody gave a sign of life."})
     elif agent is None or not agent.alive:
         return
     elif fault in ("kill", "preempt"):
