@@ -14,10 +14,12 @@ from tests.azkaban import server as servers
 
 from submarine_jobs.commands import Outcome, execute
 from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.display.mime import MIME_TYPE
 from submarine_jobs.errors import UsageError
 from submarine_workflows.azkaban.errors import AzkabanError
 from submarine_workflows.azkaban.server_zone import for_server
 from submarine_workflows.azkaban.submitting import project_name
+from submarine_workflows.headless.announcing import Announcer
 
 FLOW = """\
 schedule: 0 30 2 ? * *
@@ -263,3 +265,14 @@ def test_names_of_projects() -> None:
     assert project_name("", "my flow.2") == "my-flow-2"
     assert project_name("", "2nd") == "flow-2nd"
     assert project_name("a-B_3", "x") == "a-B_3"
+
+
+def test_applications_of_a_notebook_are_words_of_the_log() -> None:
+    said: list[str] = []
+    record = {"application_id": "application_1795334188115_0021"}
+    card = {"job_id": "fit-20261122-1f0a", "state": "RUNNING", "record": record}
+    Announcer(said.append).seen({MIME_TYPE: card})
+    # As ``HadoopJobUtils.findApplicationIdFromLog`` looks for them.
+    words = re.split(r"\s", "\n".join(said))
+    found = [match[1] for word in words if (match := re.match(r"^(application_\d+_\d+).*", word))]
+    assert found == ["application_1795334188115_0021"]
