@@ -102,8 +102,10 @@ class Rig:
         found = []
         for process in psutil.process_iter():
             try:
-                if process.environ().get("XDG_STATE_HOME") == mark:
-                    found.append(process.cmdline())
+                line = process.cmdline()
+                # A driver is of all kernels of the machine, and outlives them.
+                if process.environ().get("XDG_STATE_HOME") == mark and "skein" not in str(line):
+                    found.append(line)
             except (psutil.Error, OSError):
                 continue
         return found
