@@ -185,7 +185,9 @@ class RemoteKernel:
             if self.gone:
                 break
             if words := await in_thread(self._lost):
-                # The ports must be free before anybody hears of it.
+                # What ran must be known, and the ports free, before anybody hears of it.
+                if self._requests is not None:
+                    self._requests.stop()
                 self._ports.close()
                 self.gone = words
                 break

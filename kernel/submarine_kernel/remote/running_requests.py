@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,10 @@ from typing import Any
 TOPIC = b"kernel."
 #: Requests that are remembered; a kernel works on one, and one for each of its subshells.
 MOST = 64
+#: Messages that may wait until they are looked at, and seconds until then: each look costs time
+#: that the kernel's own messages then wait for.
+QUEUE, PAUSE = 10_000, 2.0
+_DELIMITER = b"<IDS|MSG>"
 
 
 class RunningRequests:
@@ -29,61 +34,71 @@ class RunningRequests:
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
         self._connection = connection
-        self._headers: dict[str, dict[str, Any]] = {}
+        #: Parent headers as they came: few of them are ever read.
+        self._headers: dict[bytes, None] = {}
+        self._socket: Any = None
         self._listening: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Listen in the background."""
+        import zmq
+
+        words = self._connection
+        self._socket = _context().socket(zmq.SUB)
+        self._socket.linger = 0
+        self._socket.rcvhwm = QUEUE
+        self._socket.connect(f"tcp://{words['ip']}:{words['iopub_port']}")
+        self._socket.subscribe(TOPIC)
         self._listening = asyncio.get_running_loop().create_task(self._listen())
 
     def stop(self) -> None:
         """Listen no more; what runs stays known."""
         if self._listening is not None:
             self._listening.cancel()
-
-    def clear(self) -> None:
-        """Nothing runs: the kernel is another."""
-        self._headers.clear()
+        if self._socket is not None:
+            self._drain()
+            self._socket.close()
+            self._socket = None
 
     def all(self) -> list[dict[str, Any]]:
         """Headers of the requests that run, in their order."""
-        return list(self._headers.values())
+        found = []
+        for raw in self._headers:
+            with contextlib.suppress(ValueError, RecursionError):
+                header = json.loads(raw)
+                if isinstance(header, dict) and header.get("msg_type") == "execute_request":
+                    found.append(header)
+        return found
 
     async def _listen(self) -> None:
+        while True:
+            await asyncio.sleep(PAUSE)
+            self._drain()
+
+    def _drain(self) -> None:
         import zmq
-        from jupyter_client.session import Session
 
-        words = self._connection
-        session = Session(
-            key=words["key"],
-            signature_scheme=words["signature_scheme"],
-            # A message that comes twice does no harm here, and all that came would be remembered.
-            digest_history_size=0,
-        )
-        with _context().socket(zmq.SUB) as socket:
-            socket.linger = 0
-            socket.rcvhwm = 1000
-            socket.connect(f"tcp://{words['ip']}:{words['iopub_port']}")
-            socket.subscribe(TOPIC)
-            while True:
-                frames = await socket.recv_multipart()
-                with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-                    _, parts = session.feed_identities(frames)
-                    self._take(session.deserialize(parts))
+        for _ in range(QUEUE):
+            try:
+                frames = self._socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.ZMQError:
+                return
+            self._take(frames)
 
-    def _take(self, message: Mapping[str, Any]) -> None:
-        parent = message["parent_header"]
-        if message["msg_type"] != "status" or parent.get("msg_type") != "execute_request":
+    def _take(self, frames: list[bytes]) -> None:
+        """Note what a message says: topic, delimiter, signature, header, parent, ..., content."""
+        if len(frames) < 7 or frames[1] != _DELIMITER or not frames[0].endswith(b".status"):
             return
-        if message["content"]["execution_state"] == "idle":
-            self._headers.pop(parent["msg_id"], None)
-        elif len(self._headers) < MOST:
-            self._headers[parent["msg_id"]] = dict(parent)
+        parent, content = frames[4], frames[6]
+        if b'"idle"' in content:
+            self._headers.pop(parent, None)
+        elif b'"busy"' in content and len(self._headers) < MOST:
+            self._headers[parent] = None
 
 
 @functools.cache
 def _context() -> Any:
     """One for all kernels of this process: each has a thread of its own."""
-    import zmq.asyncio
+    import zmq
 
-    return zmq.asyncio.Context()
+    return zmq.Context()
