@@ -26,9 +26,7 @@ ENDLESS = "%submarine run {name} --memory 256M --worker_launch_cmd 'sleep 3600'"
 
 
 @pytest.fixture
-def rig(
-    tmp_path: Path, minicluster: Minicluster, yarn_profile: Profile, session: Session
-) -> Rig:
+def rig(tmp_path: Path, minicluster: Minicluster, yarn_profile: Profile, session: Session) -> Rig:
     """A folder whose jobs go to the minicluster, by the driver of the other tests."""
     session.backend().prepare()
     environment = {**minicluster.environ(), "SUBMARINE_BACKEND": "yarn"}
