@@ -212,3 +212,36 @@ def test_a_job_outlives_the_server_and_is_right_again_in_its_paragraph(
     finally:
         end.touch()
         server.close()
+
+
+@pytest.mark.full
+def test_a_workflow_of_paragraphs_runs_from_its_note(submarine: Zeppelin) -> None:
+    flow = (
+        '%submarine workflow nightly --schedule "0 30 2 ? * *"\nnodes:\n'
+        '  - name: features\n    cells: [Features]\n    params: {day: "2026-11-22"}\n'
+        "  - name: train\n    cells: [model.py, Training]\n    job: {memory: 256M}\n"
+        "    dependsOn: [features]\n"
+    )
+    note = submarine.note(
+        "nights/nightly",
+        ("parameters", "%submarine.python(local)\nday = 'none'"),
+        ("Features", "%submarine.python(local)\nprint('of', day)"),
+        ("model.py", "%submarine.python\ndef score(x):\n    return x / 10"),
+        ("Training", "%submarine.python(only)\nfrom model import score\nprint('is', score(9))"),
+        ("", flow),
+        ("", "%submarine workflow run nightly"),
+        ("", "%submarine workflow logs nightly"),
+    )
+    written, run, logs = note.paragraphs[-3:]
+    shown = note.run(written)
+    assert shown["status"] == "FINISHED", text_of(shown)
+    assert "<svg" in output_of(shown)
+    with Page(submarine, note) as page:
+        assert note.run(run, JOB)["status"] == "FINISHED"
+        ended = note.awaited(run, lambda now: "SUCCEEDED" in text_of(now), 2 * JOB)
+        page.await_(
+            lambda one: one["op"] == "PARAGRAPH_UPDATE_OUTPUT" and "SUCCEEDED" in str(one["data"])
+        )
+    assert "<script" not in output_of(ended)
+    said = text_of(note.run(logs))
+    assert "--cells model.py,Training" in said
