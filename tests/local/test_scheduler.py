@@ -253,6 +253,29 @@ def test_without_our_manager_a_stop_ends_the_jobs_too(
 
 
 @pytest.mark.full
+def test_a_run_is_stopped_by_a_later_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Scheduler(tmp_path, OURS)
+    server.start()
+    try:
+        server.write("long.ipynb", LASTS, RUN)
+        run = server.create("long.ipynb")
+        job = wait_until_it_trains(server, run, monkeypatch)
+        assert server.process is not None
+        server.process.kill()
+        server.process.wait()
+        server.start()
+        assert job.record().state is State.RUNNING
+        stop(server, run)
+        assert job.wait(120).state is State.CANCELLED
+        wait_for(lambda: server.job(run)["status"] == "STOPPED")
+        wait_for(lambda: not processes_of(server))
+    finally:
+        server.stop()
+
+
+@pytest.mark.full
 def test_a_run_outlives_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = Scheduler(tmp_path, OURS)
     server.start()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_scheduler.executors import DefaultExecutionManager
+from jupyter_scheduler.models import Status
 from jupyter_scheduler.orm import Job, JobDefinition
 from jupyter_scheduler.utils import create_output_directory
 
@@ -27,6 +28,9 @@ from submarine_workflows.local.telling import missed_sentence
 from submarine_workflows.parameters import value_of
 from submarine_workflows.schedule import ScheduleError, read_timezone
 from submarine_workflows.scheduler_run import MAX_SAID
+
+#: Seconds between two looks at whether a later server wants this run to stop.
+LOOK_SECONDS = 5.0
 
 
 class NotebookFailedError(Exception):
@@ -39,6 +43,8 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
     Its jobs run beside each other and are waited for at the end; they know the scheduled job that
     they belong to; a stop ends them and leaves the output notebook readable.
     """
+
+    _stopped = False
 
     def execute(self) -> None:
         """Run the notebook, in a process that notices when this one is stopped.
@@ -83,6 +89,22 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
         """
         return "jobs", create_output_directory(self.model.input_filename, self.job_id)
 
+    def _asked_to_stop(self) -> bool:
+        """Whether a server wants an end of this run that cannot kill us: it was started later."""
+        with self.db_session() as session:
+            found = session.query(Job.status).filter(Job.job_id == self.job_id).first()
+        return found is None or found[0] in (Status.STOPPING, Status.STOPPED)
+
+    def on_failure(self, e: Exception) -> None:
+        """Say how the run ended; one that was stopped has not failed."""
+        if not self._stopped:
+            super().on_failure(e)
+            return
+        with self.db_session() as session:
+            own = session.query(Job).filter(Job.job_id == self.job_id)
+            own.update({"status": Status.STOPPED})
+            session.commit()
+
     def _run(self, orders: dict[str, Any]) -> tuple[int, str]:
         """Exit code of the run and what it said; our own end closes its standard input."""
         listen, tell = os.pipe()
@@ -105,7 +127,15 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             with contextlib.suppress(BrokenPipeError):  # its exit code says why
                 child.stdin.write(json.dumps({**orders, "tell": tell}).encode() + b"\n")
                 child.stdin.flush()
-            return child.wait(), (ear.read(MAX_SAID) or b"").decode("utf-8", "replace")
+            while True:
+                try:
+                    code = child.wait(LOOK_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    if not self._stopped and self._asked_to_stop():
+                        self._stopped = True
+                        child.stdin.close()
+            return code, (ear.read(MAX_SAID) or b"").decode("utf-8", "replace")
 
     def before_start(self) -> None:
         """Say that the run has begun, and which ones before it never did."""
