@@ -73,7 +73,7 @@ def test_jobs_on_yarn_are_waited_for_and_their_applications_said(rig: Rig) -> No
     )
     ran = rig.run("submarine", "run", source, "-o", "out.ipynb")
     assert ran.returncode == 1, ran.stderr
-    assert re.search(r"first-[\w-]+ \(application_\d+_\d+\)", ran.stderr)
+    assert re.search(r"first-[\w-]+ as application_\d+_\d+: ", ran.stderr)
     document = read(rig.folder / "out.ipynb")
     assert "on the node" in card(document, "cell-1")["text/plain"]
     assert card(document, "cell-2")[MIME_TYPE]["state"] == "FAILED"

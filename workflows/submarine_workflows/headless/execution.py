@@ -194,8 +194,9 @@ class Execution:
                 if isinstance(error, CellTimeoutError):
                     await self._overdue(cell, error)
             except DeadKernelError as error:
-                why = self._ending.stop.why if self._ending.stop else "The kernel died."
-                add_error(self._manager.nb, cell, type(error).__name__, why, [])
+                if self._ending.stop is None:
+                    add_error(self._manager.nb, cell, type(error).__name__, str(error), [])
+                mark_failed(self._manager.nb, cell)
                 raise
             finally:
                 self._manager.cell_complete(cell, cell_index=index)
