@@ -7,11 +7,8 @@ failed and raises nothing but an interrupt; does not say when.
 from __future__ import annotations
 
 import contextlib
-import signal
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +17,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_magics import thread_errors
 from submarine_magics.cell_traceback import job_failed
 from submarine_magics.headless_mode import headless_of
+from submarine_magics.interrupts import undisturbed
 from submarine_magics.kernel_jobs import KernelJob, KernelJobs
 from submarine_magics.magics import SubmarineMagics
 from submarine_runtime.protocol.states import State
@@ -112,30 +110,3 @@ class Answering:
     def show(self) -> None:
         """Bring every card to its last state."""
         self.displays.finish_all()
-
-
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """No interrupt meanwhile: what must be said is said."""
-    with _on_interrupt(signal.SIG_IGN):
-        yield
-    sys.stdout.flush()
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """An interrupt raises KeyboardInterrupt meanwhile, also where ipykernel has other plans."""
-    with _on_interrupt(signal.default_int_handler):
-        yield
-
-
-@contextlib.contextmanager
-def _on_interrupt(handler: signal._HANDLER) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -49,7 +49,8 @@ def _end(how: Callable[[Answering], object]) -> None:
     if shell is None or not (started.anything() or thread_errors.some()):
         _tell([], [])
         return
-    from submarine_magics.answering import INTERRUPTED, Answering, interruptible, undisturbed
+    from submarine_magics.answering import INTERRUPTED, Answering
+    from submarine_magics.interrupts import interruptible, undisturbed
 
     with undisturbed():
         answering = Answering(shell)

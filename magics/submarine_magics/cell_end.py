@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs import started
 from submarine_jobs.errors import SubmarineError
 from submarine_magics import thread_errors
-from submarine_magics.answering import INTERRUPTED, Answering, Failed, interruptible
+from submarine_magics.answering import INTERRUPTED, Answering, Failed
 from submarine_magics.headless_mode import headless_of
+from submarine_magics.interrupts import interruptible
 from submarine_magics.outcomes import WaitInterrupted
 from submarine_magics.refusal import as_refusal
 

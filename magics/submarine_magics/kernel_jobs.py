@@ -55,14 +55,26 @@ class KernelJobs:
 
     def begun(self, job: Job) -> None:
         """A job is started, or joined; see ``started.Account``."""
-        with self._lock:
-            self._jobs.setdefault(job.id, KernelJob(job, self._execution()))
         shell = self._shell()
         headless = headless_of(shell) if shell is not None else None
+        execution = self._execution()
+        with self._lock:
+            if headless is None:
+                self._supersede(execution)
+            self._jobs.setdefault(job.id, KernelJob(job, execution))
         if headless is not None and headless.on_interrupt != "detach":
             with self._lock:
                 self._guard = self._guard or new_guard()
             self._guard.watch(job)
+
+    def _supersede(self, execution: Execution | None) -> None:
+        """A person who runs a cell again has seen what became of its earlier jobs."""
+        for entry in self._jobs.values():
+            then = entry.execution
+            if execution is None or then is None or then is execution:
+                continue
+            if execution.cell_id is not None and then.cell_id == execution.cell_id:
+                entry.answered = True
 
     def refused(self, job_id: str) -> None:
         """The cluster did not take it, which its caller has been told by an error."""

@@ -19,6 +19,7 @@ from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.view import JobView
 from submarine_magics.card_rota import CardRota
+from submarine_magics.interrupts import in_one_go
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
 
@@ -119,11 +120,13 @@ class LiveDisplays:
             print(display.text(view, command="%submarine", result=result))
             return view
         display_id = uuid.uuid4().hex
-        show(display.mimebundle(view, result=result), display_id)
+        bundle = display.mimebundle(view, result=result)
+        with in_one_go():  # or the card would stand still for ever
+            show(bundle, display_id)
+            if not view.record.state.ended:
+                self._rota.add(LiveCard(job, self._sender(display_id)))
         if view.record.state.ended:
             self.finish(job)
-        else:
-            self._rota.add(LiveCard(job, self._sender(display_id)))
         return view
 
     def line(self, text: str, display_id: str | None) -> str:

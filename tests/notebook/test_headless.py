@@ -38,6 +38,13 @@ def state(shown: dict[str, Any]) -> str:
     return str(shown["data"][MIME_TYPE]["state"])
 
 
+def end_of(ran: Ran, job_id: str = "") -> str:
+    """What an output said last of a job: of the one that it shows first, or of an earlier one."""
+    wanted = job_id or started(ran)[0]
+    shown = [item for item in ran.updates if item["data"][MIME_TYPE]["job_id"] == wanted]
+    return state(shown[-1])
+
+
 def started(ran: Ran) -> list[str]:
     return [card["job_id"] for card in ran.cards]
 
@@ -96,7 +103,7 @@ def test_a_command_waits_for_its_job_and_fails_with_it(plain: Notebook) -> None:
     assert "JSONDecodeError" in ran.traceback
     assert "In[" in ran.traceback
     assert "never said" not in ran.stdout
-    assert state(ran.updates[-1]) == "FAILED"
+    assert end_of(ran) == "FAILED"
     assert {MIME_TYPE, "text/html", "text/plain"} <= set(ran.updates[-1]["data"])
 
 
@@ -107,9 +114,18 @@ def test_with_a_person_there_nothing_is_waited_for(plain: Notebook, tmp_path: Pa
     end.touch()
     # The same word waits for it, whoever looks on.
     waited = plain.good("%submarine wait")
-    assert state(waited.updates[-1]) == "SUCCEEDED"
+    assert end_of(waited) == "SUCCEEDED"
     again = plain.good("%submarine wait")
     assert "No job of this notebook is waited for any more." in again.stdout + str(again.displays)
+
+
+def test_a_cell_that_is_run_again_is_waited_for_as_it_is_now(plain: Notebook) -> None:
+    plain.good("%submarine run bad --worker_launch_cmd 'exit 3'", cell_id="again")
+    plain.good("%submarine run good --worker_launch_cmd 'exit 0'", cell_id="again")
+    waited = plain.good("%submarine wait")
+    assert [card["name"] for card in waited.cards] == ["good"]
+    plain.good("%submarine run bad --worker_launch_cmd 'exit 3'", cell_id="again")
+    assert plain.run("%submarine wait").ename == "JobFailedError"
 
 
 def test_jobs_of_python_are_waited_for_at_the_end_of_the_cell(plain: Notebook) -> None:
@@ -124,7 +140,7 @@ def test_jobs_of_python_are_waited_for_at_the_end_of_the_cell(plain: Notebook) -
     assert ran.ename == "JobFailedError"
     assert "Exit code 1" in ran.traceback
     last = {shown["data"][MIME_TYPE]["job_id"]: state(shown) for shown in ran.updates}
-    assert sorted(last.values()) == ["FAILED", "SUCCEEDED"]
+    assert sorted(last[job_id] for job_id in started(ran)) == ["FAILED", "SUCCEEDED"]
     # An error that the cell has dealt with is no failure of the run.
     plain.good(
         "try:\n"
@@ -143,7 +159,7 @@ def test_a_cell_that_exits_leaves_no_job_behind(plain: Notebook) -> None:
         attended=False,
     )
     assert ran.ename == "SystemExit"
-    assert state(ran.updates[-1]) == "SUCCEEDED"
+    assert end_of(ran) == "SUCCEEDED"
 
 
 def test_what_a_thread_could_not_start_fails_its_cell(plain: Notebook) -> None:
@@ -169,7 +185,7 @@ def test_an_interrupt_cancels(plain: Notebook, how: str) -> None:
     plain.manager.interrupt_kernel()
     plain.wait(ran)
     assert ran.ename == "WaitInterrupted"
-    assert state(ran.updates[-1]) == "CANCELLED"
+    assert end_of(ran) == "CANCELLED"
 
 
 def test_our_runner_waits_at_the_end_for_all(ours: Notebook, tmp_path: Path) -> None:
@@ -211,8 +227,7 @@ def test_an_interrupted_barrier_still_tells(ours: Notebook) -> None:
     ours.wait(barrier)
     assert barrier.status == "ok"
     assert told(barrier) == {"failed": [], "detached": []}
-    assert state(barrier.updates[-1]) == "CANCELLED"
-    assert barrier.updates[-1]["data"][MIME_TYPE]["job_id"] == started(job)[0]
+    assert end_of(barrier, started(job)[0]) == "CANCELLED"
 
 
 def test_what_a_cell_starts_has_no_barrier_of_its_own(ours: Notebook) -> None:
@@ -227,7 +242,7 @@ def test_a_kernel_that_exits_waits_first(tmp_path: Path, kernels: Path) -> None:
     headless = Headless(barrier=True).to_environment()
     with contextlib.closing(Notebook(tmp_path, kernels, environment=headless)) as notebook:
         ran = notebook.run("%submarine run x --worker_launch_cmd 'sleep 1'\nexit()", attended=False)
-        assert state(ran.updates[-1]) == "SUCCEEDED"
+        assert end_of(ran) == "SUCCEEDED"
         until(lambda: not guards_of(notebook), "the guard ends with its kernel")
 
 
