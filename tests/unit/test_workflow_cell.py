@@ -77,9 +77,11 @@ def run(words: list[str], text: str, mouth: Mouth, first_line: int = 2) -> Outco
 
 
 def test_the_cell_is_kept_beside_the_notebook_and_the_file_means_the_same(saved: Path) -> None:
-    outcome = run(LINE, TEXT, Notebook(saved))
+    mouth = Notebook(saved)
+    outcome = run(LINE, TEXT, mouth)
     file = saved.with_name("nightly.flow")
-    assert file == kept_file("nightly")
+    assert file == kept_file("nightly", mouth)
+    assert kept_file("nightly", Notebook(None)) != file
     first, *lines = file.read_text().splitlines()
     assert first == "# Written by %%submarine workflow in digits.ipynb; change it in that cell."
     assert lines[-len(TEXT.splitlines()) :] == TEXT.splitlines()

@@ -16,23 +16,23 @@ from submarine_workflows.notebook.kept import SUFFIX, folder_of, kept_file, kept
 def find_workflow(text: str, mouth: Mouth) -> Path:
     """The file of a workflow; ``text`` as it is where nothing of that name is known.
 
-    A name without a folder means ``NAME.flow`` beside the notebook, then what a cell of this
-    kernel has kept, which may be that of another note, then a file of the working directory.
+    A name without a folder means ``NAME.flow`` beside the notebook, then a file of the working
+    directory, else what a cell of this notebook has kept elsewhere.
     """
     path = Path(text).expanduser()
-    if text and "/" not in text and notebook_of(mouth) is not None:
-        beside = folder_of(mouth) / (text + SUFFIX)
-        if beside.is_file():
-            return beside
-    kept = kept_file(text)
-    if kept is not None and kept.is_file():
-        return kept
-    if not path.exists() and text and "/" not in text:
-        for folder in dict.fromkeys((folder_of(mouth), Path.cwd())):
-            for name in (text, text + SUFFIX):
-                if (folder / name).is_file():
-                    return folder / name
-    return path
+    if not text or "/" in text:
+        return path
+    beside = folder_of(mouth) / (text + SUFFIX)
+    if notebook_of(mouth) is not None and beside.is_file():
+        return beside
+    if path.exists():
+        return path
+    for folder in dict.fromkeys((folder_of(mouth), Path.cwd())):
+        for name in (text, text + SUFFIX):
+            if (folder / name).is_file():
+                return folder / name
+    kept = kept_file(text, mouth)
+    return kept if kept is not None and kept.is_file() else path
 
 
 def names_here(mouth: Mouth) -> list[str]:
@@ -41,7 +41,7 @@ def names_here(mouth: Mouth) -> list[str]:
         beside = sorted(path.stem for path in folder_of(mouth).glob(f"*{SUFFIX}"))
     except OSError:
         beside = []
-    return list(dict.fromkeys([*kept_names(), *beside[:50]]))
+    return list(dict.fromkeys([*kept_names(mouth), *beside[:50]]))
 
 
 class WorkflowFile(click.ParamType[Path]):

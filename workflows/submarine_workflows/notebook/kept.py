@@ -17,7 +17,8 @@ SUFFIX = ".flow"
 _NAME = re.compile(r"[A-Za-z0-9_](?:[\w.-]{0,98}[A-Za-z0-9_])?", re.ASCII)
 _HEAD = "# Written by %%submarine workflow"
 _HEADING = re.compile(re.escape(_HEAD) + r"(?: in (?P<notebook>.+))?; change it in that cell\.")
-_files: dict[str, Path] = {}
+#: By notebook and name: one process may serve several notebooks, as Zeppelin's does.
+_files: dict[tuple[str, str], Path] = {}
 
 
 def check_name(name: str) -> str:
@@ -71,7 +72,7 @@ def keep(name: str, text: str, mouth: Mouth) -> Path:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from None
-    _files[name] = path
+    _files[mouth.notebook_name or "", name] = path
     return path
 
 
@@ -97,11 +98,12 @@ def _check_ours(path: Path, notebook: Path | None) -> None:
         )
 
 
-def kept_names() -> list[str]:
-    """The workflows that cells of this kernel have kept."""
-    return list(_files)
+def kept_names(mouth: Mouth) -> list[str]:
+    """The workflows that cells of this notebook have kept while this process lived."""
+    own = mouth.notebook_name or ""
+    return [name for notebook, name in _files if notebook == own]
 
 
-def kept_file(name: str) -> Path | None:
-    """The file that a cell of this kernel has written for the workflow ``name``."""
-    return _files.get(name)
+def kept_file(name: str, mouth: Mouth) -> Path | None:
+    """The file that a cell of this notebook has written for the workflow ``name``."""
+    return _files.get((mouth.notebook_name or "", name))
