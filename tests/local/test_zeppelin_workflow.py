@@ -171,6 +171,15 @@ def test_what_is_wrong_has_the_paragraphs_lines(note: Note) -> None:
     assert "The note has no paragraph called 'module.py'" in note.outputs["p-flow"].text
 
 
+def test_keys_are_completed_below_the_first_line(note: Note) -> None:
+    def proposed(typed: str) -> list[str]:
+        found = note.entry("Submarine").completion(typed, len(typed), note.context("p-flow"))
+        return [one.value for one in found]
+
+    assert "dependsOn" in " ".join(proposed("workflow nightly\nnodes:\n  - name: a\n    depe"))
+    assert "workflow" in proposed("list\nworkf")
+
+
 def test_a_note_is_a_notebook_that_any_jupyter_reads(note: Note, tmp_path: Path) -> None:
     note.write("p-flow", FLOW)
     note.run("p-flow")

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Mapping
 
 from submarine_jobs.commands import complete, execute
+from submarine_jobs.commands.cell_body import complete_below
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin import properties as settings
 from submarine_zeppelin.interpreters.boards import LocalBoards
@@ -20,6 +21,7 @@ from submarine_zeppelin.interpreters.lines import Lines, show_outcome, waits
 from submarine_zeppelin.interpreters.mouth import ZeppelinMouth
 from submarine_zeppelin.interpreters.notes import read_note, spellings_of
 from submarine_zeppelin.interpreters.page import Page
+from submarine_zeppelin.interpreters.paragraph_lines import body_of, plain
 from submarine_zeppelin.interpreters.refresher import Refresher
 from submarine_zeppelin.interpreters.resuming import Resumer
 from submarine_zeppelin.interpreters.stopping import Stop
@@ -108,8 +110,13 @@ class SubmarineInterpreter(Interpreter):
         return cards[-1].progress if cards else 0
 
     def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
-        """The grammar's proposals for the line that is being typed."""
-        line = text[:cursor].rpartition("\n")[2]
+        """The grammar's proposals for the line that is being typed, or for a verb's text."""
+        before = plain(text[:cursor])
+        # As if the key that is being typed were whole: a text is told from commands by its keys.
+        below = body_of(f"{before} :", 1, "") if "\n" in before else None
+        if below is not None and (found := complete_below(below[0][0], below[1].text[:-2])):
+            return [Completion(word, word) for word in found]
+        line = before.rpartition("\n")[2]
         try:
             words = shlex.split(line)
         except ValueError:
