@@ -11,10 +11,15 @@ from submarine_magics.interrupts import in_one_go, interruptible, undisturbed
 
 
 def test_an_interrupt_between_two_steps_comes_after_them() -> None:
-    done = []
-    with pytest.raises(KeyboardInterrupt), in_one_go():
-        signal.raise_signal(signal.SIGINT)
-        done.append("second step")
+    done: list[str] = []
+
+    def two_steps() -> None:
+        with in_one_go():
+            signal.raise_signal(signal.SIGINT)
+            done.append("second step")
+
+    with pytest.raises(KeyboardInterrupt):
+        two_steps()
     assert done == ["second step"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
