@@ -19,7 +19,7 @@ TOPIC = b"kernel."
 MOST = 64
 #: Messages that may wait until they are looked at, and seconds until then: each look costs time
 #: that the kernel's own messages then wait for.
-QUEUE, PAUSE = 10_000, 2.0
+QUEUE, PAUSE = 10_000, 0.2
 _DELIMITER = b"<IDS|MSG>"
 
 
