@@ -22,10 +22,13 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null
   ): void => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
-    const { contents } = app.serviceManager;
+    const { contents, sessions } = app.serviceManager;
     const add = ({ sessionContext: session, disposed }: NotebookPanel): void => {
-      const restart = (): Promise<unknown> =>
-        session.changeKernel({ name: session.prevKernelName });
+      const restart = async (): Promise<void> => {
+        // The page may not know yet that the server has dropped the session with the kernel.
+        await sessions.refreshRunning();
+        await session.changeKernel({ name: session.prevKernelName });
+      };
       const watch = new KernelWatch(
         session,
         submarine.channel,
