@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from submarine_jobs.errors import SubmarineError
 
     mouth = CommandLine(json_asked="--json" in words)
+    _heed_termination(argv)
     try:
         outcome = execute(words, mouth)
         if outcome.exit_code == INTERRUPTED:
@@ -60,10 +61,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return outcome.exit_code
 
 
+def _heed_termination(argv: Sequence[str] | None) -> None:
+    """A scheduler stops the command of a node by SIGTERM: that is its Ctrl-C."""
+    from submarine_jobs.origin import of_a_node
+
+    if argv is None and of_a_node():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def _deafen(argv: Sequence[str] | None) -> None:
     """A second Ctrl-C while this process ends would show a stack trace."""
     if argv is None:  # else the process is somebody else's
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _show(outcome: Outcome, *, after_open_line: bool) -> None:

@@ -21,6 +21,11 @@ _MAX_WORD = 200
 _TAG = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,100}")
 
 
+def of_a_node() -> bool:
+    """Whether this process is the command of a workflow's node."""
+    return bool(os.environ.get(NODE, "").strip())
+
+
 @dataclass(frozen=True)
 class Origin:
     """Workflow, run and node that a job is started from; empty words where there is none.

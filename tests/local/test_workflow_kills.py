@@ -10,10 +10,12 @@ import os
 import random
 import signal
 import subprocess
+import sys
 
 import pytest
 from tests.local.workflow_rig import Workflows, is_gone, until
 
+from submarine_jobs.commands import execute
 from submarine_workflows.local.journal import is_held
 from submarine_workflows.local.keeper import Keeper
 
@@ -108,6 +110,23 @@ def test_a_run_is_cancelled_from_elsewhere(flows):
     assert flows.file("cancelled").exists()
     assert flows.view().reason == "It was cancelled."
     assert "has ended already" in flows.do("cancel", "w").text
+
+
+def test_the_job_of_a_command_ends_with_its_node(flows, tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SUBMARINE_BACKEND", "local")
+    place = str(tmp_path / "place")
+    flows.file("job.py").write_text(
+        f"import os, time\nopen({place!r}, 'w').write('here')\ntime.sleep(600)\n"
+    )
+    run = f"{sys.executable} -m submarine_jobs.cli run job.py --memory 256M --wait"
+    flows.write(f'nodes: [{{name: a, type: command, config: {{command: "{run}"}}}}]')
+    process = flows.spawn("w.flow")
+    flows.wait_for("place")
+    assert "KILLED" in flows.do("cancel", "w").text
+    process.communicate(timeout=90)
+    (job,) = execute(["list", "--workflow", "w", "--json"], flows.mouth).value
+    assert (job["state"], job["reason"]) == ("CANCELLED", "cancelled")
 
 
 def test_a_run_has_its_time_and_no_more(flows):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
@@ -22,6 +23,7 @@ from submarine_jobs.commands.run_words import options_of
 from submarine_jobs.commands.shared_options import complete_programs, program_argument
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.options.run_options import RunOptions
+from submarine_jobs.origin import of_a_node
 from submarine_runtime.frameworks import KNOWN
 
 FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
@@ -108,6 +110,9 @@ def run(ctx: click.Context, /, **typed: Any) -> Outcome:
     wanted = notebook_run(ctx, typed)
     if wanted is not None:
         return execute_notebook(wanted, mouth)
+    if ctx.get_parameter_source("on_interrupt") is ParameterSource.DEFAULT and of_a_node():
+        # Who stops a node wants nothing of it to go on.
+        typed["on_interrupt"] = "cancel"
     return run_job(options_of(of_a_job(ctx, typed), ctx.meta["program_args"]), mouth)
 
 
