@@ -10,12 +10,8 @@ from click.core import ParameterSource
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
-from submarine_jobs.commands.run_notebook import (
-    NOTEBOOK_RUN,
-    execute_notebook,
-    notebook_run,
-    of_a_job,
-)
+from submarine_jobs.commands.run_notebook import execute_notebook, notebook_run, of_a_job
+from submarine_jobs.commands.run_notebook_options import NOTEBOOK_RUN
 from submarine_jobs.commands.run_option_types import together
 from submarine_jobs.commands.run_roles import FAULTS, ROLES, SIZES
 from submarine_jobs.commands.run_surroundings import CLUSTER, DATA, ENVIRONMENT, FLOW

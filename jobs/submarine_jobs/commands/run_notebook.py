@@ -1,48 +1,31 @@
-"""``run NOTEBOOK.ipynb``: its own options, and whether the notebook is a job or executed here.
+"""``run NOTEBOOK.ipynb``: whether the notebook is a job or executed here, and what is asked for.
 
-Who executes it is not the core: the packages above bring a runner by an entry point.
+Its options are in ``run_notebook_options``. Who executes it is not the core: the packages above
+bring a runner by an entry point.
 """
 
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from submarine_jobs.commands.run_option_types import DURATION, together
+from submarine_jobs.commands.run_notebook_options import OWN
 from submarine_jobs.commands.usage import printable
-from submarine_jobs.commands.verb import Parsed, normal, option
+from submarine_jobs.commands.verb import normal
 from submarine_jobs.errors import SubmarineError, UsageError
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from submarine_jobs.commands.mouth import Mouth
     from submarine_jobs.commands.outcome import Outcome
 
 RUNNERS = "submarine.runners"
-_HEADING = "Executing a notebook"
 _SUFFIX = ".ipynb"
-#: Options that only the execution of a notebook has, by their parameters' names.
-OWN = (
-    "execute",
-    "output",
-    "parameters",
-    "raw_parameters",
-    "parameter_files",
-    "kernel",
-    "cells",
-    "job_pairs",
-    "run_id",
-    "lease",
-    "notify",
-)
-#: Options that mean something in both.
+#: Options that mean something in both, by their parameters' names.
 _SHARED = (
     "target",
     "program",
@@ -57,7 +40,6 @@ _SHARED = (
 )
 #: With nothing but these the notebook itself says which of both is meant.
 _BARE = ("target", "program", "timeout", "profile", "backend", "as_json", "verbose")
-_MAX_KEY = 60
 
 
 @dataclass(frozen=True)
@@ -96,130 +78,6 @@ class NotebookRun:
     profile: str | None = None
     backend: str | None = None
     verbose: bool = False
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not names:
-        raise UsageError("--cells names no cell.", "Write for example --cells load,summary.")
-    return names
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    key = key.strip().removeprefix("--")
-    if not equals or not key or len(key) > _MAX_KEY or not key.isprintable():
-        raise UsageError(
-            f"--job {printable(text)!r} is not OPTION=VALUE.",
-            "Write options of run without dashes, for example --job worker=2.",
-        )
-    return key, value
-
-
-def _command(text: str) -> str:
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = []
-    if not words:
-        raise UsageError(f"--notify {printable(text)!r} is no command.", "Its quotes must close.")
-    return text
-
-
-class _JobPair(Parsed):
-    """``--job``: Tab knows the options of ``run``."""
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Names of options that a job can have."""
-        from click.shell_completion import CompletionItem
-
-        names = (
-            name.removeprefix("--")
-            for other in ctx.command.params
-            if isinstance(other, click.Option)
-            and other.name not in (*OWN, "as_json", "wait", "dry_run")
-            for name in other.opts
-        )
-        return [CompletionItem(f"{name}=") for name in names if name.startswith(incomplete)]
-
-
-def _own(*declarations: str, **attrs: Any) -> Callable[[Any], Any]:
-    return option(*declarations, heading=_HEADING, **attrs)
-
-
-NOTEBOOK_RUN = together(
-    [
-        _own(
-            "--execute", is_flag=True, help="Execute the notebook here; its cells start the jobs."
-        ),
-        _own(
-            "-o",
-            "--output",
-            metavar="URI",
-            help="Executed notebook: a path, hdfs://, any fsspec URL [NAME-TIME.ipynb].",
-        ),
-        _own(
-            "-p",
-            "--parameters",
-            "parameters",
-            nargs=2,
-            multiple=True,
-            metavar="NAME VALUE",
-            help="Parameter of the notebook; repeatable.",
-        ),
-        _own(
-            "-r",
-            "--parameters_raw",
-            "raw_parameters",
-            nargs=2,
-            multiple=True,
-            metavar="NAME TEXT",
-            help="The same, and the value is text whatever it looks like.",
-        ),
-        _own(
-            "-f",
-            "--parameters_file",
-            "parameter_files",
-            multiple=True,
-            metavar="FILE",
-            help="Parameters from a YAML file; repeatable.",
-        ),
-        _own("-k", "--kernel", metavar="NAME", help="Kernel [the notebook's]."),
-        _own(
-            "--cells",
-            type=Parsed("names", _names, prefix=False),
-            metavar="NAMES",
-            help="Only these cells: ids, tags, titles or headings, with commas between.",
-        ),
-        _own(
-            "--job",
-            "job_pairs",
-            type=_JobPair("pair", _pair, prefix=False),
-            multiple=True,
-            metavar="OPTION=VALUE",
-            help="Option for each job of the notebook; wins over its own; repeatable.",
-        ),
-        _own(
-            "--run-id",
-            metavar="ID",
-            help="A second run of this id goes on with the jobs of the first.",
-        ),
-        _own(
-            "--lease",
-            type=DURATION,
-            metavar="TIME",
-            help="Its jobs end by themselves so long after a sign of life of this run.",
-        ),
-        _own(
-            "--notify",
-            type=Parsed("command", _command, prefix=False),
-            metavar="COMMAND",
-            help="Command that is told of the end, as JSON on its standard input.",
-        ),
-    ]
-)
 
 
 def notebook_run(ctx: click.Context, typed: Mapping[str, Any]) -> NotebookRun | None:
