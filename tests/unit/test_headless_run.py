@@ -21,6 +21,7 @@ from submarine_jobs.errors import StorageError, SubmarineError, UsageError
 from submarine_workflows.headless import barrier, document, places, returning
 from submarine_workflows.headless.announcing import Announcer
 from submarine_workflows.headless.parameters import as_value, inject, read_parameters
+from submarine_workflows.headless.place import Place, without_password
 from submarine_workflows.headless.reading import read_document
 from submarine_workflows.headless.saving import Output
 from submarine_workflows.headless.settings import Settings
@@ -245,14 +246,14 @@ def test_any_url_that_fsspec_knows(tmp_path: Path) -> None:
 
 
 def test_a_password_in_a_url_is_not_shown() -> None:
-    shown = places.without_password("sftp://me:secret@host/x.ipynb")
+    shown = without_password("sftp://me:secret@host/x.ipynb")
     assert shown == "sftp://host/x.ipynb"
 
 
 def test_an_output_that_cannot_be_saved_is_kept_on_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Away(places.Place):
+    class Away(Place):
         url = "hdfs:///reports/x.ipynb"
 
         def read(self) -> bytes:

@@ -19,7 +19,9 @@ from submarine_workflows.headless.announcing import Announcer
 from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import settle_parameters, steady_ids
 from submarine_workflows.headless.execution import Ending, Execution
-from submarine_workflows.headless.places import LocalPlace, Place, is_url, place_of
+from submarine_workflows.headless.local_place import LocalPlace
+from submarine_workflows.headless.place import Place
+from submarine_workflows.headless.places import is_url, place_of
 from submarine_workflows.headless.saving import Output, SavingManager, whole
 from submarine_workflows.headless.settings import Settings
 from submarine_workflows.headless.traps import Traps

@@ -34,6 +34,6 @@ class SubmarineIO:
     @classmethod
     def pretty_path(cls, path: str) -> str:
         """``path`` as it may be shown."""
-        from submarine_workflows.headless.places import without_password
+        from submarine_workflows.headless.place import without_password
 
         return without_password(path)

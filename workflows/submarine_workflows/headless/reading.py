@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.notebook import NotebookError
-from submarine_workflows.headless.places import Place
+from submarine_workflows.headless.place import Place
 
 
 def read_document(place: Place) -> tuple[NotebookNode, bool]:

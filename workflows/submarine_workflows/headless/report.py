@@ -23,7 +23,7 @@ from submarine_jobs.display.untrusted import printable
 from submarine_jobs.options.quantities import format_duration
 from submarine_jobs.origin import Origin
 from submarine_workflows.headless.document import INJECTED, code_cells
-from submarine_workflows.headless.places import write_by_rename
+from submarine_workflows.headless.local_place import write_by_rename
 
 if TYPE_CHECKING:
     from submarine_jobs.commands.mouth import Mouth

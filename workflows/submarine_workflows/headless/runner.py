@@ -14,7 +14,9 @@ from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import UsageError
 from submarine_jobs.options.quantities import format_duration
-from submarine_workflows.headless.places import LocalPlace, Place, is_url, place_of
+from submarine_workflows.headless.local_place import LocalPlace
+from submarine_workflows.headless.place import Place
+from submarine_workflows.headless.places import is_url, place_of
 from submarine_workflows.headless.traps import Traps
 
 if TYPE_CHECKING:

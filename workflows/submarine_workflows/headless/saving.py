@@ -21,7 +21,8 @@ from papermill.log import logger
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.profile import default_state_dir
-from submarine_workflows.headless.places import Place, write_by_rename
+from submarine_workflows.headless.local_place import write_by_rename
+from submarine_workflows.headless.place import Place
 
 #: Seconds from a change to its being saved.
 SOON = 1.0

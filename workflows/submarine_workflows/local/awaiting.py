@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from submarine_jobs.display.durations import duration
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
 from submarine_jobs.storage.timed_call import call_within
-from submarine_workflows.headless.places import place_of, without_password
+from submarine_workflows.headless.place import without_password
+from submarine_workflows.headless.places import place_of
 from submarine_workflows.node_commands import parameters_in
 
 #: Seconds between two looks: at first, and at most.

@@ -160,7 +160,7 @@ def await_(
 ) -> Outcome:
     """Wait until a file or folder is there: a path, hdfs:// or any URL that fsspec knows."""
     from submarine_jobs.display.durations import duration
-    from submarine_workflows.headless.places import without_password
+    from submarine_workflows.headless.place import without_password
     from submarine_workflows.local.awaiting import filled_in, wait_for_data
 
     limit = NEED_TIMEOUT if timeout is None else timeout
