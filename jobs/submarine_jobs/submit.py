@@ -7,10 +7,7 @@ before the intent is, and the intent before the backend hears of it. Does not ch
 
 from __future__ import annotations
 
-import os
-import socket
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -33,6 +30,7 @@ from submarine_jobs.errors import (
     UsageError,
 )
 from submarine_jobs.ids import free_job_id
+from submarine_jobs.intent import publish_intent
 from submarine_jobs.job import Job
 from submarine_jobs.lease import renew_while_alive
 from submarine_jobs.localization import bring
@@ -142,7 +140,15 @@ class _Submit:
             self.storage.delete(self.directory.path, recursive=True)
             raise PlaceTakenError("Another attempt of this run has just started this job.")
         uploaded = time.time()
-        intent, python = self._publish_intent(), self.session.profile.python
+        python = self.session.profile.python
+        intent = publish_intent(
+            self.spec,
+            self.session.profile,
+            self.directory,
+            job_id=self.job_id,
+            backend=self.backend.name,
+            created=self.started,
+        )
         self._remember(State.SUBMITTING, None)
         if self.spec.notebook or self.spec.cell_id:
             origin = Origin(self.spec.notebook or "", self.spec.cell_id or "")
@@ -184,27 +190,6 @@ class _Submit:
             raise
         return runtime_path
 
-    def _publish_intent(self) -> str:
-        intent = uuid.uuid4().hex
-        content = {
-            "version": 1,
-            "job_id": self.job_id,
-            "intent": intent,
-            "name": self.spec.name,
-            "user": self._user(),
-            "backend": self.backend.name,
-            "profile": self.session.profile.name,
-            "created": self.started,
-            "workflow": self.spec.workflow,
-            "workflow_run": self.spec.workflow_run,
-            "workflow_node": self.spec.workflow_node,
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-        }
-        if not self.directory.publish_json_exclusive(layout.INTENT, content):
-            raise StorageError(f"The job directory {self.directory.url} is somebody else's.")
-        return intent
-
     def _hand_over(self, submission: Submission, job: Job) -> Handle:
         try:
             return self.backend.submit(submission)
@@ -238,7 +223,7 @@ class _Submit:
             self.plan,
             self.directory,
             job_id=self.job_id,
-            user=self._user(),
+            user=hadoop_user(self.session.profile.user),
             state=state,
             created=self.started,
             phases=self.phases,
@@ -259,6 +244,3 @@ class _Submit:
         backend, began = self.backend.name, self.started
         known = Known(self.job_id, name, backend, profile, url, began, state, handle, record)
         self.session.store.put(known)
-
-    def _user(self) -> str:
-        return hadoop_user(self.session.profile.user)
