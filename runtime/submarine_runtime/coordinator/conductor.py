@@ -1,7 +1,8 @@
-"""The coordinator's one thread: hears agents, tells the machine, does what it wants done.
+"""The coordinator's one thread: tells the machine what happens, and has done what it wants done.
 
-Everything that may block is elsewhere: placers (``placement``), the job directory (``shipping``),
-viewers (``viewers``). Decides nothing about the job; ``machine`` does.
+Agents are heard by ``ears``, and told by ``hands``. Everything that may block is elsewhere: placers
+(``placement``), the job directory (``shipping``), viewers (``viewers``). Decides nothing about the
+job; ``machine`` does.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from collections import deque
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator import machine
+from submarine_runtime.coordinator.ears import Ears
 from submarine_runtime.coordinator.feed import Source
 from submarine_runtime.coordinator.gang import waiting_sentence
-from submarine_runtime.coordinator.hands import Hands
 from submarine_runtime.coordinator.job_record import JobStatus
 from submarine_runtime.coordinator.journal import Journal
-from submarine_runtime.coordinator.link_server import Peer
 from submarine_runtime.coordinator.losses import silent
 from submarine_runtime.coordinator.play import ATTENDED, Act, Play, Stage
 from submarine_runtime.coordinator.pulse import Pulse
@@ -27,11 +27,9 @@ TICK = 0.5
 PENDING_SECONDS = 2.0
 #: What other threads tell that ends the job, or our part in it.
 _ENDING = frozenset({"cancel", "leave", "superseded"})
-#: What agents say that the machine needs to know.
-_FOR_MACHINE = frozenset({"register", "state", "ports", "left"})
 
 
-class Conductor(Hands):
+class Conductor(Ears):
     """Runs one job.
 
     Parameters
@@ -54,7 +52,6 @@ class Conductor(Hands):
         self._parent = parent
         self._told: deque[dict[str, Any]] = deque()
         self._agents: dict[str, tuple[str, int]] = {}
-        self._waiting: dict[str, deque[dict[str, Any]]] = {}
         self._next_tick = self._next_pending = 0.0
         self.why_pending = ""
         self.leave = ""
@@ -108,7 +105,7 @@ class Conductor(Hands):
 
     def resume(self) -> None:
         """Go on after ``replay``: links are away, some requests may never have been made."""
-        self._apply({"type": "resumed"})
+        self.apply({"type": "resumed"})
         for task in self.play.tasks.values():
             if task.stage is Stage.ASKED:
                 self.placement.request(task.name, task.orders, task.seat)
@@ -116,7 +113,7 @@ class Conductor(Hands):
 
     def begin(self, fences: Mapping[str, float], again: bool) -> None:
         """Ask for the gang; ``again``: an earlier attempt of the application has begun it."""
-        self._apply({"type": "begin", "fences": dict(fences), "again": again})
+        self.apply({"type": "begin", "fences": dict(fences), "again": again})
 
     def run(self) -> None:
         """Until everybody has left, or ``leave`` says why to go at once."""
@@ -137,8 +134,8 @@ class Conductor(Hands):
             return
         self.server.expel(now)
         for message in silent(self.play, now):
-            self._apply(message)
-        self._apply({"type": "tick", "why": self.why_pending}, quiet=True)
+            self.apply(message)
+        self.apply({"type": "tick", "why": self.why_pending}, quiet=True)
         self.reporter.sync_all()
         sentence = waiting_sentence(self.play, now)
         if not sentence or now >= self._next_pending:
@@ -152,22 +149,22 @@ class Conductor(Hands):
         if kind == "leave" or kind == "superseded":
             self.leave = self.leave or str(message.get("why") or kind)
         elif kind == "save":
-            self._save(message)
+            self.save(message)
         elif kind == "note":
             self.status.note(message["kind"], message.get("detail", ""), message.get("task"))
         elif kind == "cancel" and self.play.verdict is not None and message.get("again"):
             return
         else:
-            self._apply(message)
+            self.apply(message)
 
-    def _apply(self, message: dict[str, Any], quiet: bool = False) -> None:
+    def apply(self, message: dict[str, Any], quiet: bool = False) -> None:
         """Tell the machine; ``quiet``: worth remembering only if something came of it."""
         message.setdefault("t", time.monotonic())
         actions = machine.apply(self.play, message)
         if actions or not quiet:
             self._journal.append(message)
         if message["type"] == "register":
-            self._accept(message)
+            self.accept(message)
         self._report(message)
         for action in actions:
             self.perform(action)
@@ -180,81 +177,3 @@ class Conductor(Hands):
                 host = str(message.get("address") or message.get("host"))
                 self._agents[task.seat] = (host, int(message["agent_port"]))
             self.reporter.sync(task)
-
-    # Agents
-
-    def on_line(self, peer: Peer, line: dict[str, Any]) -> None:
-        """A line of an agent's link."""
-        kind = line.get("type")
-        if kind == "heartbeat":
-            self._heartbeat(peer, line)
-        elif kind == "register":
-            peer.seat = str(line.get("seat") or "")
-            self.speaking = peer
-            self._apply(line)
-            self.speaking = None
-        elif self.peers.get(peer.seat) is not peer:
-            self.server.close(peer)
-        elif kind in _FOR_MACHINE:
-            self._apply({**line, "seat": peer.seat})
-            if kind == "state" and line.get("state") in ("running", "ended"):
-                self._note_task(peer.seat, line)
-        elif kind == "event":
-            task = self.play.seats[peer.seat].name
-            data = line.get("data")
-            detail = str(line.get("detail") or "")
-            kept = data if isinstance(data, dict) else {}
-            self.status.note(str(line.get("kind") or "warning")[:50], detail, task, data=kept)
-        elif kind == "saved":
-            waiting = self._waiting.pop(str(line.get("id")), None)
-            if waiting is not None:
-                waiting.append(line)
-
-    def on_closed(self, peer: Peer) -> None:
-        """A link broke."""
-        if self.peers.get(peer.seat) is peer:
-            del self.peers[peer.seat]
-            self._apply({"type": "unlinked", "seat": peer.seat})
-
-    def _heartbeat(self, peer: Peer, line: dict[str, Any]) -> None:
-        task = None
-        if self.peers.get(peer.seat) is peer:
-            task = machine.heard(self.play, peer.seat, time.monotonic())
-        if task is None:
-            self.server.close(peer)
-            return
-        self.server.send_bytes(peer, b'{"type":"ack","n":%d}\n' % int(line["n"]))
-        if len(line) > 2:
-            self.status.measure(task.name, line)
-
-    def _accept(self, message: Mapping[str, Any]) -> None:
-        """The link of an agent that the machine has taken in counts from now on."""
-        peer, seat = self.speaking, str(message.get("seat"))
-        task = self.play.seats.get(seat)
-        if peer is None or task is None or task.seat != seat or not task.linked:
-            return
-        if task.nonce != str(message.get("nonce") or ""):
-            return
-        old = self.peers.get(seat)
-        self.peers[seat] = peer
-        if old is not None and old is not peer:
-            self.server.close(old)
-
-    def _note_task(self, seat: str, line: Mapping[str, Any]) -> None:
-        task = self.play.seats.get(seat)
-        if task is None:
-            return
-        data: dict[str, Any] = {"task": self.status.task_json(task.name)}
-        if line.get("state") == "ended":
-            data["logs"] = self.status.logs_of(task.name, line)
-        self.status.note("task", str(line.get("state")), task.name, data=data)
-
-    def _save(self, message: dict[str, Any]) -> None:
-        """Pass a wish to save on to the chief; the answer goes to ``message["answer"]``."""
-        chief = self.play.chief
-        peer = self.peers.get(chief.seat)
-        if peer is None or chief.stage is not Stage.RUNNING:
-            message["answer"].append({"error": f"{chief.name} is not running"})
-            return
-        self._waiting[message["id"]] = message["answer"]
-        self.server.send(peer, {"type": "save", "id": message["id"], "name": message["name"]})
