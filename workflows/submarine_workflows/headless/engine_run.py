@@ -18,7 +18,8 @@ from papermill.log import logger
 from submarine_workflows.headless.announcing import Announcer
 from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import settle_parameters, steady_ids
-from submarine_workflows.headless.execution import Ending, Execution
+from submarine_workflows.headless.ending import Ending
+from submarine_workflows.headless.execution import Execution
 from submarine_workflows.headless.local_place import LocalPlace
 from submarine_workflows.headless.place import Place
 from submarine_workflows.headless.places import is_url, place_of

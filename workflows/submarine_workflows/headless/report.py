@@ -28,7 +28,7 @@ from submarine_workflows.headless.local_place import write_by_rename
 if TYPE_CHECKING:
     from submarine_jobs.commands.mouth import Mouth
     from submarine_jobs.commands.run_notebook import NotebookRun
-    from submarine_workflows.headless.execution import Ending
+    from submarine_workflows.headless.ending import Ending
 
 #: Where a workflow's scheduler wants the outputs of a node: Azkaban's variable.
 OUTPUTS = "JOB_OUTPUT_PROP_FILE"
