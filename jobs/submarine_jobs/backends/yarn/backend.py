@@ -1,7 +1,7 @@
 """The yarn backend: ``Backend`` over skein's driver and the ResourceManager's REST interface.
 
 Keeps nothing in memory that a restart would miss: the driver is found again through its file,
-applications through their tags.
+applications through their tags. How an application gets to YARN is ``handover``'s.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 
@@ -22,33 +22,20 @@ from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.gangapplication import containers_needed
 from submarine_jobs.backends.yarn.gangplan import make_gang_plan
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf, path_on
+from submarine_jobs.backends.yarn.handover import hand_over
 from submarine_jobs.backends.yarn.overview import overview_of
 from submarine_jobs.backends.yarn.plan import ClusterView, make_plan, steps_of
 from submarine_jobs.backends.yarn.queues import smallest_memory
 from submarine_jobs.backends.yarn.rm import ResourceManager
-from submarine_jobs.backends.yarn.skein_calls import (
-    DriverChannel,
-    DriverTimeoutError,
-    DriverUnreachableError,
-)
 from submarine_jobs.backends.yarn.survey import Survey
 from submarine_jobs.backends.yarn.waiting import Waits
 from submarine_jobs.coordinator_orders import with_extra_roles
-from submarine_jobs.errors import (
-    ClusterError,
-    NoClusterError,
-    NotSubmittedError,
-    RefusedError,
-    SubmarineError,
-)
+from submarine_jobs.errors import ClusterError, NoClusterError, SubmarineError
 from submarine_jobs.profile import Profile, hadoop_user
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
 from submarine_jobs.storage.hdfs import HdfsStorage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
-
-#: Seconds to wait for an application to turn up after the answer to a submit was lost.
-LOST_REPLY_SECONDS = 3.0
 
 
 class YarnBackend(Backend):
@@ -166,7 +153,14 @@ class YarnBackend(Backend):
         if existing is not None:
             return existing
         submitted = time.time()
-        application_id = self._submit(submission)
+        application_id = hand_over(
+            submission,
+            self.applications,
+            self.driver,
+            self.rm,
+            user=self.user,
+            timeout=self._profile.timeout,
+        )
         self.applications.build_archive_later()
         handle = self._handle(application_id, submitted, containers_needed(submission))
         why_not = self._set_priority(application_id, submission.spec.priority)
@@ -220,34 +214,3 @@ class YarnBackend(Backend):
             "user": self.user,
             "page": f"{self.rm.url}/cluster/app/{application_id}",
         }
-
-    def _submit(self, submission: Submission) -> str:
-        """Submit once; if the answer is lost, look for the application and try once more."""
-        job_id, timeout = submission.agent.job_id, self._profile.timeout
-
-        def work(spec: object) -> Callable[[DriverChannel], str]:
-            return lambda channel: channel.submit(spec, timeout)
-
-        try:
-            self.driver.channel()
-            spec = self.applications.spec(submission)
-        except ClusterError as exc:
-            raise NotSubmittedError(exc.message, f"{exc.fix} Nothing was submitted.") from exc
-        try:
-            return self.driver.call(work(spec))
-        except (DriverUnreachableError, DriverTimeoutError):
-            pass
-        except RefusedError as exc:
-            if "does not exist" not in str(exc) or "/cache/" not in str(exc):
-                raise
-            self.applications.forget(submission)  # somebody emptied the cache
-        found = self._look_for(job_id)
-        return found or self.driver.call(work(self.applications.spec(submission)))
-
-    def _look_for(self, job_id: str) -> str | None:
-        deadline = time.monotonic() + LOST_REPLY_SECONDS
-        while True:
-            app = observe.find(self.rm, job_id, self.user)
-            if app is not None or time.monotonic() > deadline:
-                return str(app["id"]) if app is not None else None
-            time.sleep(0.3)
