@@ -15,6 +15,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from tests.cluster.conftest import Shell
+from tests.local.airflow_rig import Airflow
 
 pytestmark = pytest.mark.cluster
 EXAMPLE = Path(__file__).parents[2] / "examples/nightly"
@@ -48,3 +49,20 @@ def test_the_notebooks_run_after_each_other_and_the_job_is_their_workflows(
     assert "SUCCEEDED" in cards[-1]["data"]["text/plain"]
     page, _ = nbconvert.HTMLExporter().from_notebook_node(train)
     assert listed[0]["job_id"] in page
+
+
+@pytest.mark.full
+def test_airflow_runs_the_notebooks_and_the_job_is_on_the_cluster(
+    shell: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "airflow").mkdir()
+    airflow = Airflow(tmp_path / "airflow", {})
+    shutil.copytree(EXAMPLE, tmp_path / "nightly")
+    airflow.export(tmp_path / "nightly/nightly.flow")
+    data = f"hdfs:///tmp/nightly-{uuid.uuid4().hex[:8]}"
+    airflow.run("dags", "test", "nightly", "--conf", json.dumps({"data": data}))
+    assert airflow.states("nightly") == dict.fromkeys(("features", "train", "report"), "success")
+    newest = execute(["list", "--workflow", "nightly", "--limit", "1"], shell).value[0]
+    assert (newest["state"], newest["backend"]) == ("SUCCEEDED", "yarn")
+    (report,) = (airflow.dags / "nightly/runs").glob("*/report.ipynb")
+    assert newest["job_id"] in report.read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from submarine_workflows.node_commands import (
     properties_of,
     returns_of,
 )
-from submarine_workflows.workflow import Node, Workflow
+from submarine_workflows.workflow import Kind, Node, Workflow
 
 #: BashOperator's own exit code for a step that is skipped.
 SKIP = 99
@@ -103,6 +103,9 @@ class Steps:
             lines += ['JOB_OUTPUT_PROP_FILE="$(mktemp)"', "export JOB_OUTPUT_PROP_FILE"]
             lines += ["trap 'rm -f \"$JOB_OUTPUT_PROP_FILE\"' EXIT"]
         commands = commands_of(self._workflow, node, flows, self._setting, fill)
+        outputs = self._setting.outputs
+        if outputs and "://" not in outputs and node.kind in (Kind.NOTEBOOK, Kind.CELLS):
+            lines += [f"mkdir -p -- {word_of(fill(outputs), variable)}"]
         lines += [line_of(command, variable) for command in commands]
         if returns:
             # The last line is the XCom that later conditions look at.
