@@ -1,15 +1,81 @@
-"""A task that has a job to itself: the gang of one, and its ports."""
+"""A task that has a job to itself: what its agent works with, the gang of one, and its ports.
+
+Puts together and starts nothing; the order of things is ``supervisor``'s.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from submarine_runtime.agent.cancelling import Cancelling
 from submarine_runtime.agent.container import reachable_host
+from submarine_runtime.agent.lease import LeaseWatch
+from submarine_runtime.agent.log_shipper import LogShipper, log_shippers
+from submarine_runtime.agent.logfiles import LogFiles
 from submarine_runtime.agent.ports import Reservation
+from submarine_runtime.agent.preparing import Preparing
+from submarine_runtime.agent.publisher import Publisher
+from submarine_runtime.agent.scratch import Scratch
+from submarine_runtime.agent.status import Status
+from submarine_runtime.agent.store import Store, StoreError, open_store
+from submarine_runtime.agent.wakeup import Wakeup
 from submarine_runtime.frameworks import process_count, trait
+from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.quicklinks import resolved
+
+
+@dataclass
+class LoneDesk:
+    """What an agent that is alone with its job works with, from the claim to the record."""
+
+    store: Store
+    lease: LeaseWatch
+    logs: LogFiles
+    preparing: Preparing
+    shippers: dict[str, LogShipper]
+    publisher: Publisher
+
+
+def lone_desk(
+    config: AgentConfig, scratch: Scratch, status: Status, wakeup: Wakeup, cancel: Cancelling
+) -> LoneDesk:
+    """The desk of a task whose log files begin now.
+
+    Raises
+    ------
+    StoreError
+        If the store that ``config`` names is of no known kind; one sentence.
+    """
+    try:
+        store = open_store(config.store)
+    except ValueError as exc:
+        raise StoreError(str(exc)) from exc
+    lease = LeaseWatch(store, config.lease, cancel.expire)
+    logs = LogFiles(scratch)
+    preparing = Preparing(
+        config,
+        store,
+        scratch,
+        wakeup.wait,
+        status.event,
+        lambda detail, share: status.set_task(detail=detail),
+        lambda: cancel.asked is not None,
+    )
+    files = logs.begin(config.epoch, config.attempt)
+    task = f"{config.role}:{config.index}"
+    directory = layout.log_directory(task, config.epoch, config.attempt)
+    shippers = log_shippers(store, directory, files, config)
+    logs.shipped_by(shippers)
+    publisher = Publisher(
+        store,
+        shippers,
+        status.events_after,
+        cancel.hear,
+        lambda sentence: status.event("warning", f"Shipping waits: {sentence}"),
+    )
+    return LoneDesk(store, lease, logs, preparing, shippers, publisher)
 
 
 def gang_of_one(config: AgentConfig) -> tuple[Member, Reservation]:

@@ -1,6 +1,7 @@
 """One task from claim to record: the order of things, and what happens when it is disturbed.
 
-Its parts: ``claim``, ``starting``, ``watching``, ``publisher``, ``views``, ``ending``, ``closing``.
+Its parts: ``claim``, ``starting``, ``watching``, ``views``, ``ending``, ``closing``. What it works
+with is put together in ``alone``. Of a task with a coordinator it knows nothing: ``task``.
 """
 
 from __future__ import annotations
@@ -10,17 +11,12 @@ import socket
 import time
 from typing import TYPE_CHECKING, Callable, Mapping
 
-from submarine_runtime.agent.alone import gang_of_one, links_of
+from submarine_runtime.agent.alone import gang_of_one, links_of, lone_desk
 from submarine_runtime.agent.attempt import Attempt
 from submarine_runtime.agent.cancelling import Cancelling
 from submarine_runtime.agent.claim import CLAIM_GRACE, asked_to_cancel, claim
 from submarine_runtime.agent.container import new_record, say
 from submarine_runtime.agent.ending import Ending
-from submarine_runtime.agent.lease import LeaseWatch
-from submarine_runtime.agent.log_shipper import log_shippers
-from submarine_runtime.agent.logfiles import LogFiles
-from submarine_runtime.agent.preparing import Preparing
-from submarine_runtime.agent.publisher import Publisher
 from submarine_runtime.agent.saving import model_version
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.starting import note_beginning
@@ -61,8 +57,10 @@ class Supervisor:
     def run(self) -> int:
         """Run the task to its end; the agent's exit code."""
         try:
-            self._prepare_shipping()
-            if not claim(self._store, self._config, os.environ, self._wakeup.wait):
+            self._desk = lone_desk(
+                self._config, self._scratch, self._status, self._wakeup, self._cancel
+            )
+            if not claim(self._desk.store, self._config, os.environ, self._wakeup.wait):
                 say(f"another container has claimed {self._config.job_id}; nothing is run here")
                 return 1
             self._claimed = True
@@ -78,49 +76,20 @@ class Supervisor:
             traceback.print_exc()
             return self._last_words(EndReason.AGENT_LOST, f"The agent failed: {exc!r}")
 
-    def _prepare_shipping(self) -> None:
-        config = self._config
-        try:
-            self._store = open_store(config.store)
-        except ValueError as exc:
-            raise StoreError(str(exc)) from exc
-        self._lease = LeaseWatch(self._store, config.lease, self._cancel.expire)
-        self._logs = LogFiles(self._scratch)
-        self._preparing = Preparing(
-            config,
-            self._store,
-            self._scratch,
-            self._wakeup.wait,
-            self._status.event,
-            lambda detail, share: self._status.set_task(detail=detail),
-            lambda: self._cancel.asked is not None,
-        )
-        files = self._logs.begin(config.epoch, config.attempt)
-        directory = layout.log_directory(self._task, config.epoch, config.attempt)
-        self._shippers = log_shippers(self._store, directory, files, config)
-        self._logs.shipped_by(self._shippers)
-        self._publisher = Publisher(
-            self._store,
-            self._shippers,
-            self._status.events_after,
-            self._cancel.hear,
-            lambda sentence: self._status.event("warning", f"Shipping waits: {sentence}"),
-        )
-
     def _claimed_run(self) -> int:
         status = self._status
         note_beginning(status, self._scratch, self._began)
         status.event("claimed", data={"host": socket.gethostname(), "pid": os.getpid()})
         status.event("state", state=State.STARTING)
         asked = patiently(
-            lambda: asked_to_cancel(self._store),
+            lambda: asked_to_cancel(self._desk.store),
             time.monotonic() + CLAIM_GRACE,
             wait=self._wakeup.wait,
         )
         if asked is not None:
             self._cancel.hear(asked)
             return self._close(asked_ending(asked))
-        over = self._lease.begin(
+        over = self._desk.lease.begin(
             layout.CLAIM, self._wakeup.wait, lambda: self._cancel.asked is not None
         )
         if over:
@@ -135,7 +104,7 @@ class Supervisor:
 
     def _prepare(self) -> Ending | None:
         """Devices, bundle and inputs; how it ended if one of them cannot be had."""
-        preparing, config = self._preparing, self._config
+        preparing, config = self._desk.preparing, self._config
         failed = preparing.claim_devices() or preparing.place()
         if failed is not None:
             return failed
@@ -149,18 +118,18 @@ class Supervisor:
 
     def _start(self) -> Ending | None:
         """Start the program; how it ended if it could not be started."""
-        config, preparing = self._config, self._preparing
+        config, preparing = self._config, self._desk.preparing
         try:
             me, ports = gang_of_one(config)
         except (ValueError, OSError) as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         self._status.set_record(links=links_of(config, me))
-        files = self._logs.begin(config.epoch, config.attempt)
+        files = self._desk.logs.begin(config.epoch, config.attempt)
         devices = preparing.devices if preparing.driver else ()
         attempt = self._attempt = Attempt(
-            config, [me], self._store, self._scratch, self._status, files, devices
+            config, [me], self._desk.store, self._scratch, self._status, files, devices
         )
-        self._publisher.add(attempt.samples)
+        self._desk.publisher.add(attempt.samples)
         failed = attempt.restore(False) or attempt.start(ports, preparing.found, self._wakeup)
         if failed is not None:
             return failed
@@ -170,7 +139,7 @@ class Supervisor:
         status.begin_phase("first_line", started)
         status.begin_phase("run", started)
         status.event("state", state=State.RUNNING, data={"pid": attempt.pid})
-        self._publisher.want_events()
+        self._desk.publisher.want_events()
         self._be_seen()
         return None
 
@@ -178,13 +147,13 @@ class Supervisor:
         """Open the live view and begin to ship."""
         if not self._seen:
             self._seen = True
-            self._publisher.start()
+            self._desk.publisher.start()
             self._views.open(
-                self._logs,
+                self._desk.logs,
                 self._cancel.hear,
-                lambda name: model_version(self._store, self._scratch, name),
-                self._publisher.announce,
-                self._lease.renew,
+                lambda name: model_version(self._desk.store, self._scratch, name),
+                self._desk.publisher.announce,
+                self._desk.lease.renew,
             )
             # Nothing is to be loaded any more when SIGTERM leaves a quarter of a second.
             self._closing(self._wakeup.wait)
@@ -192,7 +161,7 @@ class Supervisor:
     def _close(self, ending: Ending) -> int:
         """Save everything, publish the record, let the followers go."""
         status, self._ending = self._status, ending
-        self._lease.stop()
+        self._desk.lease.stop()
         self._cancel.deadline = time.monotonic() + self._config.save_grace
         if self._attempt is not None and self._attempt.started is not None:
             status.end_phase("first_line")
@@ -203,7 +172,7 @@ class Supervisor:
             patience = self._cancel.patience(self._config.save_grace)
             self._attempt.sync(ending, patience, outputs_follow=True)
         closing = self._closing(self._wakeup.wait)
-        failure = closing.save(self._scratch, self._publisher)
+        failure = closing.save(self._scratch, self._desk.publisher)
         if failure is not None and ending.reason is EndReason.SUCCEEDED:
             ending = Ending(EndReason.OUTPUT_NOT_SAVED, failure, ending.exit_code)
         closing.settle(ending)
@@ -224,9 +193,9 @@ class Supervisor:
         from submarine_runtime.agent.closing import Closing
 
         return Closing(
-            self._store,
+            self._desk.store,
             self._status,
-            self._shippers,
+            self._desk.shippers,
             f"{self._task}/e{self._config.epoch}-a{self._config.attempt}",
             lambda: self._cancel.deadline,
             wait,
@@ -246,14 +215,14 @@ class Supervisor:
             over = self._attempt.memory_ending()
         if not self._claimed:
             return 1
-        self._store = open_store(self._config.store, timeout=LAST_WORDS)
+        self._desk.store = open_store(self._config.store, timeout=LAST_WORDS)
         self._cancel.deadline = time.monotonic() + LAST_WORDS
         try:
             ending = over or Ending(reason, detail)
             if self._ending is not None and self._ending.reason is not EndReason.SUCCEEDED:
                 ending = self._ending  # it had failed by itself before
             elif over is None:
-                asked = self._cancel.asked or asked_to_cancel(self._store)
+                asked = self._cancel.asked or asked_to_cancel(self._desk.store)
                 if asked is not None:
                     ending = asked_ending(asked)
             self._closing(time.sleep).last_words(ending, record_first=over is not None)
