@@ -21,13 +21,8 @@ from submarine_jobs.notebook import read_notebook
 from submarine_workflows.errors import WorkflowError
 from submarine_workflows.files import open_workflow
 from submarine_workflows.notebook.kept import kept_file
-from submarine_workflows.notebook.pictures import (
-    MIME_TYPE,
-    NodeState,
-    RunState,
-    Step,
-    of_run,
-)
+from submarine_workflows.notebook.picture_parts import NodeState, RunState, Step
+from submarine_workflows.notebook.pictures import MIME_TYPE, of_run
 from submarine_workflows.reading import read_workflow
 
 TEXT = """\

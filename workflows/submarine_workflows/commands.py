@@ -61,7 +61,8 @@ def check(file: Path) -> Outcome:
 def graph(file: Path, target: Path | None) -> Outcome:
     """Show the nodes of the workflow in FILE in an order in which they may run."""
     from submarine_workflows.drawing import as_svg, as_text
-    from submarine_workflows.notebook.pictures import Caption, of_workflow
+    from submarine_workflows.notebook.picture_parts import Caption
+    from submarine_workflows.notebook.pictures import of_workflow
 
     found = sound(file)
     picture = as_svg(found)

@@ -12,7 +12,8 @@ from submarine_workflows.azkaban.client import Azkaban
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.azkaban.seen import Execution, NodeSeen
 from submarine_workflows.azkaban.submitting import run_url
-from submarine_workflows.notebook.pictures import NodeState, RunState, Step, of_run
+from submarine_workflows.notebook.picture_parts import NodeState, RunState, Step
+from submarine_workflows.notebook.pictures import of_run
 from submarine_workflows.notebook.watching import distant
 from submarine_workflows.workflow import Kind, Node, Workflow
 

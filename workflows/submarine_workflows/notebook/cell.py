@@ -21,7 +21,8 @@ from submarine_jobs.errors import UsageError
 from submarine_workflows.notebook import keys
 from submarine_workflows.notebook.cell_text import Asked, read_cell
 from submarine_workflows.notebook.kept import check_name, folder_of, keep, notebook_of
-from submarine_workflows.notebook.pictures import Caption, of_workflow
+from submarine_workflows.notebook.picture_parts import Caption
+from submarine_workflows.notebook.pictures import of_workflow
 from submarine_workflows.workflow import Kind, Node, Workflow
 
 TARGETS = ("local", "azkaban", "airflow", "cron")

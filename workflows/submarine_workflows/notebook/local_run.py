@@ -10,7 +10,8 @@ from typing import Any
 from submarine_workflows.local.runs import RunFolder
 from submarine_workflows.local.statuses import Status
 from submarine_workflows.local.views import RunView, view_of
-from submarine_workflows.notebook.pictures import NodeState, RunState, Step, of_run
+from submarine_workflows.notebook.picture_parts import NodeState, RunState, Step
+from submarine_workflows.notebook.pictures import of_run
 
 
 def state_of(view: RunView) -> RunState:
