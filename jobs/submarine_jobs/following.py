@@ -8,12 +8,12 @@ not display.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.live import AgentClient, LogChunk, attempt_of, chunk_of
-from submarine_jobs.log_position import LogKey, LogPosition, order
+from submarine_jobs.log_position import LogKey, LogPosition, order, start_at
 from submarine_jobs.shipped_log import ShippedLog, shipped_attempts, shipped_tasks
 from submarine_runtime.protocol.layout import STREAMS
 
@@ -179,3 +179,8 @@ class Following:
 def follow(job: Job, tasks: Sequence[str], position: LogPosition) -> Iterator[LogChunk]:
     """Pieces of both streams of ``tasks`` from ``position`` until the job has ended."""
     return Following(job, tasks, position).chunks()
+
+
+def follow_newest(job: Job, tasks: Sequence[str], offsets: Mapping[str, int]) -> Iterator[LogChunk]:
+    """The same from ``offsets`` (stream -> bytes) of the newest attempt of the first task."""
+    return follow(job, tasks, start_at(job, tasks[0], offsets))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import job_files, job_logs, started, tasks
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.errors import JobFailedError
 from submarine_jobs.live import AgentClient, LogChunk
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol import layout
@@ -98,11 +97,9 @@ class Job:
 
     def wait_success(self, timeout: float | None = None) -> JobRecord:
         """Wait, and raise JobFailedError unless the job succeeded."""
-        record = self.wait(timeout)
-        if record.state is not State.SUCCEEDED:
-            started.told(self.id)
-            raise JobFailedError(f"Job {self.id} {record.state.value}: {record.detail}")
-        return record
+        from submarine_jobs.patience import wait_for_success
+
+        return wait_for_success(self, timeout)
 
     def cancel(self, why: str = "") -> JobRecord:
         """End the job and keep what it has written; no error when it has ended already.
@@ -183,12 +180,10 @@ class Job:
         tasks
             Names of tasks, or ``"*"`` for all; None: the chief, or the only one.
         """
-        from submarine_jobs.following import follow
-        from submarine_jobs.log_position import start_at
+        from submarine_jobs.following import follow_newest
 
         chosen = (tasks,) if isinstance(tasks, str) else tuple(tasks or (self.chief,))
-        position = start_at(self, chosen[0], {"stdout": stdout, "stderr": stderr})
-        return follow(self, chosen, position)
+        return follow_newest(self, chosen, {"stdout": stdout, "stderr": stderr})
 
     def metrics(self, task: str | None = None) -> Any:
         """What was measured of each task, while the job runs and after, as a pandas DataFrame.

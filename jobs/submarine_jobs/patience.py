@@ -1,4 +1,8 @@
-"""Wait for the end of a job in the calling thread; see ``Job.wait``."""
+"""Wait for the end of a job in the calling thread; see ``Job.wait``.
+
+Looks through the session's one watcher, so that many who wait cost no more than one. Does not
+cancel a job whose time is up.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,10 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from submarine_jobs import started
+from submarine_jobs.errors import JobFailedError
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -37,3 +44,12 @@ def wait_for_end(job: Job, timeout: float | None, on_interrupt: str) -> JobRecor
     finally:
         unsubscribe()
     return last[0].record
+
+
+def wait_for_success(job: Job, timeout: float | None) -> JobRecord:
+    """The same through ``Job.wait``; JobFailedError unless the job has succeeded."""
+    record = job.wait(timeout)
+    if record.state is not State.SUCCEEDED:
+        started.told(job.id)
+        raise JobFailedError(f"Job {job.id} {record.state.value}: {record.detail}")
+    return record
