@@ -1,7 +1,7 @@
 """Wait for the end of a job in the calling thread; see ``Job.wait``.
 
-Looks through the session's one watcher, so that many who wait cost no more than one. Does not
-cancel a job whose time is up.
+Is told by the session's one watcher, and asks nobody itself. Does not cancel a job that lasts
+longer than its caller waits.
 """
 
 from __future__ import annotations
