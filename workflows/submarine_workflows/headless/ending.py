@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nbclient.exceptions import DeadKernelError
+from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from submarine_jobs.errors import SubmarineError
@@ -32,6 +32,13 @@ class Stop:
     exit_code: int
 
 
+def left_by_choice(error: Exception) -> bool:
+    """Whether a cell ended the run with ``sys.exit()``, which papermill calls a success too."""
+    if not isinstance(error, CellExecutionError) or error.ename != "SystemExit":
+        return False
+    return error.evalue in ("", "0", "None")
+
+
 @dataclass
 class Ending:
     """How a run ended.
@@ -46,12 +53,15 @@ class Ending:
         What became of the jobs.
     returned
         Values of the wanted variables.
+    unrun
+        Code cells that were left out because a cell called ``sys.exit()``, which is no failure.
     """
 
     stop: Stop | None = None
     error: Exception | None = None
     jobs: barrier.JobsEnd = field(default_factory=barrier.JobsEnd)
     returned: Returned = field(default_factory=Returned)
+    unrun: int = 0
 
     def why(self) -> str:
         """For the record of a job that is cancelled."""

@@ -23,7 +23,7 @@ from submarine_jobs.options.quantities import format_duration
 from submarine_workflows.headless import barrier
 from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import add_error, mark_failed
-from submarine_workflows.headless.ending import Ending, Stop
+from submarine_workflows.headless.ending import Ending, Stop, left_by_choice
 from submarine_workflows.headless.interrupting import Interrupter, waited
 from submarine_workflows.headless.returning import ask_for
 from submarine_workflows.headless.saving import SavingManager
@@ -120,7 +120,8 @@ class Execution:
         except DeadKernelError as error:
             self._ending.error = error
         finally:
-            self._manager.ended_early = bool(self._ending.stop or self._ending.error)
+            ending = self._ending
+            self._manager.ended_early = bool(ending.stop or ending.error or ending.unrun)
             self._ending.tell(self._manager.nb)
             await self._shut_down()
 
@@ -148,6 +149,10 @@ class Execution:
             try:
                 await self._work.interruptible(self._client.async_execute_cell(cell, index))
             except (CellExecutionError, CellTimeoutError) as error:
+                if left_by_choice(error):
+                    rest = self._manager.nb.cells[index + 1 :]
+                    self._ending.unrun = sum(cell.cell_type == "code" for cell in rest)
+                    return
                 self._ending.error = error
                 self._manager.cell_exception(cell, cell_index=index, exception=error)
                 if isinstance(error, CellTimeoutError):

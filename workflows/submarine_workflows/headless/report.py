@@ -84,6 +84,12 @@ class Report:
             for line in [*self._log(), f"{printable(self._source, 200)}: {reason}"]:
                 mouth.say(line)
             self._notify(mouth, request, reason)
+        elif self._ending.unrun:
+            cells = "cell" if self._ending.unrun == 1 else "cells"
+            mouth.say(
+                f"{printable(self._source, 200)}: a cell called sys.exit(), so the last "
+                f"{self._ending.unrun} code {cells} did not run."
+            )
         took = format_duration(max(round(self._seconds), 1))
         text = f"{printable(self._target, 1000)}    executed in {took}"
         return Outcome(text, value=self._value(code, reason), exit_code=code)
