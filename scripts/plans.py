@@ -74,10 +74,11 @@ QUICK_FRONT_END = Part(
 FRONT_END = Part("front end", 60, (jlpm("lint"), jlpm("test")), LABEXTENSION)
 # Programs that sleep and wait: two files at a time cost no more than one.
 TWO_FILES = ("-n", "2", "--dist", "loadfile")
-LOCAL_TESTS = pytest("tests/local", "-m", "not full", *TWO_FILES)
+LOCAL = ("tests/local", "tests/headless")
+LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *TWO_FILES)
 # By what it is not, so that a new folder of tests is never left out. The browser has a process of
 # its own: its event loop would be the current one of all tests after it.
-CLUSTER = ("tests", "--ignore=tests/unit", "--ignore=tests/local", "--ignore=tests/browser")
+CLUSTER = ("tests", *(f"--ignore={it}" for it in ("tests/unit", *LOCAL, "tests/browser")))
 DOCS = Part("docs", 15, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
 WHEEL = Part("wheel", 105, (tool("python", "scripts/wheel_test.py"),))
 PLANS = {
@@ -99,7 +100,7 @@ PLANS = {
     "test-full": (
         *CHECK,
         FRONT_END,
-        Part("local backend", 1800, (pytest("tests/local"),), real=True),
+        Part("local backend", 1800, (pytest(*LOCAL),), real=True),
         Part("browser", 1800, (pytest("tests/browser"),), real=True),
         Part("cluster", 7200, (pytest(*CLUSTER),), real=True),
         WHEEL,
