@@ -119,6 +119,8 @@ def test_it_waits_while_the_jobs_file_system_is_away(owner: Owner) -> None:
     jobs = Path(owner.job.session.profile.state_dir) / "jobs"
     away = jobs.with_name("away")
     [guard] = owner.guards()
+    # Until it has claimed the job and opened its port, an agent cannot do without its file system.
+    until(lambda: list(jobs.rglob("claim.json")) and list(jobs.rglob("live.json")), "it runs")
     jobs.rename(away)
     jobs.touch()  # not even a directory: each read fails
     owner.kill()
