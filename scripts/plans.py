@@ -45,7 +45,7 @@ def jlpm(*arguments: str) -> tuple[str, ...]:
 CHECK = (
     Part(
         "lint",
-        30,
+        25,
         (
             tool("ruff", "check", "."),
             tool("ruff", "format", "--check", "."),
@@ -55,7 +55,7 @@ CHECK = (
         ),
     ),
     # The browsers' plugin costs each worker half a second. Some tests start processes.
-    Part("unit", 120, (pytest("tests/unit", "-n", "2", "-p", "no:playwright"),), real=True),
+    Part("unit", 140, (pytest("tests/unit", "-n", "2", "-p", "no:playwright"),), real=True),
 )
 LABEXTENSION = ROOT / "labextension"
 #: A part of `make check` where the front end is set up: who changes Python alone needs no Node.
@@ -71,26 +71,32 @@ QUICK_FRONT_END = Part(
     LABEXTENSION,
 )
 #: With no cache; its types were checked when set-up built it.
-FRONT_END = Part("front end", 60, (jlpm("lint"), jlpm("test")), LABEXTENSION)
+FRONT_END = Part("front end", 45, (jlpm("lint"), jlpm("test")), LABEXTENSION)
 # Programs that sleep and wait: two files at a time cost no more than one.
 TWO_FILES = ("-n", "2", "--dist", "loadfile")
-LOCAL = ("tests/local", "tests/headless")
+LOCAL = (
+    "tests/local",
+    "tests/headless",
+    "tests/notebook",
+    "tests/kernel/test_protocol.py",
+    "tests/kernel/test_remote_protocol.py",
+)
 LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *TWO_FILES)
 # By what it is not, so that a new folder of tests is never left out. The browser has a process of
 # its own: its event loop would be the current one of all tests after it.
 CLUSTER = ("tests", *(f"--ignore={it}" for it in ("tests/unit", *LOCAL, "tests/browser")))
-DOCS = Part("docs", 15, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
-WHEEL = Part("wheel", 105, (tool("python", "scripts/wheel_test.py"),))
+DOCS = Part("docs", 10, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
+WHEEL = Part("wheel", 70, (tool("python", "scripts/wheel_test.py"),))
 PLANS = {
     "check": (*CHECK, *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else [])),
     "test": (
         *CHECK,
         FRONT_END,
-        Part("local backend", 330, (LOCAL_TESTS,), real=True),
-        Part("browser", 405, (pytest("tests/browser", "-m", "not full"),), real=True),
+        Part("local backend", 460, (LOCAL_TESTS,), real=True),
+        Part("browser", 440, (pytest("tests/browser", "-m", "not full"),), real=True),
         Part(
             "cluster",
-            1395,
+            1300,
             (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),),
             real=True,
         ),
@@ -107,4 +113,4 @@ PLANS = {
         DOCS,
     ),
 }
-SETUP_BUDGET = 240
+SETUP_BUDGET = 205

@@ -14,7 +14,7 @@ from submarine_runtime.protocol.states import State
 from .conftest import Submit
 from .training import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
 LEASE = 8.0
 PROGRAM = "import time\nwhile True: print('trains', flush=True); time.sleep(1)"
