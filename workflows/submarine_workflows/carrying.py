@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from submarine_workflows.azkaban.carried import Carried
+from submarine_workflows.carried import Carried
 from submarine_workflows.command_line import split_command
 from submarine_workflows.workflow import Kind, Workflow
 

@@ -20,6 +20,38 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 _MAX_GROUPS = 200
 
 
+def shell_on_a_pipe(script: str, keep: tuple[int, ...] = ()) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a shell in a session of its own; it, and the end of a pipe that it reads from.
+
+    Parameters
+    ----------
+    keep
+        File descriptors that it inherits.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
+    reader, pipe = os.pipe()
+    try:
+        shell = subprocess.Popen(
+            ["/bin/sh", "-c", script],
+            stdin=reader,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+            pass_fds=keep,
+        )
+    except BaseException:
+        os.close(pipe)
+        raise
+    finally:
+        os.close(reader)
+    return shell, pipe
+
+
 class Guard:
     """The shell.
 
@@ -32,21 +64,7 @@ class Guard:
     def __init__(self) -> None:
         self._told: frozenset[int] = frozenset()
         self._always: frozenset[int] = frozenset()
-        reader, self._pipe = os.pipe()
-        try:
-            self._shell = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT],
-                stdin=reader,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(self._pipe)
-            raise
-        finally:
-            os.close(reader)
+        self._shell, self._pipe = shell_on_a_pipe(_SCRIPT)
 
     def always(self, group: int) -> None:
         """Guard this group too, whatever else is told."""

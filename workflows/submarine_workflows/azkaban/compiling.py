@@ -20,11 +20,11 @@ from typing import Any
 
 from submarine_jobs.origin import NODE, RUN, TAGS, WORKFLOW
 from submarine_workflows.azkaban.archive import Project
-from submarine_workflows.azkaban.carried import is_url
 from submarine_workflows.azkaban.condition import azkabans_condition
 from submarine_workflows.azkaban.flow_text import flow_text
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.azkaban.secrets import first_secret
+from submarine_workflows.carried import is_url
 from submarine_workflows.carrying import carry
 from submarine_workflows.command_line import join_command
 from submarine_workflows.errors import Problem, WorkflowError

@@ -14,8 +14,8 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.azkaban.archive import Project
-from submarine_workflows.azkaban.carried import Carried
 from submarine_workflows.azkaban.compiling import PROJECT_FILE, compile_workflow, find_secrets
+from submarine_workflows.carried import Carried
 from submarine_workflows.command_line import split_command
 from submarine_workflows.errors import WorkflowError
 from submarine_workflows.files import open_workflow

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from submarine_jobs.errors import UsageError
 from submarine_workflows.export.airflow_parameters import Parameters
 from submarine_workflows.export.airflow_step import SKIP, Steps, checked_name
 from submarine_workflows.export.airflow_text import table
+from submarine_workflows.export.crontab import five_fields
 from submarine_workflows.node_commands import EXECUTION, Setting, path_of
-from submarine_workflows.schedule import read_schedule
 from submarine_workflows.workflow import Kind, Node, Workflow
 
 #: Executed notebooks of each run, in the folder of the notebooks unless a URL is given.
@@ -94,23 +93,11 @@ def dag_of(workflow: Workflow, folder: str, setting: Setting | None = None) -> s
         zone=workflow.timezone or "UTC",
         folder=folder,
         parameters=table(parameters.templates, 0),
-        schedule=_schedule(workflow),
+        schedule=five_fields(workflow.schedule) if workflow.schedule else None,
         params=table(parameters.of_run, 4),
         skip=SKIP,
     )
     return head + "\n".join(body) + "\n"
-
-
-def _schedule(workflow: Workflow) -> str | None:
-    if not workflow.schedule:
-        return None
-    crontab = read_schedule(workflow.schedule).crontab
-    if not crontab:
-        raise UsageError(
-            f"`{workflow.schedule}` says more than the five fields that Airflow takes.",
-            "Use second 0, no year, and neither L nor #.",
-        )
-    return crontab
 
 
 def _level(

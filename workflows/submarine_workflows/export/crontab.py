@@ -43,12 +43,7 @@ def crontab_of(
             f"{workflow.name} has no schedule: cron would not know when to run it.",
             'Give it one, as in `schedule: "0 30 2 ? * *"`.',
         )
-    fields = read_schedule(workflow.schedule).crontab
-    if not fields:
-        raise UsageError(
-            f"`{workflow.schedule}` says more than the five fields of a crontab.",
-            "Use second 0, no year, and neither L nor #.",
-        )
+    fields = five_fields(workflow.schedule)
     words = [*program, "workflow", "run", file.name, "--scheduled"]
     if notify:
         words += ["--notify", notify]
@@ -63,3 +58,20 @@ def crontab_of(
         ]
     # cron ends a command at a percent sign unless it is escaped.
     return "\n".join([*lines, f"{fields} {command.replace('%', chr(92) + '%')}"]) + "\n"
+
+
+def five_fields(schedule: str) -> str:
+    """A schedule in the five fields that cron and Airflow take.
+
+    Raises
+    ------
+    UsageError
+        If it says more than that.
+    """
+    fields = read_schedule(schedule).crontab
+    if not fields:
+        raise UsageError(
+            f"`{schedule}` says more than the five fields that cron and Airflow take.",
+            "Use second 0, no year, and neither L nor #.",
+        )
+    return fields

@@ -32,11 +32,14 @@ class Stop:
     exit_code: int
 
 
+def is_success(ename: str, evalue: str) -> bool:
+    """Whether an error is ``sys.exit()`` or ``sys.exit(0)``, which papermill calls a success."""
+    return ename == "SystemExit" and evalue in ("", "0")
+
+
 def left_by_choice(error: Exception) -> bool:
-    """Whether a cell ended the run with ``sys.exit()``, which papermill calls a success too."""
-    if not isinstance(error, CellExecutionError) or error.ename != "SystemExit":
-        return False
-    return error.evalue in ("", "0", "None")
+    """Whether a cell ended the run, and well."""
+    return isinstance(error, CellExecutionError) and is_success(error.ename, error.evalue)
 
 
 @dataclass

@@ -23,12 +23,12 @@ from submarine_jobs.display.untrusted import printable
 from submarine_jobs.options.quantities import format_duration
 from submarine_jobs.origin import Origin
 from submarine_workflows.headless.document import INJECTED, code_cells
+from submarine_workflows.headless.ending import Ending, is_success
 from submarine_workflows.headless.local_place import write_by_rename
 
 if TYPE_CHECKING:
     from submarine_jobs.commands.mouth import Mouth
     from submarine_jobs.commands.run_notebook import NotebookRun
-    from submarine_workflows.headless.ending import Ending
 
 #: Where a workflow's scheduler wants the outputs of a node: Azkaban's variable.
 OUTPUTS = "JOB_OUTPUT_PROP_FILE"
@@ -194,8 +194,7 @@ def _errors(notebook: NotebookNode) -> Any:
         label = f"[{count}]" if count is not None else f"#{number}"
         label += " (parameters)" if cell.get("id") == INJECTED else ""
         found = [output for output in cell.outputs if output.output_type == "error"]
-        quiet = found and found[0].ename == "SystemExit" and found[0].evalue in ("", "0")
-        if found and not quiet:
+        if found and not is_success(found[0].ename, found[0].evalue):
             yield _Error(label, found[0].ename, found[0].evalue, list(found[0].traceback))
 
 

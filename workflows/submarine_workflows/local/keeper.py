@@ -12,6 +12,8 @@ import subprocess
 import threading
 from contextlib import suppress
 
+from submarine_runtime.agent.guard import shell_on_a_pipe
+
 #: Seconds between SIGTERM and SIGKILL, as in Azkaban (``ProcessJob.KILL_TIME``).
 GRACE = 30
 _SCRIPT = f"""\
@@ -53,23 +55,8 @@ class Keeper:
         self._start()
 
     def _start(self) -> None:
-        reader, self._pipe = os.pipe()
-        try:
-            self._shell = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT],
-                stdin=reader,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                start_new_session=True,
-                pass_fds=(self._lock,),
-            )
-        except BaseException:
-            os.close(self._pipe)
-            self._pipe = -1
-            raise
-        finally:
-            os.close(reader)
+        self._pipe = -1
+        self._shell, self._pipe = shell_on_a_pipe(_SCRIPT, (self._lock,))
 
     def add(self, group: int) -> None:
         """End this group too, should the runner be gone.
