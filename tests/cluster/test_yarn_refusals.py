@@ -86,14 +86,14 @@ def test_safe_mode(minicluster: Minicluster, backend: YarnBackend) -> None:
 def test_a_user_without_a_home(
     yarn_profile: Profile, backend: YarnBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    submission = make_submission(backend, "pass")
     # The client of HDFS is told its user by this variable, which nobody after this test may find.
     monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
-    submission = make_submission(backend, "pass")
     stranger = replace(yarn_profile, user="stranger", state_dir=tmp_path)
     theirs = YarnBackend(stranger)
     try:
         with pytest.raises(RefusedError, match="HDFS lets user stranger not") as refused:
-            theirs._submit(submission)
+            theirs.submit(submission)
         no_java(refused.value)
     finally:
         stop_driver(stranger)
