@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import functools
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 from submarine_jobs.live import AgentAddress
 from submarine_jobs.tunnel import Tunnel, TunnelError, open_tunnel
@@ -32,8 +33,25 @@ def tunnel_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+class Tap(Protocol):
+    """Sees what passes one connection, once it has passed; quick, and raises nothing."""
+
+    def sent(self, data: bytes) -> None:
+        """What a client has sent into its tunnel."""
+
+    def received(self, data: bytes) -> None:
+        """What has come out of it."""
+
+
 class TunnelPorts:
     """Listening ports, one for each name of a tunnel; all methods belong to ``tunnel_loop``.
+
+    Parameters
+    ----------
+    names
+        Of the tunnels.
+    taps
+        Name -> what makes a tap for each connection.
 
     Attributes
     ----------
@@ -41,8 +59,11 @@ class TunnelPorts:
         Where the job listens now; None while that is not known.
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(
+        self, names: Iterable[str], taps: Mapping[str, Callable[[], Tap]] | None = None
+    ) -> None:
         self._names = tuple(names)
+        self._taps = dict(taps or {})
         self._servers: list[asyncio.Server] = []
         self._open: set[_Local] = set()
         self.address: AgentAddress | None = None
@@ -85,6 +106,10 @@ class TunnelPorts:
         for local in list(self._open):
             local.end()
 
+    def tap(self, name: str) -> Tap | None:
+        """For a new connection; None: nobody wants to see what passes."""
+        return self._taps[name]() if name in self._taps else None
+
     def joined(self, local: _Local) -> None:
         """Note a connection."""
         self._open.add(local)
@@ -104,6 +129,7 @@ class _Local(asyncio.Protocol):
         self._tunnel: Tunnel | None = None
         self._opening: asyncio.Task[None] | None = None
         self._early = bytearray()
+        self._tap = ports.tap(name)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -119,7 +145,7 @@ class _Local(asyncio.Protocol):
             if self._ports.address is not None:
                 with contextlib.suppress(TunnelError):
                     tunnel = await open_tunnel(
-                        self._ports.address, self._name, transport.write, transport.close
+                        self._ports.address, self._name, self._take, transport.close
                     )
                     self._tunnel = tunnel
                     tunnel.other = transport
@@ -138,6 +164,14 @@ class _Local(asyncio.Protocol):
             self._early += data  # one read at most: nothing more is asked for
         elif data:
             self._tunnel.transport.write(data)
+            if self._tap is not None:
+                self._tap.sent(data)
+
+    def _take(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+        if self._tap is not None:
+            self._tap.received(data)
 
     def pause_writing(self) -> None:
         if self._tunnel is not None and self._tunnel.transport is not None:

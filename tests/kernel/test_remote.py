@@ -86,6 +86,7 @@ def test_a_container_that_is_killed_is_a_dead_kernel_with_a_reason(remote: Remot
     job, connection = remote.job_of(manager), manager.get_connection_info()
     execute(client, "a = 1")
     asked = client.execute("import time\nprint('in it', flush=True)\ntime.sleep(1000)")
+    behind = client.execute("b = 2")  # on the same connection: it was sent when the other prints
     until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
     assert job.handle is not None
     os.kill(int(job.handle["pid"]), signal.SIGKILL)
@@ -93,14 +94,15 @@ def test_a_container_that_is_killed_is_a_dead_kernel_with_a_reason(remote: Remot
     sentence = manager.provisioner._remote.gone
     assert "container of the kernel is gone" in sentence
     assert job.record().reason is EndReason.AGENT_LOST
-    # The cell that ran ends with the reason, once.
-    reply = client.get_shell_msg(timeout=PATIENCE)
-    assert reply["parent_header"]["msg_id"] == asked
-    heard = [reply, *_until_idle(client, asked)]
-    for message in heard[:2]:
-        assert message["content"]["ename"] == "KernelGoneError"
-        assert message["content"]["evalue"].startswith(sentence)
-    assert len(heard) == 2, heard
+    # The cell that ran ends with the reason, once; the one behind it says that it did not run.
+    for request, words in ((asked, sentence), (behind, "This cell did not run")):
+        reply = client.get_shell_msg(timeout=PATIENCE)
+        assert reply["parent_header"]["msg_id"] == request
+        heard = [reply, *_until_idle(client, request)]
+        for message in heard[:2]:
+            assert message["content"]["ename"] == "KernelGoneError"
+            assert message["content"]["evalue"].startswith(words)
+        assert len(heard) == 2, heard
 
     # What the user's restart gives is a new container behind the same ports and key.
     manager.restart_kernel()

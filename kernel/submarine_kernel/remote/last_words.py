@@ -1,7 +1,7 @@
 """Tells the clients of a kernel that is gone why: an error in each cell that it worked on.
 
 Stands on the kernel's ports of this machine for a few seconds, since clients connect to them again
-by themselves, and answers what ran, and what comes meanwhile, with that error. No kernel.
+by themselves, and answers what ran, what waited behind it, and what comes meanwhile. No kernel.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ STAYS, FIRST = 5.0, 2.0
 #: Seconds from a client's ear to whoever shows it.
 SETTLE = 0.3
 NAME = "KernelGoneError"
+#: Of a cell whose turn did not come; the reason stands in the one before it.
+NOT_RUN = "This cell did not run: the kernel was lost before its turn."
 
 
 class LastWords:
@@ -30,6 +32,8 @@ class LastWords:
         Of the kernel; its own ends of the ports are closed.
     running
         Headers of the requests that it worked on.
+    waiting
+        Headers of those that waited for their turn.
     """
 
     def __init__(
@@ -37,10 +41,14 @@ class LastWords:
         sentence: str,
         connection: Mapping[str, Any],
         running: Sequence[Mapping[str, Any]] = (),
+        waiting: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._sentence = sentence
         self._connection = dict(connection)
-        self._running = [dict(header) for header in running]
+        # With nothing that ran, the first of those that waited says why.
+        told = [*running, *waiting][: max(1, len(running))]
+        self._asked = [(dict(header), sentence) for header in told]
+        self._asked += [(dict(header), NOT_RUN) for header in waiting if header not in told]
         self._over = threading.Event()
         self._heard = threading.Event()
         self._thread = threading.Thread(target=self._say, daemon=True, name="submarine-last-words")
@@ -60,7 +68,7 @@ class LastWords:
         import zmq
 
         with contextlib.suppress(zmq.ZMQError, OSError, KeyError), zmq.Context() as context:
-            _Stand(context, self._connection, self._sentence, self._running).serve(
+            _Stand(context, self._connection, self._sentence, self._asked).serve(
                 self._over, self._heard
             )
 
@@ -73,13 +81,13 @@ class _Stand:
         context: Any,
         words: Mapping[str, Any],
         sentence: str,
-        running: list[dict[str, Any]],
+        asked: list[tuple[dict[str, Any], str]],
     ) -> None:
         import zmq
         from jupyter_client.session import Session
 
         self._sentence = sentence
-        self._running = running
+        self._asked = asked
         self._session = Session(key=words["key"], signature_scheme=words["signature_scheme"])
         self._number = 0
         self._iopub = context.socket(zmq.XPUB)
@@ -98,7 +106,7 @@ class _Stand:
         poller = zmq.Poller()
         poller.register(self._iopub, zmq.POLLIN)
         poller.register(self._shell, zmq.POLLIN)
-        unanswered = list(self._running)
+        unanswered = list(self._asked)
         deadline = time.monotonic() + STAYS
         with self._iopub, self._shell:
             while time.monotonic() < deadline and not over.is_set():
@@ -107,7 +115,7 @@ class _Stand:
                     heard.set()
                 if self._shell in ready:
                     self._refuse(self._shell.recv_multipart())
-                unanswered = [header for header in unanswered if not self._reply(header)]
+                unanswered = [each for each in unanswered if not self._reply(*each)]
 
     def _greet(self, wish: bytes) -> bool:
         """Tell one client that listens; whether it was one."""
@@ -118,10 +126,10 @@ class _Stand:
         self._number += 1
         topic = f"gone.{self._number}.".encode()
         self._iopub.setsockopt(zmq.SUBSCRIBE, topic)
-        if not self._running:
+        if not self._asked:
             self._publish("stream", {"name": "stderr", "text": f"{self._sentence}\n"}, {}, topic)
-        for header in self._running:
-            self._publish("error", self._error, header, topic)
+        for header, sentence in self._asked:
+            self._publish("error", _error(sentence), header, topic)
             self._publish("status", {"execution_state": "idle"}, header, topic)
         # Of its other subscriptions, which would bring it everything once more, none is taken.
         return True
@@ -132,20 +140,18 @@ class _Stand:
             who, parts = self._session.feed_identities(frames)
             header = self._session.deserialize(parts)["header"]
             if header["msg_type"] == "execute_request":
-                self._session.send(
-                    self._shell, "execute_reply", self._content, parent=header, ident=who
-                )
+                content = _reply_of(self._sentence)
+                self._session.send(self._shell, "execute_reply", content, parent=header, ident=who)
 
-    def _reply(self, header: Mapping[str, Any]) -> bool:
+    def _reply(self, header: Mapping[str, Any], sentence: str) -> bool:
         """Answer who has asked, if it has come back; a client goes by the name of its session."""
         import zmq
 
         who = str(header.get("session", "")).encode()
         parent = {"header": dict(header)}
         try:
-            self._session.send(
-                self._shell, "execute_reply", self._content, parent=parent, ident=who
-            )
+            content = _reply_of(sentence)
+            self._session.send(self._shell, "execute_reply", content, parent=parent, ident=who)
         except zmq.ZMQError:
             return False
         return True
@@ -156,11 +162,11 @@ class _Stand:
         parent = {"header": dict(header)} if header else None
         self._session.send(self._iopub, kind, dict(content), parent=parent, ident=topic)
 
-    @property
-    def _error(self) -> dict[str, Any]:
-        shown = f"\x1b[0;31m{NAME}\x1b[0m: {self._sentence}"
-        return {"ename": NAME, "evalue": self._sentence, "traceback": [shown]}
 
-    @property
-    def _content(self) -> dict[str, Any]:
-        return {"status": "error", "execution_count": 0, **self._error}
+def _error(sentence: str) -> dict[str, Any]:
+    shown = f"\x1b[0;31m{NAME}\x1b[0m: {sentence}"
+    return {"ename": NAME, "evalue": sentence, "traceback": [shown]}
+
+
+def _reply_of(sentence: str) -> dict[str, Any]:
+    return {"status": "error", "execution_count": 0, **_error(sentence)}

@@ -20,6 +20,7 @@ from submarine_jobs.tunnel_ports import HOST, TunnelPorts
 from submarine_kernel.remote.container.kernel_process import CHANNELS
 from submarine_kernel.remote.conversation import ANSWER, Conversation, KernelGoneError
 from submarine_kernel.remote.running_requests import RunningRequests
+from submarine_kernel.remote.sent_requests import SentRequests
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -60,7 +61,9 @@ class RemoteKernel:
         self.scheme = ""
         self._take = take
         self._run = 0
-        self._ports = TunnelPorts(f"kernel-{name}" for name in CHANNELS)
+        self._sent = SentRequests()
+        names = [f"kernel-{name}" for name in CHANNELS]
+        self._ports = TunnelPorts(names, {"kernel-shell": self._sent.tap})
         self._keeper = Conversation(job.id, self._hear)
         self._requests: RunningRequests | None = None
         self._tending: asyncio.Task[None] | None = None
@@ -69,6 +72,12 @@ class RemoteKernel:
     def running(self) -> list[dict[str, Any]]:
         """Headers of the requests that the kernel works on, or worked on when it was lost."""
         return self._requests.all() if self._requests is not None else []
+
+    @property
+    def waiting(self) -> list[dict[str, Any]]:
+        """Headers of the requests behind those, which it has not begun with."""
+        begun = {header.get("msg_id") for header in self.running}
+        return [header for header in self._sent.all() if header.get("msg_id") not in begun]
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -128,6 +137,7 @@ class RemoteKernel:
         deadline = asyncio.get_running_loop().time() + ANSWER
         while not (self.connected or self.gone) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.05)
+        self._sent.clear()
         answer = await self._keeper.ask({"type": "start", "key": key.decode()}, "started")
         self._run, self.code = int(answer["run"]), None
         self.key = key or self.key

@@ -132,7 +132,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             sentence = f"{remote.gone} Restart the kernel to get a new container."
             self.log.error("%s (job %s)", sentence, remote.job.id)
             self._mind_restarts(on=False)
-            words = LastWords(sentence, self.connection_info, remote.running)
+            words = LastWords(sentence, self.connection_info, remote.running, remote.waiting)
             self._last_words = words
             # Not of this loop: whoever asks next may have another.
             self._telling = asyncio.run_coroutine_threadsafe(in_thread(words.say), tunnel_loop())
