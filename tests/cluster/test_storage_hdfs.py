@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,30 +12,33 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.backends.yarn.backend import YarnBackend
+from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.errors import StorageError
-from submarine_jobs.profile import Profile
+from submarine_jobs.profile import Profile, hadoop_user
 from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage.choosing import hdfs_storage
 from submarine_jobs.storage.hdfs import HdfsStorage
+from submarine_jobs.storage.webhdfs import WebHdfsStorage
 from submarine_minicluster.cluster import Minicluster
 
 pytestmark = pytest.mark.cluster
 
 
-def storage_of(cluster: Minicluster, tmp_path: Path) -> HdfsStorage:
+def storage_of(cluster: Minicluster, tmp_path: Path, user: str | None = None) -> Storage:
     conf = Path(cluster.environ()["HADOOP_CONF_DIR"])
-    backend = YarnBackend(Profile(backend="yarn", hadoop_conf_dir=conf, state_dir=tmp_path))
-    return HdfsStorage(
-        backend.conf.default_fs,
-        conf_dir=conf,
-        webhdfs=backend.conf.webhdfs,
-        user=backend.user,
-        timeout=5,
-    )
+    profile = Profile(backend="yarn", hadoop_conf_dir=conf, state_dir=tmp_path, user=user)
+    return YarnBackend(profile).storage
 
 
-@pytest.fixture
-def storage(minicluster: Minicluster, tmp_path: Path) -> HdfsStorage:
-    return storage_of(minicluster, tmp_path)
+@pytest.fixture(params=["native", "webhdfs"])
+def storage(request: pytest.FixtureRequest, minicluster: Minicluster, tmp_path: Path) -> Storage:
+    """The process's own user through either client, so that both keep the same promises."""
+    own = storage_of(minicluster, tmp_path)
+    assert isinstance(own, HdfsStorage)
+    if request.param == "native":
+        return own
+    conf = HadoopConf(Path(minicluster.environ()["HADOOP_CONF_DIR"]))
+    return WebHdfsStorage(own.prefix, webhdfs=conf.webhdfs, user=hadoop_user())
 
 
 @pytest.fixture
@@ -80,41 +81,45 @@ def test_large_files_go_through_without_being_held(
     assert storage.walk(place) == [("big", 9 << 20)]
 
 
-STRANGER = """
-import sys
-from pathlib import Path
-from submarine_jobs.errors import StorageError
-from submarine_jobs.storage.hdfs import HdfsStorage
-
-storage = HdfsStorage(sys.argv[1], conf_dir=Path(sys.argv[2]), user="mallory", timeout=5)
-for work in (
-    lambda: storage.read(sys.argv[3] + "/secret.json"),
-    lambda: storage.publish(sys.argv[3] + "/planted", b"x"),
-    lambda: storage.list_directory(sys.argv[3]),
-):
-    try:
-        work()
-        print("allowed")
-    except StorageError as error:
-        print(error)
-"""
-
-
 def test_another_users_directory_is_closed(
-    minicluster: Minicluster, storage: Storage, place: str
+    minicluster: Minicluster, storage: Storage, place: str, tmp_path: Path
 ) -> None:
     storage.publish(f"{place}/secret.json", b"{}")
-    conf = minicluster.environ()["HADOOP_CONF_DIR"]
-    answer = subprocess.run(
-        [sys.executable, "-c", STRANGER, storage.prefix, conf, place],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    lines = answer.stdout.splitlines()
-    assert len(lines) == 3
-    assert all("permission denied" in line for line in lines), answer.stdout
+    stranger = storage_of(minicluster, tmp_path, "mallory")
+    for work in (
+        lambda: stranger.read(f"{place}/secret.json"),
+        lambda: stranger.publish(f"{place}/planted", b"x"),
+        lambda: stranger.publish_exclusive(f"{place}/planted", b"x"),
+        lambda: stranger.list_directory(place),
+        lambda: stranger.delete(place, recursive=True),
+    ):
+        with pytest.raises(StorageError, match="permission denied"):
+            work()
+    assert [entry.name for entry in storage.list_directory(place)] == ["secret.json"]
+
+
+def test_one_process_acts_as_several_users_at_once(
+    minicluster: Minicluster, tmp_path: Path
+) -> None:
+    environment = dict(os.environ)
+    users = [f"user-{secrets.token_hex(3)}" for _ in range(3)]
+    storages = {user: storage_of(minicluster, tmp_path, user) for user in users}
+
+    def write(number: int) -> None:
+        user = users[number % len(users)]
+        storages[user].publish(f"/tmp/{user}/{number}", user.encode())
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(24)))
+    own = storage_of(minicluster, tmp_path)
+    for user, mine in storages.items():
+        names = [entry.name for entry in mine.list_directory(f"/tmp/{user}")]
+        assert len(names) == 8
+        assert {mine.read(f"/tmp/{user}/{name}") for name in names} == {user.encode()}
+        made = [own.stat(f"/tmp/{user}"), own.stat(f"/tmp/{user}/{names[0]}")]
+        assert [one.owner for one in made if one is not None] == [user, user]
+        mine.delete(f"/tmp/{user}", recursive=True)
+    assert dict(os.environ) == environment, "a user in the environment would be everybody's"
 
 
 def test_a_namenode_that_is_away_costs_the_timeout_and_no_more(tmp_path: Path) -> None:
@@ -124,3 +129,9 @@ def test_a_namenode_that_is_away_costs_the_timeout_and_no_more(tmp_path: Path) -
         storage.stat("/")
     # Left alone, the client tries for three minutes.
     assert time.monotonic() - began < 60
+
+
+def test_a_user_that_cannot_be_named_to_hdfs_is_said(tmp_path: Path) -> None:
+    storage = hdfs_storage("hdfs://127.0.0.1:1", user="mallory", timeout=1)
+    with pytest.raises(StorageError, match="that mallory is meant"):
+        storage.stat("/")

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from submarine_jobs.errors import RefusedError
-from submarine_zeppelin.users import SERVICE_USER, ActingUser, cluster_user
+from submarine_zeppelin.interpreters.configured import config_of, environment_of
+from submarine_zeppelin.users import SERVICE_USER, cluster_user, common_state_dir
 
 ALLOWED = {SERVICE_USER: "true"}
 
 
 def decide(
-    user: str, backend: str = "yarn", acting: ActingUser | None = None, **rest
+    user: str,
+    backend: str = "yarn",
+    *,
+    kerberos: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> str | None:
-    settings = rest.pop("settings", {})
-    return cluster_user(user, settings, backend=backend, acting=acting or ActingUser(), **rest)
+    return cluster_user(user, settings or {}, backend=backend, kerberos=kerberos)
 
 
 def test_a_job_on_the_cluster_runs_as_the_paragraphs_user() -> None:
@@ -53,12 +59,24 @@ def test_a_name_that_is_no_user_is_refused(user: str) -> None:
         decide(user)
 
 
-def test_one_process_acts_as_one_user() -> None:
-    acting = ActingUser()
-    assert decide("ada", acting=acting) == "ada"
-    assert decide("ada", acting=acting) == "ada"
-    with pytest.raises(RefusedError, match="acts as ada"):
-        decide("bob", acting=acting)
-    with pytest.raises(RefusedError, match="acts as ada"):
-        decide(getpass.getuser(), acting=acting)
-    assert decide("bob", acting=acting, settings=ALLOWED) is None
+def test_kerberos_is_refused_in_one_sentence() -> None:
+    with pytest.raises(RefusedError, match=r"acts as Zeppelin's account, .* only, and not as ada"):
+        decide("ada", kerberos=True)
+
+
+def test_users_of_one_process_have_configurations_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUBMARINE_BACKEND", "yarn")
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path))
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    ada, bob, ours = (config_of({}, user).profile for user in ("ada", "bob", getpass.getuser()))
+    assert (ada.user, bob.user) == ("ada", "bob")
+    assert ours.state_dir == tmp_path
+    # Each has an index of jobs; what paragraphs show is one for all, since each shows one thing.
+    assert len({ada.state_dir, bob.state_dir, ours.state_dir}) == 3
+    assert {common_state_dir(one) for one in (ada, bob, ours)} == {tmp_path}
+    told = environment_of({}, config_of({}, "ada"))
+    assert told["SUBMARINE_USER"] == told["HADOOP_USER_NAME"] == "ada"
+    assert told["SUBMARINE_STATE_DIR"] == str(ada.state_dir)
+    assert "HADOOP_USER_NAME" not in environment_of({}, config_of({}, getpass.getuser()))

@@ -117,7 +117,7 @@ def _python(where: Installation) -> Finding:
         last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
         return error(
             f"{python} cannot import the interpreter: {last[:200]}.",
-            f"Install it there: {python} -m pip install jupyter-submarine.",
+            f"Install the package there, from its clone: {python} -m pip install CLONE.",
         )
     return ok(f"{python} has the interpreter and thriftpy2 {done.stdout.strip()}.")
 

@@ -1,18 +1,20 @@
 """As whom a paragraph's job runs on the cluster; a refusal where nobody said.
 
 Zeppelin says who runs a paragraph. On a cluster with simple authentication the job runs as that
-user, named to Hadoop by this process; where that cannot be, it is refused, unless the operator
-allowed that everybody's jobs run as the account of Zeppelin. Checks no password: Zeppelin did.
+user, whom this process names to Hadoop in each request, so that it acts for several users at the
+same time; where that cannot be, it is refused, unless the operator allowed that everybody's jobs
+run as the account of Zeppelin. Checks no password: Zeppelin did.
 """
 
 from __future__ import annotations
 
 import getpass
 import re
-import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 from submarine_jobs.errors import RefusedError
+from submarine_jobs.profile import Profile
 from submarine_zeppelin.properties import flag
 from submarine_zeppelin.serving.conversion import ANONYMOUS
 
@@ -25,39 +27,26 @@ _WAYS = (
 )
 
 
-class ActingUser:
-    """The one user of the cluster as whom this process acts, once it does.
+#: Below the state directory: what this machine knows of each user's jobs.
+_USERS = "users"
 
-    Hadoop's client takes the user of simple authentication from the environment of its process,
-    so that a process that has acted for one user can never act for another.
+
+def state_dir_of(user: str, common: Path) -> Path:
+    """Where a user's own index of jobs lies, so that nobody lists or finds another's.
+
+    Parameters
+    ----------
+    common
+        The state directory of Zeppelin's account.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._name: str | None = None
-
-    def become(self, name: str) -> None:
-        """Act as a user from now on.
-
-        Raises
-        ------
-        RefusedError
-            If this process acts as another one.
-        """
-        with self._lock:
-            if self._name is None:
-                self._name = name
-            bound = self._name
-        if bound != name:
-            raise RefusedError(
-                f"This interpreter's process acts as {bound} on the cluster and cannot act as "
-                f"{name} too.",
-                "Let the interpreter be instantiated per user, in isolated processes (page "
-                "Interpreters), so that each user has one.",
-            )
+    return common / _USERS / user
 
 
-_acting = ActingUser()
+def common_state_dir(profile: Profile) -> Path:
+    """The state directory of Zeppelin's account, of a profile that may be a user's."""
+    own = profile.state_dir
+    common = own.parent.parent
+    return common if profile.user and own == state_dir_of(profile.user, common) else own
 
 
 def cluster_user(
@@ -66,7 +55,6 @@ def cluster_user(
     *,
     backend: str | None,
     kerberos: bool = False,
-    acting: ActingUser = _acting,
 ) -> str | None:
     """As whom a job, or a look at jobs, is to be made: the ``user`` of a profile.
 
@@ -80,8 +68,6 @@ def cluster_user(
         ``local`` or ``yarn``; a process of this machine is always its account's.
     kerberos
         Whether the cluster wants Kerberos, where no name alone is believed.
-    acting
-        Who this process acts as; the default is the one of the process.
 
     Returns
     -------
@@ -97,8 +83,6 @@ def cluster_user(
     if flag(properties, SERVICE_USER):
         return None
     if user == account:
-        # Nothing is said to Hadoop, but another must not come after.
-        acting.become(user)
         return None
     if not user or user == ANONYMOUS:
         raise RefusedError(
@@ -114,8 +98,8 @@ def cluster_user(
         )
     if kerberos:
         raise RefusedError(
-            f"The cluster asks for Kerberos, and a job of {user[:80]} would run as Zeppelin's "
-            f"account, {account}.",
+            f"The cluster asks for Kerberos, with which this release acts as Zeppelin's account, "
+            f"{account}, only, and not as {user[:80]}.",
             _WAYS,
         )
     if not _NAME.fullmatch(user):
@@ -123,5 +107,4 @@ def cluster_user(
             f"{user[:80]!r} cannot be a user of the cluster.",
             "It takes ASCII letters, digits and . _ @ -, such as ada.",
         )
-    acting.become(user)
     return user

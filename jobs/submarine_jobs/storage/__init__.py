@@ -1,4 +1,4 @@
-"""Storage of job directories: HDFS through hdfs-native, or a path of this machine."""
+"""Storage of job directories: HDFS through hdfs-native or WebHDFS, or a path of this machine."""
 
 from __future__ import annotations
 

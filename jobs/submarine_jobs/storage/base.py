@@ -1,7 +1,7 @@
 """The one interface to the file systems that hold job directories; implements none.
 
-Paths are absolute, without scheme and host, ``/`` between the parts. Whoever has a URL asks
-``submarine_jobs.storage.open_storage``. Every operation ends within the storage's timeout.
+Paths are absolute, without scheme and host, ``/`` between the parts. Every operation ends within
+the storage's timeout.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class HdfsPlace(Place):
     def _storage(self) -> Any:
         from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
         from submarine_jobs.config import load_config
-        from submarine_jobs.storage.hdfs import HdfsStorage
+        from submarine_jobs.storage.choosing import hdfs_storage
 
         profile = load_config(self._settings).profile
         conf = HadoopConf(profile.hadoop_conf_dir) if profile.hadoop_conf_dir else None
@@ -45,7 +45,7 @@ class HdfsPlace(Place):
                 "Write hdfs://namenode:8020/path, or choose a cluster with --profile.",
             )
         own = conf is not None and filesystem == conf.default_fs
-        return HdfsStorage(
+        return hdfs_storage(
             filesystem,
             conf_dir=conf.directory if conf else None,
             webhdfs=conf.webhdfs if conf and own else (),

@@ -14,6 +14,7 @@ from submarine_jobs.config import OWN_VARIABLES, Config, load_config
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.session import Session
 from submarine_zeppelin import properties as settings
+from submarine_zeppelin.users import cluster_user, state_dir_of
 
 _lock = threading.Lock()
 _sessions: dict[str, Session] = {}
@@ -31,8 +32,6 @@ def config_of(
     properties: Mapping[str, str], user: str, options: Mapping[str, Any] | None = None
 ) -> Config:
     """The configuration in force: the paragraph's options over the interpreter's settings."""
-    from submarine_zeppelin.users import cluster_user
-
     given = {key: value for key, value in (options or {}).items() if value is not None}
     found = {
         "profile": settings.text(properties, "submarine.profile"),
@@ -46,7 +45,10 @@ def config_of(
     profile = config.profile
     kerberos = _wants_kerberos(config)
     actor = cluster_user(user, properties, backend=profile.backend, kerberos=kerberos)
-    return replace(config, profile=replace(profile, user=actor)) if actor else config
+    if actor is None:
+        return config
+    own = state_dir_of(actor, profile.state_dir)
+    return replace(config, profile=replace(profile, user=actor, state_dir=own))
 
 
 def _wants_kerberos(config: Config) -> bool:
@@ -67,4 +69,6 @@ def environment_of(properties: Mapping[str, str], config: Config) -> dict[str, s
     for variable, key in OWN_VARIABLES.items():
         if key in _TOLD:
             found[variable] = str(getattr(config.profile, key) or "")
+    # Such a program acts for this user alone, and so may all that it uses.
+    found["HADOOP_USER_NAME"] = config.profile.user or ""
     return {name: value for name, value in found.items() if value}

@@ -143,10 +143,11 @@ class Dashboard:
 
     def _clean(self) -> bool:
         config = self._mouth.config()
-        known = KnownJobs(config.profile.state_dir)
+        known = KnownJobs.of(config.profile)
         rows = known.open(self._mouth.context.note_id)
         for row in rows:
-            known.close(row.job_id)
+            if row.user == self._mouth.context.user:
+                known.close(row.job_id)
         self._mouth.page.say(
             "The form's values are forgotten. Jobs go on; `%submarine list` shows them."
         )

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from submarine_jobs.profile import Profile
 from submarine_jobs.store import JobStore
+from submarine_zeppelin.users import common_state_dir
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS shown (
@@ -48,6 +50,11 @@ class KnownJobs:
 
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / "zeppelin.sqlite"
+
+    @classmethod
+    def of(cls, profile: Profile) -> KnownJobs:
+        """The one of all users: a paragraph shows one thing, whoever ran it."""
+        return cls(common_state_dir(profile))
 
     def put(self, placed: Placed) -> None:
         """A job is in a paragraph now, its end not yet shown."""

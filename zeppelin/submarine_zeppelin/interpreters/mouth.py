@@ -154,7 +154,7 @@ class ZeppelinMouth(Mouth):
         if not isinstance(shown, Mapping) or not isinstance(run, str):
             return
         context, profile = self.context, self.config().profile
-        known = KnownJobs(profile.state_dir)
+        known = KnownJobs.of(profile)
         if shown.get("ended"):
             self.runs.discard(run)
             known.close(RUN + run)
@@ -192,7 +192,7 @@ class ZeppelinMouth(Mouth):
             if card.final:
                 card.measure()
         self.page.show()
-        known = KnownJobs(job.session.profile.state_dir)
+        known = KnownJobs.of(job.session.profile)
         if card.final:
             known.close(job.id)
         else:

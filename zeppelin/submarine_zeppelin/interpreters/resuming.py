@@ -48,12 +48,12 @@ class Resumer:
         self._adopt = adopt
         self._show_run = show_run
         self._lock = threading.Lock()
-        self._all = False
+        self._users: set[str] = set()
 
     def resume(self, context: Context) -> None:
         """A paragraph is run: it shows something new, and others may have to be taken up again.
 
-        With the first one those of all notes, later those of its note.
+        With a user's first one those of all notes, later those of its note.
         """
         try:
             known = self._known(context.user)
@@ -62,7 +62,8 @@ class Resumer:
             return
         known.leave(context.paragraph_id)
         with self._lock:
-            first, self._all = not self._all, True
+            first = context.user not in self._users
+            self._users.add(context.user)
         rows = known.open(None if first else context.note_id)
         rows = [row for row in rows if row.user == context.user]
         if rows:
@@ -74,16 +75,16 @@ class Resumer:
         """The jobs that a paragraph shows or had begun, their ends not yet shown."""
         config = config_of(self._properties, context.user)
         session = session_of(config)
-        known = KnownJobs(config.profile.state_dir)
+        known = KnownJobs.of(config.profile)
         rows = [row for row in known.open(context.note_id) if row.paragraph == context.paragraph_id]
-        rows = [row for row in rows if row.run is None]
+        rows = [row for row in rows if row.run is None and row.user == context.user]
         ids = dict.fromkeys(
             [row.job_id for row in rows] + known.going_on(session.store, context.paragraph_id)
         )
         return [session.job(job_id) for job_id in ids]
 
     def _known(self, user: str) -> KnownJobs:
-        return KnownJobs(config_of(self._properties, user).profile.state_dir)
+        return KnownJobs.of(config_of(self._properties, user).profile)
 
     def _take_up(self, rows: list[Placed], known: KnownJobs) -> None:
         by_paragraph: dict[str, list[Placed]] = {}

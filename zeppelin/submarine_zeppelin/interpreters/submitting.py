@@ -41,7 +41,7 @@ class ParagraphSession(Session):
         with _lock:
             turn = _submitting.setdefault(paragraph, threading.Lock())
         with turn:
-            known = KnownJobs(self.profile.state_dir)
+            known = KnownJobs.of(self.profile)
             found = self._running(spec, known)
             if found is not None:
                 self._mouth.say(

@@ -34,7 +34,7 @@ from submarine_jobs.errors import ClusterError, NoClusterError, SubmarineError
 from submarine_jobs.profile import Profile, hadoop_user
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
-from submarine_jobs.storage.hdfs import HdfsStorage
+from submarine_jobs.storage.choosing import hdfs_storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 
 
@@ -96,7 +96,7 @@ class YarnBackend(Backend):
     @cached_property
     def storage(self) -> Storage:
         """The cluster's file system."""
-        return HdfsStorage(
+        return hdfs_storage(
             self.conf.default_fs,
             conf_dir=self.conf.directory,
             webhdfs=self.conf.webhdfs,

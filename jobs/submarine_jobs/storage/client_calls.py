@@ -1,0 +1,91 @@
+"""Calls of a client of HDFS: each within its time limit, each failure as one sentence.
+
+The two storages of HDFS share it: ``hdfs`` (hdfs-native) and ``webhdfs``. Talks to nobody itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, TypeVar
+
+from submarine_jobs.errors import StorageError
+from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage.timed_call import call_within
+from submarine_runtime.agent.store import NotThereError
+from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
+
+T = TypeVar("T")
+CHUNK = 4 << 20
+#: A transfer of a whole file may take this many times the limit of a single call.
+TRANSFER_FACTOR = 30
+
+
+class ClientStorage(Storage):
+    """A storage whose work a client does.
+
+    Parameters
+    ----------
+    prefix
+        ``hdfs://host:port`` or ``hdfs://nameservice``.
+    timeout
+        Seconds that one call may take.
+    """
+
+    def __init__(self, prefix: str, timeout: float) -> None:
+        self.prefix = prefix.rstrip("/")
+        self._timeout = timeout
+
+    @property
+    @abstractmethod
+    def _client(self) -> Any:
+        """What ``work`` is given; made when it is first asked for, within the time limit."""
+
+    def _call(self, doing: str, path: str, work: Callable[[Any], T], factor: int = 1) -> T:
+        try:
+            return call_within(self._timeout * factor, lambda: work(self._client))
+        except TimeoutError as exc:
+            raise StorageError(
+                f"HDFS at {self.prefix} did not answer in time to {doing} {path}: {exc}.",
+                "Check that the NameNode is up: `submarine doctor`.",
+            ) from exc
+        except (FileNotFoundError, NotThereError) as exc:
+            raise FileNotFoundError(f"{self.prefix}{path}") from exc
+        except (FileExistsError, StorageError):
+            raise
+        except Exception as exc:
+            raise StorageError(*_sentence(doing, self.prefix + path, exc)) from exc
+
+
+def temporary_name(path: str) -> str:
+    """A name beside ``path`` that listings leave out."""
+    directory, _, name = path.rpartition("/")
+    return f"{directory}/{TEMPORARY_PREFIX}{name}.{secrets.token_hex(6)}"
+
+
+def pieces(stream: BinaryIO, heard: Callable[[int], None] | None) -> Iterator[bytes]:
+    """What a file holds, ``heard`` being told how much was asked for so far."""
+    done = 0
+    while piece := stream.read(CHUNK):
+        yield piece
+        done += len(piece)
+        if heard is not None:
+            heard(done)
+
+
+def _sentence(doing: str, url: str, exc: Exception) -> tuple[str, str]:
+    text = " ".join(str(exc).split())[:300]
+    if "SafeMode" in text or "safe mode" in text:
+        return (
+            f"Cannot {doing} {url}: HDFS is in safe mode and takes no writes.",
+            "Wait until the NameNode leaves it, or ask the operator.",
+        )
+    if "AccessControl" in text or "Permission denied" in text:
+        return (
+            f"Cannot {doing} {url}: permission denied.",
+            "Choose a job root that you own (job_root in submarine.toml).",
+        )
+    if "QuotaExceeded" in text or ("quota" in text.lower() and "exceeded" in text.lower()):
+        return f"Cannot {doing} {url}: the HDFS quota is used up.", "Free space or ask for more."
+    return f"Cannot {doing} {url}: {text}.", "`submarine doctor` checks HDFS."

@@ -1,0 +1,142 @@
+"""Job directories on HDFS as a user who is not the process's own, through WebHDFS.
+
+Every request names its user, so that one process can act as several, each with a storage of their
+own. Slower for large files than ``hdfs``, which can act as the process's user only. Does not do
+Kerberos: where the cluster wants it, a name in a request is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from submarine_jobs.errors import StorageError
+from submarine_jobs.storage.base import Entry
+from submarine_jobs.storage.client_calls import TRANSFER_FACTOR, ClientStorage, pieces
+from submarine_runtime.agent.store import NotThereError
+from submarine_runtime.agent.store_webhdfs import WebHdfsStore
+from submarine_runtime.protocol.launch import JobStore
+from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
+
+_PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
+
+
+class WebHdfsStorage(ClientStorage):
+    """HDFS as one user with simple authentication; any number of them live in a process.
+
+    Parameters
+    ----------
+    default_fs
+        ``hdfs://host:port`` or ``hdfs://nameservice``.
+    webhdfs
+        Base URLs of the NameNodes' web ports.
+    user
+        As whom every request is made.
+    timeout
+        Seconds that one call may take.
+    """
+
+    def __init__(
+        self, default_fs: str, *, webhdfs: Sequence[str], user: str, timeout: float = 20.0
+    ) -> None:
+        super().__init__(default_fs, timeout)
+        self._webhdfs = list(webhdfs)
+        self._user = user
+
+    @cached_property
+    def _client(self) -> WebHdfsStore:
+        if not self._webhdfs:
+            raise StorageError(
+                f"{self.prefix} cannot be told that {self._user} is meant: the address of its "
+                "WebHDFS is not known, and without it a process acts as its own user only.",
+                "Name the cluster's client configuration (hadoop_conf_dir), or set "
+                f"HADOOP_USER_NAME={self._user} for the whole process.",
+            )
+        return WebHdfsStore(self._webhdfs, "", self._user, self._timeout)
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See ``Storage.read``."""
+
+        def work(client: WebHdfsStore) -> bytes:
+            found = client.stat(path)
+            if found is None:
+                raise NotThereError(path)
+            end = found.size if length is None else min(found.size, offset + length)
+            return b"".join(client.stream(path, offset, end - offset)) if end > offset else b""
+
+        return self._call("read", path, work)
+
+    def publish(self, path: str, data: bytes, *, mode: int = _PRIVATE_FILE) -> None:
+        """See ``Storage.publish``."""
+        _check_mode(mode, _PRIVATE_FILE)
+        self._call("write", path, lambda client: client.publish(path, data))
+
+    def publish_exclusive(self, path: str, data: bytes, *, mode: int = _PRIVATE_FILE) -> bool:
+        """See ``Storage.publish_exclusive``; the NameNode decides: a rename onto no name."""
+        _check_mode(mode, _PRIVATE_FILE)
+
+        def work(client: WebHdfsStore) -> bool:
+            return client.publish_exclusive(path, data)
+
+        return self._call("write", path, work)
+
+    def list_directory(self, path: str) -> list[Entry]:
+        """See ``Storage.list_directory``."""
+
+        def work(client: WebHdfsStore) -> list[Entry]:
+            found = client.entries(path)
+            if not found and client.stat(path) is None:
+                raise NotThereError(path)
+            return [Entry(*entry) for entry in found]
+
+        entries = self._call("list", path, work)
+        return sorted(
+            (entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX)),
+            key=lambda entry: entry.name,
+        )
+
+    def stat(self, path: str) -> Entry | None:
+        """See ``Storage.stat``."""
+        found = self._call("look at", path, lambda client: client.stat(path))
+        return Entry(*found) if found is not None else None
+
+    def make_directory(self, path: str, *, mode: int = _PRIVATE_DIRECTORY) -> None:
+        """See ``Storage.make_directory``."""
+        _check_mode(mode, _PRIVATE_DIRECTORY)
+        self._call("create", path, lambda client: client.make_directory(path))
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        """See ``Storage.delete``."""
+        try:
+            self._call("delete", path, lambda client: client.delete(path, recursive))
+        except FileNotFoundError:
+            return
+
+    def upload(self, source: Path, path: str, heard: Callable[[int], None] | None = None) -> None:
+        """See ``Storage.upload``."""
+
+        def work(client: WebHdfsStore) -> None:
+            with source.open("rb") as stream:
+                client.put(path, pieces(stream, heard), source.stat().st_size)
+
+        self._call("write", path, work, TRANSFER_FACTOR)
+
+    def download(self, path: str, target: Path) -> None:
+        """See ``Storage.download``."""
+
+        def work(client: WebHdfsStore) -> None:
+            with target.open("wb") as stream:
+                for piece in client.stream(path):
+                    stream.write(piece)
+
+        self._call("read", path, work, TRANSFER_FACTOR)
+
+    def job_store(self, path: str) -> JobStore:
+        """See ``Storage.job_store``."""
+        return JobStore(kind="webhdfs", path=path, webhdfs=self._webhdfs, user=self._user)
+
+
+def _check_mode(mode: int, private: int) -> None:
+    if mode != private:
+        raise ValueError(f"through WebHDFS everything is made with mode {private:o}, not {mode:o}")
