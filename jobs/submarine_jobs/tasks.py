@@ -16,7 +16,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
-#: The only task of a job of the first release.
+#: The only task of a job of one task.
 ONLY_TASK = "worker:0"
 #: Most tasks whose logs are shown together.
 MAX_TOGETHER = 256

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submarine_jobs.commands.run_option_types import DURATION, together
+from submarine_jobs.commands.shared_options import parameters_option
 from submarine_jobs.commands.usage import printable
 from submarine_jobs.commands.verb import Parsed, option
 from submarine_jobs.errors import UsageError
@@ -99,15 +100,7 @@ NOTEBOOK_RUN = together(
             metavar="URI",
             help="Executed notebook: a path, hdfs://, any fsspec URL [NAME-TIME.ipynb].",
         ),
-        _own(
-            "-p",
-            "--parameters",
-            "parameters",
-            nargs=2,
-            multiple=True,
-            metavar="NAME VALUE",
-            help="Parameter of the notebook; repeatable.",
-        ),
+        parameters_option("Parameter of the notebook; repeatable.", _HEADING),
         _own(
             "-r",
             "--parameters_raw",

@@ -76,6 +76,20 @@ def duration_option(*names: str, **attrs: Any) -> Callable[[Callback], Callback]
     return option(*names, type=Parsed("time", parse_duration), metavar="TIME", **attrs)
 
 
+def parameters_option(help: str, heading: str = "") -> Callable[[Callback], Callback]:
+    """``-p NAME VALUE``, as papermill has it: parameters of a notebook or of a workflow."""
+    return option(
+        "-p",
+        "--parameters",
+        "parameters",
+        nargs=2,
+        multiple=True,
+        metavar="NAME VALUE",
+        heading=heading,
+        help=help,
+    )
+
+
 def complete_jobs(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

@@ -16,6 +16,7 @@ from submarine_jobs.options.later import refusal, spelling
 
 _UNKNOWN = re.compile(r"No such command '(.*?)'", re.DOTALL)
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)
+_SEVERAL = re.compile(r"requires (\d+) arguments")
 
 
 def as_sentence(error: click.ClickException) -> SubmarineError:
@@ -128,9 +129,18 @@ def _bad_option(error: click.BadOptionUsage, command: str) -> UsageError:
         return UsageError(*later)
     if "requires an argument" in error.message:
         return UsageError(f"{name} needs a value.", f"See `submarine {command} --help`.")
+    if several := _SEVERAL.search(error.message):
+        words = _metavar(error) or f"{several[1]} words"
+        return UsageError(f"{name} needs {words}.", f"See `submarine {command} --help`.")
     if "does not take a value" in error.message:
         return UsageError(f"{name} takes no value.", f"Write {name} alone.")
     return UsageError(f"{name} of {command}: {printable(error.message, 120).rstrip('.')}.")
+
+
+def _metavar(error: click.BadOptionUsage) -> str | None:
+    """How the help calls what belongs behind the option: ``NAME VALUE``."""
+    params = error.ctx.command.get_params(error.ctx) if error.ctx else []
+    return next((p.metavar for p in params if error.option_name in p.opts), None)
 
 
 def _bad_value(error: click.BadParameter, command: str) -> UsageError:

@@ -102,12 +102,12 @@ def memory_checks(patient: Patient) -> Finding:
 
 
 def docker(patient: Patient) -> Finding:
-    """The Docker runtime; not needed in this release, but said where it is half set up."""
+    """The Docker runtime; only jobs with an image need it, but said where it is half set up."""
     if not patient.on_yarn:
         return skipped(_NO_YARN)
     allowed = patient.conf.words(f"{_NM}.runtime.linux.allowed-runtimes")
     if "docker" not in allowed:
-        return skipped("YARN allows no Docker containers here; this release needs none.")
+        return skipped("YARN allows no Docker containers here; only --docker_image needs them.")
     if shutil.which("docker") is None:
         return warning(
             "YARN allows Docker containers, but there is no docker command on this node.",

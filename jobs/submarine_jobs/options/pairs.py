@@ -125,8 +125,9 @@ def format_localization(item: Localization) -> str:
 def _check_target(text: str, target: str) -> None:
     if target.startswith("/"):
         raise UsageError(
-            f"The target of --localization {text[:80]!r} is absolute, which needs Docker.",
-            "Docker is not in this release; name a file below the working directory.",
+            f"The target of --localization {text[:80]!r} is absolute.",
+            "Name a file below the working directory; in Docker the setting docker_mounts mounts "
+            "directories of the nodes.",
         )
     parts = target.split("/")
     if any(part in ("", ".", "..") for part in parts) or ":" in target:

@@ -1,4 +1,5 @@
-"""What speaks with skein's application master; the one place in the runtime that may import skein.
+"""The one process that leads a distributed job: gang, links to the agents, faults, completion.
 
-In this release only the helper that shows a job on its own YARN page.
+Also the helper that shows a job on its own YARN page. The one place in the runtime that may import
+skein, and only ``page`` and ``yarn_placer`` do. What one task does is the agent's.
 """

@@ -11,6 +11,7 @@ import click
 
 from submarine_jobs.commands import Outcome
 from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.shared_options import parameters_option
 from submarine_jobs.commands.verb import Verb, option
 from submarine_workflows.azkaban.client import CONCURRENT, FAILURE_ACTIONS
 from submarine_workflows.named import WORKFLOW_FILE
@@ -29,15 +30,7 @@ _TO = click.Choice(["azkaban"])
 @option("--to", "target", type=_TO, default="azkaban", help="To which scheduler [azkaban].")
 @option("--run", is_flag=True, help="Start it now.")
 @option("--schedule", is_flag=True, help="Run it by its `schedule:`.")
-@option(
-    "-p",
-    "--parameter",
-    "parameters",
-    nargs=2,
-    multiple=True,
-    metavar="NAME VALUE",
-    help="A flow parameter of this run, or of each scheduled one; repeatable.",
-)
+@parameters_option("A flow parameter of this run, or of each scheduled one; repeatable.")
 @option("--project", default="", metavar="NAME", help="Azkaban's project [the workflow's name].")
 @option("--replace", is_flag=True, help="Take away flows of the project that are not in this file.")
 @option(

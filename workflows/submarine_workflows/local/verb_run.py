@@ -9,7 +9,7 @@ import click
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
-from submarine_jobs.commands.shared_options import duration_option
+from submarine_jobs.commands.shared_options import duration_option, parameters_option
 from submarine_jobs.commands.verb import Parsed, Verb, option
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.options.quantities import parse_count
@@ -37,15 +37,8 @@ from submarine_workflows.named import find_workflow
 )
 @click.argument("file", required=False, shell_complete=complete_files)
 @click.argument("nodes", nargs=-1, metavar="[NODE]...", shell_complete=complete_nodes_of_file)
-@option(
-    "-p",
-    "--parameters",
-    "parameters",
-    type=(str, str),
-    multiple=True,
-    metavar="NAME VALUE",
-    heading="What",
-    help="Value of ${NAME}; wins over the workflow's `config:`, not over a node's. Repeatable.",
+@parameters_option(
+    "Value of ${NAME}; wins over the workflow's `config:`, not over a node's. Repeatable.", "What"
 )
 @option("--disable", multiple=True, metavar="NODE", heading="What", help="Skip it. Repeatable.")
 @option(

@@ -8,7 +8,11 @@ import click
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
-from submarine_jobs.commands.shared_options import duration_option, profile_option
+from submarine_jobs.commands.shared_options import (
+    duration_option,
+    parameters_option,
+    profile_option,
+)
 from submarine_jobs.commands.verb import AS_JSON, Parsed, Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.options.quantities import parse_count
@@ -138,16 +142,7 @@ def history(mouth: Mouth, /, name: str | None, limit: int | None, runs: str | No
 )
 @click.argument("url")
 @duration_option("--timeout", heading="How", help="Give up after that time, exit code 124 [6h].")
-@option(
-    "-p",
-    "--parameters",
-    "parameters",
-    type=(str, str),
-    multiple=True,
-    metavar="NAME VALUE",
-    heading="What",
-    help="Value of {NAME}; repeatable.",
-)
+@parameters_option("Value of {NAME}; repeatable.", "What")
 @profile_option
 @click.pass_obj
 def await_(
