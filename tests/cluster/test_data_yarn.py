@@ -181,7 +181,9 @@ def test_versions(store: WebHdfsStore, tmp_path: Path) -> None:
     assert (first["name"], first["count"], first["size"]) == ("v1", 2, 1001)
 
 
-def test_a_download_that_is_cut_off_goes_on(store: WebHdfsStore, tmp_path: Path) -> None:
+def test_a_download_that_is_cut_off_goes_on(
+    store: WebHdfsStore, place: JobStore, tmp_path: Path
+) -> None:
     data = os.urandom(3 << 20)
     store.put("big", [data], len(data))
     offsets: list[int] = []
@@ -194,8 +196,8 @@ def test_a_download_that_is_cut_off_goes_on(store: WebHdfsStore, tmp_path: Path)
                     raise StoreError("cut off", transient=True)
                 yield block
 
-    cut = Cut(store._urls, store._root, store._user, 10)
-    config = make_config(fetch=[Input("A", f"{store._root}/big")])
+    cut = Cut(place.webhdfs, place.path, place.user, 10)
+    config = make_config(fetch=[Input("A", f"{place.path}/big")])
     where = fetch(config, cut, make_scratch(tmp_path / "s", config), 0, 1)
     assert Path(where["A"]).read_bytes() == data
     assert len(offsets) > 2

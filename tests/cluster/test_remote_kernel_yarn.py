@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import pytest
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.session import Session
-from submarine_jobs.tunnel_ports import tunnel_loop
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
-from tests.kernel.remote_rig import PATIENCE, Remote, execute, until
+from tests.kernel.remote_rig import PATIENCE, Remote, execute, printed, until
 
 pytestmark = pytest.mark.cluster
 
@@ -64,17 +62,15 @@ def test_a_kernel_with_a_gpu_lives_and_its_container_is_killed(remote: Remote) -
     assert job.handle is not None
     remote.session.backend("yarn").stop(job.handle)
     until(lambda: not manager.is_alive())
-    assert "container of the kernel is gone" in manager.provisioner._remote.gone
+    until(lambda: "container of the kernel is gone" in printed(client))
     assert job.record().state.ended
 
 
 @pytest.mark.full
 def test_no_container_outlives_its_server_for_long(remote: Remote) -> None:
     remote.install(idle_timeout="4s")
-    manager, client = remote.start()
-    job = remote.job_of(manager)
-    assert execute(client, "print(1)") == ("ok", "1\n")
-    # To the container that is a server whose machine was switched off.
-    gone = manager.provisioner._remote.close()
-    asyncio.run_coroutine_threadsafe(gone, tunnel_loop()).result(PATIENCE)
+    server, said = remote.serve()
+    job = remote.session.job(said["job"])
+    assert job.record().state is State.RUNNING
+    server.kill()
     assert job.wait(PATIENCE).state is State.SUCCEEDED

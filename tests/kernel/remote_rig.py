@@ -4,6 +4,7 @@ of this machine, with the same agent, port and tunnels as on a cluster.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ from jupyter_client.manager import KernelManager
 from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
+from submarine_jobs.tunnel_ports import tunnel_loop
 from submarine_kernel.install import install_kernel
 from submarine_kernel.remote.kernelspec import provisioning
 
@@ -108,7 +110,9 @@ class Remote:
 
     def job_of(self, manager: KernelManager) -> Job:
         """The job that a kernel is."""
-        return self.session.job(manager.provisioner._remote.job.id)
+        asked = manager.provisioner.get_provisioner_info()
+        told = asyncio.run_coroutine_threadsafe(asked, tunnel_loop()).result(PATIENCE)
+        return self.session.job(told["job_id"])
 
     def close(self) -> None:
         """End everything."""
@@ -140,6 +144,12 @@ def execute(client: BlockingKernelClient, code: str) -> tuple[str, str]:
     reply = client.execute_interactive(code, timeout=PATIENCE, output_hook=hear, allow_stdin=False)
     content = reply["content"]
     return content.get("ename") or content["status"], "".join(printed)
+
+
+def printed(client: BlockingKernelClient) -> str:
+    """What the next message prints, if it does."""
+    content = client.get_iopub_msg(timeout=PATIENCE)["content"]
+    return str(content.get("text", ""))
 
 
 def local_session(root: Path) -> Session:
