@@ -25,7 +25,6 @@ function row(state: State, detail = '', more: Partial<IJobRow> = {}): IJobRow {
 class Session {
   kernelDisplayName = 'Far away';
   kernelDisplayStatus = 'idle';
-  path = 'RTC:work/a.ipynb';
   prevKernelName = 'far';
   statusChanged = new Signal<Session, string>(this);
   specsManager = {
@@ -64,7 +63,7 @@ beforeEach(() => {
         return { isDisposed: false, dispose: () => listeners.delete(heard) };
       }
     },
-    path => path.replace('RTC:', ''),
+    () => 'work/a.ipynb',
     {
       waits: text => said.push(text),
       done: () => said.push('done'),

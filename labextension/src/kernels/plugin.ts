@@ -1,29 +1,39 @@
-/** Kernels in containers of the cluster, as the notebooks that they are for show them. */
+/** Kernels in containers of the cluster, as the notebooks and consoles that they are for show them. */
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { ISessionContext } from '@jupyterlab/apputils';
+import { IConsoleTracker } from '@jupyterlab/console';
+import { PathExt } from '@jupyterlab/coreutils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { DOMAIN } from '../api/plugin';
+import type { Widget } from '@lumino/widgets';
 import { ISubmarine } from '../tokens';
 import { Notifications } from './voice';
 import { KernelWatch } from './watch';
+
+/** What has a kernel; the two trackers have nothing else in common. */
+interface IPanel {
+  readonly sessionContext: ISessionContext;
+  readonly disposed: Widget['disposed'];
+}
 
 export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-submarine:kernels',
   description: 'Says what a kernel in a container waits for, and why it is gone.',
   autoStart: true,
   requires: [ISubmarine, INotebookTracker],
-  optional: [ITranslator],
+  optional: [IConsoleTracker, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     submarine: ISubmarine,
-    tracker: INotebookTracker,
+    notebooks: INotebookTracker,
+    consoles: IConsoleTracker | null,
     translator: ITranslator | null
   ): void => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const { contents, sessions } = app.serviceManager;
-    const add = ({ sessionContext: session, disposed }: NotebookPanel): void => {
+    const add = ({ sessionContext: session, disposed }: IPanel): void => {
       const restart = async (): Promise<void> => {
         // The page may not know yet that the server has dropped the session with the kernel.
         await sessions.refreshRunning();
@@ -32,7 +42,8 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
       const watch = new KernelWatch(
         session,
         submarine.channel,
-        path => contents.localPath(path),
+        // As the server tells the kernel: a console goes by its name in its directory.
+        () => PathExt.join(PathExt.dirname(contents.localPath(session.path)), session.name),
         new Notifications(app.commands, restart, trans),
         trans
       );
@@ -40,8 +51,12 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
         watch.dispose();
       });
     };
-    tracker.forEach(add);
-    tracker.widgetAdded.connect((_, panel) => {
+    notebooks.forEach(add);
+    notebooks.widgetAdded.connect((_, panel) => {
+      add(panel);
+    });
+    consoles?.forEach(add);
+    consoles?.widgetAdded.connect((_, panel) => {
       add(panel);
     });
   }

@@ -1,4 +1,4 @@
-/** One notebook's kernel: says what it waits for while it starts, and why it is gone. */
+/** One notebook's or console's kernel: says what it waits for while it starts, and why it is gone. */
 
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -27,14 +27,15 @@ export interface IVoice {
 
 export type SessionPart = Pick<
   ISessionContext,
-  'kernelDisplayName' | 'kernelDisplayStatus' | 'path' | 'prevKernelName' | 'statusChanged'
+  'kernelDisplayName' | 'kernelDisplayStatus' | 'prevKernelName' | 'statusChanged'
 > & { specsManager: Pick<ISessionContext['specsManager'], 'specs'> };
 
 export class KernelWatch implements IDisposable {
   constructor(
     private readonly _session: SessionPart,
     private readonly _channel: Pick<IChannel, 'jobs'>,
-    private readonly _path: (path: string) => string,
+    /** The document that its job is for. */
+    private readonly _document: () => string,
     private readonly _voice: IVoice,
     private readonly _trans: TranslationBundle
   ) {
@@ -87,7 +88,7 @@ export class KernelWatch implements IDisposable {
     this._phase = phase;
     const follow = (): void => {
       this._jobs = this._channel.jobs(rows => {
-        const row = newestOf(rows, kernel, this._path(this._session.path));
+        const row = newestOf(rows, kernel, this._document());
         if (row && this._phase === phase) {
           this._tell(phase, kernel, row);
         }
