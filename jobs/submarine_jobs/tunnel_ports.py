@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
@@ -64,7 +65,8 @@ class TunnelPorts:
     ) -> None:
         self._names = tuple(names)
         self._taps = dict(taps or {})
-        self._servers: list[asyncio.Server] = []
+        self._listeners: list[socket.socket] = []
+        self._joining: set[asyncio.Task[object]] = set()
         self._open: set[_Local] = set()
         self.address: AgentAddress | None = None
         self.ports: dict[str, int] = {}
@@ -82,23 +84,49 @@ class TunnelPorts:
         OSError
             If a wanted port is taken.
         """
-        loop = asyncio.get_running_loop()
         try:
             for name in self._names:
-                port = (wanted or {}).get(name, 0)
-                server = await loop.create_server(functools.partial(_Local, self, name), HOST, port)
-                self._servers.append(server)
-                self.ports[name] = server.sockets[0].getsockname()[1]
+                listener = socket.create_server((HOST, (wanted or {}).get(name, 0)), backlog=100)
+                listener.setblocking(False)
+                self._listeners.append(listener)
+                self.ports[name] = listener.getsockname()[1]
+                self._listen(listener, name)
         except OSError:
             self.close()
             raise
         return self.ports
 
+    def _listen(self, listener: socket.socket, name: str) -> None:
+        if listener in self._listeners:
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener, name)
+
+    def _accept(self, listener: socket.socket, name: str) -> None:
+        """Take a connection at once.
+
+        One that an ``asyncio.Server`` has half accepted when it is closed stays open for ever, and
+        nobody can end it (Python 3.11).
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            connection, _ = listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError:  # No more files may be open. Who connects waits in the kernel's queue.
+            loop.remove_reader(listener)
+            loop.call_later(LAST_PAUSE, self._listen, listener, name)
+            return
+        connection.setblocking(False)
+        make = functools.partial(_Local, self, name)
+        joining = loop.create_task(loop.connect_accepted_socket(make, connection))
+        self._joining.add(joining)
+        joining.add_done_callback(self._joining.discard)
+
     def close(self) -> None:
         """End all connections, and listen no more."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
+        for listener in self._listeners:
+            asyncio.get_running_loop().remove_reader(listener)
+            listener.close()
+        self._listeners.clear()
         self.cut()
 
     def cut(self) -> None:
@@ -110,9 +138,12 @@ class TunnelPorts:
         """For a new connection; None: nobody wants to see what passes."""
         return self._taps[name]() if name in self._taps else None
 
-    def joined(self, local: _Local) -> None:
-        """Note a connection."""
+    def joined(self, local: _Local) -> bool:
+        """Note a connection; False where it was accepted just before the ports were closed."""
+        if not self._listeners:
+            return False
         self._open.add(local)
+        return True
 
     def left(self, local: _Local) -> None:
         """Forget a connection."""
@@ -134,7 +165,9 @@ class _Local(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._ports.joined(self)
+        if not self._ports.joined(self):
+            transport.abort()
+            return
         # Before 3.11.4 asyncio begins to read after this call, whatever was paused in it.
         asyncio.get_running_loop().call_soon(transport.pause_reading)
         self._opening = asyncio.get_running_loop().create_task(self._open(transport))

@@ -175,12 +175,14 @@ class Watcher:
                 if item.tails and not item.seen_log:
                     await in_thread(lambda: self._start_at_tail(item))
                 words, known = item.wanted()
-                async for line in open_stream(address, words, known):
-                    # From now on only: an agent that does not answer must not stop the polls.
-                    item.attached, item.unheard = True, 0
-                    self._take(item, line)
-                    if self._watched.get(item.job.id) is not item:
-                        return
+                # Left in the middle it must be closed here: the loop may be stopped by then.
+                async with contextlib.aclosing(open_stream(address, words, known)) as lines:
+                    async for line in lines:
+                        # From now on only: who does not answer must not stop the polls.
+                        item.attached, item.unheard = True, 0
+                        self._take(item, line)
+                        if self._watched.get(item.job.id) is not item:
+                            return
         except (SubmarineError, StreamBrokenError, FileNotFoundError, ValueError, KeyError) as exc:
             log.debug("stream of %s broke: %s", item.job.id, exc)
         await asyncio.sleep(FIRST_POLL)

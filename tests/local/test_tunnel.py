@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -145,6 +147,23 @@ def test_ports_of_this_machine_wait_for_a_job_and_survive_its_connection(
         assert await asyncio.wait_for(reader.read(), 60) == b""
         writer.close()
         ports.close()
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_a_connection_accepted_while_its_port_is_closed_ends(steps: int) -> None:
+    async def talk() -> None:
+        ports = TunnelPorts(["echo"])
+        port = (await ports.start())["echo"]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            ports.close()
+            client.setblocking(False)
+            with contextlib.suppress(ConnectionResetError):
+                receiving = asyncio.get_running_loop().sock_recv(client, 1)
+                assert await asyncio.wait_for(receiving, 60) == b""
 
     asyncio.run(talk())
 
