@@ -78,8 +78,7 @@ LOCAL = (
     "tests/local",
     "tests/headless",
     "tests/notebook",
-    "tests/kernel/test_protocol.py",
-    "tests/kernel/test_remote_protocol.py",
+    "tests/kernel",
 )
 LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *TWO_FILES)
 # By what it is not, so that a new folder of tests is never left out. The browser has a process of
@@ -92,11 +91,11 @@ PLANS = {
     "test": (
         *CHECK,
         FRONT_END,
-        Part("local backend", 460, (LOCAL_TESTS,), real=True),
+        Part("local backend", 640, (LOCAL_TESTS,), real=True),
         Part("browser", 440, (pytest("tests/browser", "-m", "not full"),), real=True),
         Part(
             "cluster",
-            1300,
+            1120,
             (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),),
             real=True,
         ),
@@ -106,7 +105,7 @@ PLANS = {
     "test-full": (
         *CHECK,
         FRONT_END,
-        Part("local backend", 1800, (pytest(*LOCAL),), real=True),
+        Part("local backend", 3000, (pytest(*LOCAL),), real=True),
         Part("browser", 1800, (pytest("tests/browser"),), real=True),
         Part("cluster", 7200, (pytest(*CLUSTER),), real=True),
         WHEEL,
