@@ -16,7 +16,8 @@ speaks JSON, an object a line:
 =====================================  ========================================================
 
 ``{"type": "exited", "run": N, "code": N}`` comes without being asked. Without a sign of an owner
-for ``--idle`` seconds (or ``UNMET``, if none ever came) the keeper ends kernel and job.
+for ``--idle`` seconds the keeper ends kernel and job; an owner whose connection is open counts as
+silent only after ``OWNED``, and one who has never come has from ``FIRST`` to ``UNMET`` seconds.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ from typing import Any
 
 from .kernel_process import CHANNELS, SCHEME, KernelProcess, say
 
-#: Seconds for an owner to come at all: who has given up waiting never does.
-UNMET = 300.0
+#: Seconds for an owner to come at all, at least and at most: who has given up waiting never does.
+FIRST, UNMET = 60.0, 300.0
 #: Seconds without a ping after which another may take an orphan.
 OWNED = 15.0
+#: Seconds between two looks whether there is one, at most.
+LOOK = 1.0
 
 
 class Keeper:
@@ -82,16 +85,23 @@ class Keeper:
         """Tell the owner that a kernel has ended."""
         self.tell(self.owner, type="exited", run=run, code=code)
 
+    def patience(self) -> float:
+        """Seconds without a sign of an owner after which there is none."""
+        if not self.met:
+            return min(max(self.idle, FIRST), UNMET)
+        # Its signs come some seconds apart, so a shorter time would end it in between.
+        return self.idle if self.owner is None else max(self.idle, OWNED)
+
     async def lease(self) -> None:
         """End when nobody has been there for long."""
         while True:
-            patience = self.idle if self.met else min(self.idle, UNMET)
+            patience = self.patience()
             left = self.heard + patience - time.monotonic()
             if left <= 0:
                 say(f"nobody was there for {patience:g} s: the kernel ends, and its job")
                 self.leave()
                 return
-            await asyncio.sleep(min(left, 10.0))
+            await asyncio.sleep(min(left, LOOK))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One who has come to the socket."""
