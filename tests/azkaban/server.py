@@ -60,6 +60,7 @@ CALLS = {
 }
 OVERRIDE = re.compile(r"flowOverride\[[^\[\]]+\]")
 PROJECT_NAME = re.compile(r"[a-zA-Z][a-zA-Z_0-9|-]*")
+MAX_NAME = 64
 
 
 @dataclass
@@ -136,6 +137,10 @@ class Azkaban:
         made = [(lambda _, it=one: it) if isinstance(one, Reply) else one for one in faults]
         self._faults.setdefault(name, []).extend(made)  # type: ignore[arg-type]
 
+    def project(self, name: str) -> Project | None:
+        """A project by its name, in letters of either size."""
+        return {known.lower(): one for known, one in self.projects.items()}.get(name.lower())
+
     def take_fault(self, name: str) -> Reply | None:
         with self.lock:
             waiting = self._faults.get(name)
@@ -169,15 +174,18 @@ class Azkaban:
                 "digits, '-' or '_'."
             )
             return _made({"status": "error", "message": message})
-        if name in self.projects:
+        if self.project(name) is not None:
             return _made({"status": "error", "message": "Project already exists."})
+        if len(name) > MAX_NAME:
+            message = f"Insert project{name} for existing project failed. "
+            return _made({"status": "error", "message": message})
         self.projects[name] = Project(next(self._ids), name)
         path = f"manager?project={name}"
         return _made({"status": "success", "path": path, "action": "redirect"})
 
     def upload(self, given: dict[str, Any], _user: str) -> Reply:
         name, (filename, kind, packed) = given["project"], given["file"]
-        project = self.projects.get(name)
+        project = self.project(name)
         if project is None:
             error = f"Installation Failed. Project '{name} doesn't exist."
             return Reply({"error": error}, 410)
@@ -204,7 +212,7 @@ class Azkaban:
 
     def fetchprojectflows(self, given: dict[str, Any], _user: str) -> Reply:
         found = {"project": given["project"]}
-        project = self.projects.get(given["project"])
+        project = self.project(given["project"])
         if project is None:
             return Reply({**found, "error": f"Project {given['project']} doesn't exist."})
         found |= {"projectId": project.id}
@@ -213,7 +221,7 @@ class Azkaban:
         return Reply({**found, "flows": [{"flowId": name} for name in project.flows]})
 
     def fetchFlowExecutions(self, given: dict[str, Any], _user: str) -> Reply:
-        project = self.projects.get(given["project"])
+        project = self.project(given["project"])
         if project is None:
             error = f"Project {given['project']} doesn't exist."
             return Reply({"project": given["project"], "error": error})
@@ -239,7 +247,7 @@ class Azkaban:
 
     def executeFlow(self, given: dict[str, Any], user: str) -> Reply:
         found: dict[str, Any] = {"project": given["project"]}
-        project = self.projects.get(given["project"])
+        project = self.project(given["project"])
         if project is None:
             return Reply({**found, "error": f"Project '{given['project']}' doesn't exist."})
         found["flow"] = given["flow"]
@@ -249,7 +257,8 @@ class Azkaban:
             return Reply({**found, "error": error})
         concurrent = given.get("concurrentOption", "skip")
         if concurrent == "pipeline" and "pipelineLevel" not in given:
-            return Reply(JETTY.format(500), 500, "text/html")  # a ServletException
+            error = "Error parsing flow options: Missing required parameter 'pipelineLevel'."
+            return Reply({**found, "error": error})
         active = self._active(project, flow.name)
         message = ""
         if active and concurrent == "skip":
@@ -261,7 +270,10 @@ class Azkaban:
         if active:
             ids = ",".join(str(one) for one in active)
             message = f"Flow {flow.name} is already running with exec id {ids}. "
-            message += "Will execute concurrently. \n"
+            if concurrent == "pipeline":
+                message += f"Pipelining level {given['pipelineLevel']}. \n"
+            else:
+                message += "Will execute concurrently. \n"
         execid = next(self._ids) + 1000
         folder = self.folder / "executions" / str(execid)
         folder.mkdir(parents=True)
@@ -282,7 +294,7 @@ class Azkaban:
         return Reply({**found, "message": message, "execid": execid})
 
     def getRunning(self, given: dict[str, Any], _user: str) -> Reply:
-        project = self.projects.get(given["project"])
+        project = self.project(given["project"])
         if project is None:
             return Reply({"error": "Project 'null' not found."})
         active = self._active(project, given["flow"])
@@ -310,9 +322,11 @@ class Azkaban:
             error = f"Job {given['jobId']} doesn't exist in {execution.execid}"
             return Reply({"error": error})
         attempt = int(given.get("attempt", job.attempt))
-        if attempt >= len(job.logs):
-            return Reply(JETTY.format(500), 500, "text/html")  # there is no such file
         offset, length = int(given["offset"]), int(given["length"])
+        if attempt >= len(job.logs) and execution.over:
+            return Reply({"data": "", "offset": offset, "length": 0})  # the database has none
+        if attempt >= len(job.logs):
+            return Reply(JETTY.format(500), 500, "text/html")  # the executor has no such file
         data = job.logs[attempt].read_bytes()[offset : offset + length]
         begin, end = _whole_characters(data)
         # escapeHtml writes everything beyond ASCII as an entity too.
@@ -332,7 +346,7 @@ class Azkaban:
 
     def scheduleCronFlow(self, given: dict[str, Any], _user: str) -> Reply:
         name, flow = given["projectName"], given["flow"]
-        project = self.projects.get(name)
+        project = self.project(name)
         if project is None:
             return Reply({"status": "error", "message": f"Project {name} does not exist"})
         if flow not in project.flows:
@@ -340,7 +354,8 @@ class Azkaban:
             return Reply({"status": "error", "message": message})
         cron = given["cronExpression"]
         fields = cron.split()
-        if len(fields) not in (6, 7) or (fields[3] == "?") == (fields[5] == "?"):
+        past = len(fields) == 7 and fields[6].isdigit() and int(fields[6]) < 2026
+        if len(fields) not in (6, 7) or (fields[3] == "?") == (fields[5] == "?") or past:
             # As it is: an error without a status.
             error = f"This expression <{cron}> can not be parsed to quartz cron."
             return Reply({"error": error})
@@ -360,8 +375,9 @@ class Azkaban:
         for one in self.schedules.values():
             if str(one.project.id) == given["projectId"] and one.flow == given["flowId"]:
                 found = {
-                    "cronExpression": one.cron, "nextExecTime": "2026-11-23 02:30:00",
+                    "cronExpression": one.cron, "nextExecTime": _next(one.cron),
                     "period": "null", "submitUser": "alice", "executionOptions": {},
+                    "backExecuteOnce": False,
                     "scheduleId": str(one.id), "firstSchedTime": "2026-11-22 10:00:00",
                 }  # fmt: skip
                 return Reply({"schedule": found})
@@ -430,9 +446,15 @@ def _whole_characters(data: bytes) -> tuple[int, int]:
     return begin, end
 
 
+def _next(cron: str) -> str:
+    """When a schedule of one time a day comes next, as Azkaban writes it."""
+    second, minute, hour = (field.zfill(2) for field in cron.split()[:3])
+    return f"2026-11-23 {hour}:{minute}:{second}"
+
+
 def _made(value: dict[str, Any]) -> Reply:
-    """``createJsonResponse``: JSON that says it is a page."""
-    return Reply(json.dumps(value), kind="text/html;charset=utf-8")
+    """``createJsonResponse``: JSON that says nothing of what it is."""
+    return Reply(json.dumps(value), kind="")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -456,7 +478,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         data = reply.encoded()
         self.send_response(reply.status)
-        self.send_header("Content-Type", reply.kind)
+        if reply.kind:
+            self.send_header("Content-Type", reply.kind)
         self.send_header("Content-Length", str(len(data)))
         for key, value in reply.headers.items():
             self.send_header(key, value)
@@ -473,7 +496,7 @@ class _Handler(BaseHTTPRequestHandler):
         azkaban.raw.append((self.path, body))
         if "password=" in address.query:
             words = "Login error. Must pass username and password in request body"
-            return Reply(words, kind="text/html")
+            return Reply(words, kind="")
         if self.headers.get("Cookie"):
             azkaban.violations.append(f"{name}: a cookie, which wants a CSRF token")
         faults = azkaban.take_fault(name)
@@ -501,7 +524,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _no_session(self, method: str) -> Reply:
         kind = self.headers.get("Content-Type", "")
         if kind.startswith("multipart/"):
-            return Reply("Login error. Need username and password", kind="text/html")
+            return Reply("Login error. Need username and password", kind="")
         if method == "GET":
             return Reply({"error": "session"})
         if self.headers.get("X-Requested-With") == "XMLHttpRequest":

@@ -207,6 +207,25 @@ def test_odd_replies(
     assert "session.id" not in str(refused.value)
 
 
+def test_a_page_for_people_is_no_session_that_is_over(
+    server: servers.Azkaban, client: Client
+) -> None:
+    azkaban = client()
+    azkaban.create("nightly", "words")
+    # As an address with /index or a wrong path behind it has it: every call is sent to the page.
+    server.fault("fetchprojectflows", Reply("", 302, headers={"Location": f"{server.url}/index"}))
+    server.fault("", Reply(servers.LOGIN_PAGE, kind="text/html"))
+    with pytest.raises(UnreachableError, match=r"sends calls on to /index, .* page for people"):
+        azkaban.flows("nightly")
+    assert server.requests.count("POST / login") == 1
+
+
+def test_https_where_only_http_is_spoken(server: servers.Azkaban) -> None:
+    settings = Settings(server.url.replace("http:", "https:"), "alice")
+    with pytest.raises(UnreachableError, match=r"speaks no https .* Is it http:// there\?"):
+        Azkaban(Connection(settings, lambda: "")).flows("nightly")
+
+
 def test_what_an_upload_may_be_answered_with(server: servers.Azkaban, client: Client) -> None:
     azkaban = client()
     with pytest.raises(AzkabanError, match=r"Project 'nightly doesn't exist\."):  # HTTP 410

@@ -15,7 +15,12 @@ import json
 from collections.abc import Mapping, Sequence
 
 from submarine_workflows.azkaban.connection import Connection
-from submarine_workflows.azkaban.errors import AzkabanError, NoProjectError, UnreachableError
+from submarine_workflows.azkaban.errors import (
+    AzkabanError,
+    NoProjectError,
+    UnreachableError,
+    noun,
+)
 from submarine_workflows.azkaban.replies import number, refuse_error, sentence
 from submarine_workflows.azkaban.seen import (
     Execution,
@@ -186,7 +191,7 @@ class Azkaban:
         )
         refuse_error(reply, what)
         if str(reply.get("status", "")) != "success":
-            raise UnreachableError(f"Azkaban's answer to {what} says neither yes nor no.")
+            raise UnreachableError(f"Azkaban's answer to {noun(what)} says neither yes nor no.")
         return sentence(reply.get("message") or "removed")
 
     def past(self, project: str, flow: str, count: int) -> list[PastExecution]:

@@ -45,6 +45,8 @@ YARN_TAGS = tuple(
     f"azkaban.flow.{name}:${{azkaban.flow.{name}}}" for name in ("execid", "flowid", "projectname")
 )
 _NAME = re.compile(r"[\w-][\w.-]*(?: [\w.-]+)*", re.ASCII)
+#: Columns of its database have 128, for the name of the flow's file too.
+_LONGEST = 128 - len(".flow")
 _PARAMETER = re.compile(r"\$\{([^{}:]+)\}")
 _TYPES = {Kind.NOTEBOOK: "command", Kind.CELLS: "command"}
 
@@ -140,6 +142,12 @@ class _Compiler:
             sentence = (
                 f"`{workflow.name}` is no name of a flow; it has letters, digits, `.`, `_`, `-` "
                 "and single spaces."
+            )
+            self.problems.append(Problem(0, sentence, workflow.file))
+        elif len(workflow.name) > _LONGEST:
+            sentence = (
+                f"`{workflow.name}` has {len(workflow.name)} characters, and Azkaban takes "
+                f"{_LONGEST} for a flow: give it a shorter name."
             )
             self.problems.append(Problem(0, sentence, workflow.file))
 

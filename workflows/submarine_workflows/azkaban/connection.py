@@ -15,7 +15,7 @@ import http.cookiejar
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import requests
 import tenacity
@@ -27,6 +27,7 @@ from submarine_workflows.azkaban.errors import (
     NotSentError,
     SessionOverError,
     UnreachableError,
+    noun,
 )
 from submarine_workflows.azkaban.replies import Reply, read_reply, refuse_error
 from submarine_workflows.azkaban.sessions import SessionFile
@@ -157,8 +158,15 @@ class Connection:
         )
         for attempt in retry:
             with attempt:
-                status, content = self._once(method, path, what, query, safe or again, limit, body)
-                return read_reply(status, content, what)
+                status, content, moved = self._once(
+                    method, path, what, query, safe or again, limit, body
+                )
+                try:
+                    return read_reply(status, content, what)
+                except SessionOverError:
+                    if moved:
+                        raise self._no_such_page(moved) from None
+                    raise
         raise AssertionError("tenacity ends with a result or an error")
 
     def _once(
@@ -170,8 +178,9 @@ class Connection:
         safe: bool,
         limit: float,
         body: Mapping[str, Any],
-    ) -> tuple[int, bytes]:
-        url, deadline = f"{self.settings.url}{path}", time.monotonic() + limit
+    ) -> tuple[int, bytes, str]:
+        """Status and body, and where it was sent on to."""
+        url, deadline, moved = f"{self.settings.url}{path}", time.monotonic() + limit, ""
         for _ in range(_REDIRECTS + 1):
             with in_words(self.settings.origin, what, safe=safe):
                 answer = self._http.request(
@@ -188,9 +197,10 @@ class Connection:
             if not answer.is_redirect:
                 if answer.status_code in _AGAIN and safe:
                     raise AwayError(f"Azkaban is away for now (HTTP {answer.status_code}).")
-                return answer.status_code, content
-            url, query = self._elsewhere(answer, method), {}
-        raise UnreachableError(f"Azkaban sends {what} in a circle.")
+                return answer.status_code, content, moved
+            url = moved = self._elsewhere(answer, method)
+            query = {}
+        raise UnreachableError(f"Azkaban sends {noun(what)} in a circle.")
 
     def _elsewhere(self, answer: requests.Response, method: str) -> str:
         target = urljoin(answer.url, answer.headers["location"])
@@ -201,6 +211,14 @@ class Connection:
             f"{self.settings.origin} sends requests on to {one_line(origin, 100)}, and neither "
             "session nor password goes there.",
             "If that is the Azkaban that is meant, name its address.",
+        )
+
+    def _no_such_page(self, moved: str) -> UnreachableError:
+        """Azkaban sends whatever address it does not know to /index."""
+        return UnreachableError(
+            f"{self.settings.url} is no address of an Azkaban: it sends calls on to "
+            f"{one_line(urlsplit(moved).path, 100)}, which is a page for people.",
+            f"Name the address that its pages begin with, as {self.settings.origin}.",
         )
 
 

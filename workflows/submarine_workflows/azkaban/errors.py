@@ -5,6 +5,11 @@ from __future__ import annotations
 from submarine_jobs.errors import ClusterError, RefusedError
 
 
+def noun(what: str) -> str:
+    """A request as a noun, ``the upload``, where it may have been ``to show execution 5``."""
+    return f"the request {what}" if what.startswith("to ") else what
+
+
 class AzkabanError(RefusedError):
     """Azkaban answered, and its answer was no."""
 

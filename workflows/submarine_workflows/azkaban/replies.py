@@ -16,7 +16,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from submarine_jobs.display.untrusted import one_line
-from submarine_workflows.azkaban.errors import AzkabanError, SessionOverError, UnreachableError
+from submarine_workflows.azkaban.errors import (
+    AzkabanError,
+    SessionOverError,
+    UnreachableError,
+    noun,
+)
 
 Reply = Mapping[str, Any]
 _TAG = re.compile(r"<[^<>]{0,200}>")
@@ -89,7 +94,7 @@ def number(reply: Reply, key: str, what: str) -> int:
         return int(str(reply[key]))
     except (KeyError, ValueError):
         raise UnreachableError(
-            f"Azkaban's answer to {what} has no number `{key}`: "
+            f"Azkaban's answer to {noun(what)} has no number `{key}`: "
             f"{one_line(json.dumps(reply, default=str), 200)}"
         ) from None
 
@@ -105,5 +110,5 @@ def _no_json(status: int, text: str, what: str) -> Exception:
     if status in (401, 403, 407):
         return AzkabanError(f"Azkaban refused {what} (HTTP {status}{words}).")
     if status >= 500:
-        return UnreachableError(f"Azkaban failed at {what} (HTTP {status}{words}).")
-    return UnreachableError(f"The answer to {what} is not Azkaban's (HTTP {status}{words}).")
+        return UnreachableError(f"Azkaban failed at {noun(what)} (HTTP {status}{words}).")
+    return UnreachableError(f"The answer to {noun(what)} is not Azkaban's (HTTP {status}{words}).")

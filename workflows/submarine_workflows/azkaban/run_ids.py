@@ -8,6 +8,8 @@ from __future__ import annotations
 from submarine_jobs.errors import UsageError
 
 RUN_PREFIX = "azkaban:"
+#: Azkaban counts in 32 bits.
+_LARGEST = 2**31 - 1
 
 
 def is_azkabans(run: str) -> bool:
@@ -24,6 +26,6 @@ def execution_id(run: str) -> int:
         If it is no run of Azkaban's.
     """
     text = run.removeprefix(RUN_PREFIX)
-    if not (text.isascii() and text.isdigit()) or len(text) > 10:
+    if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) > _LARGEST:
         raise UsageError(f"{run} is no run of Azkaban's.", f"Such a run is {RUN_PREFIX}1234.")
     return int(text)

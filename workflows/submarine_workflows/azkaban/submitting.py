@@ -27,6 +27,7 @@ from submarine_workflows.workflow import Workflow
 
 #: ``ProjectManager.createProject``.
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z_0-9-]*")
+_LONGEST = 64
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,21 @@ def project_name(named: str, made: str) -> str:
                 f"{named} is no name of a project: it begins with a letter and has letters, "
                 "digits, `-` and `_`."
             )
+        if len(named) > _LONGEST:
+            raise UsageError(
+                f"{named} is too long for a project's name: Azkaban keeps {_LONGEST} characters, "
+                f"and it has {len(named)}."
+            )
         return named
     fit = re.sub(r"[^a-zA-Z_0-9-]", "-", made)
-    return fit if _NAME.fullmatch(fit) else f"flow-{fit}"
+    fit = fit if _NAME.fullmatch(fit) else f"flow-{fit}"
+    if len(fit) > _LONGEST:
+        raise UsageError(
+            f"The project would be named like the workflow, {fit}, and Azkaban keeps {_LONGEST} "
+            "characters of a project's name.",
+            "Give it a shorter one by --project.",
+        )
+    return fit
 
 
 def run_url(url: str, execid: int, node: str = "") -> str:

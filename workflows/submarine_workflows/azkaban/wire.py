@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from submarine_workflows.azkaban.errors import (
     NotSentError,
     UnreachableError,
     UnsureError,
+    noun,
 )
 
 #: Seconds for a connection.
@@ -56,6 +58,11 @@ def in_words(origin: str, what: str, *, safe: bool) -> Iterator[None]:
     try:
         yield
     except requests.exceptions.SSLError as exc:
+        if not _is_distrust(exc):
+            raise UnreachableError(
+                f"{origin} speaks no https that is understood here: {_reason(exc)}.",
+                "Is it http:// there?",
+            ) from None
         raise UnreachableError(
             f"The certificate of {origin} is not trusted: {_reason(exc)}.",
             "Name the file of its authority by `ca` under [azkaban].",
@@ -65,13 +72,15 @@ def in_words(origin: str, what: str, *, safe: bool) -> Iterator[None]:
     except requests.exceptions.ConnectionError as exc:
         if _was_not_sent(exc):
             raise NotSentError(f"{origin} cannot be reached: {_reason(exc)}.") from None
-        raise _broken(f"{origin} broke off {what}: {_reason(exc)}", safe=safe) from None
+        raise _broken(f"{origin} broke off {noun(what)}: {_reason(exc)}", safe=safe) from None
     except requests.exceptions.Timeout:
-        raise _broken(f"{origin} did not answer {what} in time", safe=safe) from None
+        raise _broken(f"{origin} did not answer {noun(what)} in time", safe=safe) from None
     except requests.exceptions.RequestException as exc:
-        raise _broken(f"{what} failed: {type(exc).__name__}", safe=safe) from None
+        raise _broken(f"{noun(what)} failed: {type(exc).__name__}", safe=safe) from None
     except ValueError:  # requests reads where a redirect leads, whether or not it goes there
-        raise UnreachableError(f"{origin} answers {what} with an address that is none.") from None
+        raise UnreachableError(
+            f"{origin} answers {noun(what)} with an address that is none."
+        ) from None
 
 
 def limited(answer: requests.Response, deadline: float, what: str) -> bytes:
@@ -80,7 +89,9 @@ def limited(answer: requests.Response, deadline: float, what: str) -> bytes:
     for part in answer.iter_content(1 << 16):
         size += len(part)
         if size > MAX_REPLY:
-            raise UnreachableError(f"The answer to {what} is larger than {MAX_REPLY >> 20} MiB.")
+            raise UnreachableError(
+                f"The answer to {noun(what)} is larger than {MAX_REPLY >> 20} MiB."
+            )
         if time.monotonic() > deadline:
             raise requests.exceptions.ReadTimeout
         parts.append(part)
@@ -99,17 +110,27 @@ def _was_not_sent(exc: BaseException) -> bool:
     return isinstance(reason, urllib3.exceptions.NewConnectionError)
 
 
+def _is_distrust(exc: BaseException) -> bool:
+    """Whether a certificate came, and was not trusted; else what came was no TLS at all."""
+    return any(isinstance(one, ssl.SSLCertVerificationError) for one in _inside(exc))
+
+
+def _inside(exc: BaseException) -> Iterator[BaseException]:
+    """An error of requests' and those that it was made of, the innermost last."""
+    seen: BaseException | None = exc
+    for _ in range(6):
+        if seen is None:
+            return
+        yield seen
+        inner: Any = seen.args[0] if seen.args else None
+        found = (getattr(inner, "reason", None), seen.__cause__, inner)
+        seen = next((one for one in found if isinstance(one, BaseException)), None)
+
+
 def _reason(exc: BaseException) -> str:
     """The innermost error in a few words."""
-    seen: BaseException | None = exc
     words = type(exc).__name__
-    for _ in range(6):
-        inner: Any = seen.args[0] if seen is not None and seen.args else None
-        inner = getattr(inner, "reason", None) or (seen.__cause__ if seen else None) or inner
-        if not isinstance(inner, BaseException):
-            break
-        seen = inner
-        words = str(getattr(inner, "strerror", None) or getattr(inner, "verify_message", "")) or (
-            type(inner).__name__
-        )
+    for inner in list(_inside(exc))[1:]:
+        said = getattr(inner, "verify_message", "") or getattr(inner, "strerror", "")
+        words = str(said or type(inner).__name__)
     return one_line(words, 200)
