@@ -91,13 +91,13 @@ class Job:
         KeyboardInterrupt
             After an interrupt, once the job is cancelled where that was asked for.
         """
-        from submarine_jobs.patience import wait_for_end
+        from submarine_jobs.waiting import wait_for_end
 
         return wait_for_end(self, timeout, on_interrupt)
 
     def wait_success(self, timeout: float | None = None) -> JobRecord:
         """Wait, and raise JobFailedError unless the job succeeded."""
-        from submarine_jobs.patience import wait_for_success
+        from submarine_jobs.waiting import wait_for_success
 
         return wait_for_success(self, timeout)
 

@@ -12,7 +12,7 @@ from submarine_jobs.cells import CellCollection
 from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.config import OWN_VARIABLES, SHARED_VARIABLES
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.options.later import LATER
+from submarine_jobs.options.unsupported import UNSUPPORTED
 
 PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
 ON_A_CLUSTER = "On a cluster"
@@ -77,7 +77,7 @@ def test_each_row_of_the_table(
 
 def test_the_table_names_every_option_of_a_later_release() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    missing = [later.names[0] for later in LATER if not any(name in page for name in later.names)]
+    missing = [one.names[0] for one in UNSUPPORTED if not any(name in page for name in one.names)]
     assert missing == []
 
 

@@ -16,7 +16,6 @@ from submarine_jobs.commands.python import words_of
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import NoClusterError, SubmarineError, UsageError
 from submarine_jobs.options.argv import to_argv
-from submarine_jobs.options.later import LATER
 from submarine_jobs.options.role_options import (
     RoleOptions,
     format_role,
@@ -26,6 +25,7 @@ from submarine_jobs.options.role_options import (
 from submarine_jobs.options.roles_of import BOARD_HISTORY
 from submarine_jobs.options.run_options import RunOptions
 from submarine_jobs.options.spec_of import spec_from_options
+from submarine_jobs.options.unsupported import UNSUPPORTED
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec, Localization, NamedInput, Resources, Role
 
@@ -100,7 +100,7 @@ def test_the_submarine_command_line_of_one_role() -> None:
     assert options.verbose
 
 
-@pytest.mark.parametrize("name", [name for later in LATER for name in later.names])
+@pytest.mark.parametrize("name", [name for one in UNSUPPORTED for name in one.names])
 @pytest.mark.parametrize("form", ["{} 2", "{}=2", "{}"])
 def test_options_of_later_releases_are_refused_by_name(name: str, form: str) -> None:
     for spelling in (name, name.replace("_", "-")):

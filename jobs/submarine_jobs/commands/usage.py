@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.options.later import refusal, spelling
+from submarine_jobs.options.unsupported import refusal, spelling
 
 _UNKNOWN = re.compile(r"No such command '(.*?)'", re.DOTALL)
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)
@@ -66,10 +66,10 @@ def of_this_machine(error: Exception) -> SubmarineError:
 
 
 def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageError:
-    """The refusal of an option: of a later release, or close to one that exists."""
+    """The refusal of an option: known and not there, or close to one that exists."""
     shown = printable(option)
-    if command == "run" and (later := refusal(option)):
-        return UsageError(*later)
+    if command == "run" and (absent := refusal(option)):
+        return UsageError(*absent)
     close = difflib.get_close_matches(spelling(option), [spelling(name) for name in known], 1, 0.6)
     by_spelling = {spelling(name): name for name in known}
     hint = (
@@ -125,8 +125,8 @@ def _known_options(ctx: click.Context | None) -> list[str]:
 
 def _bad_option(error: click.BadOptionUsage, command: str) -> UsageError:
     name = _as_typed(error)
-    if command == "run" and (later := refusal(name)):
-        return UsageError(*later)
+    if command == "run" and (absent := refusal(name)):
+        return UsageError(*absent)
     if "requires an argument" in error.message:
         return UsageError(f"{name} needs a value.", f"See `submarine {command} --help`.")
     if several := _SEVERAL.search(error.message):
