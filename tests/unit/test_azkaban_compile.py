@@ -20,6 +20,7 @@ from submarine_workflows.azkaban.source import has_trigger, project_of
 from submarine_workflows.command_line import split_command
 from submarine_workflows.conditions import Facts, read_condition
 from submarine_workflows.errors import WorkflowError
+from submarine_workflows.flow1 import read_properties
 from submarine_workflows.node_commands import Setting
 
 NIGHTLY = """\
@@ -297,6 +298,27 @@ def test_flow_1_passes_through_as_folder_and_as_zip(tmp_path: Path) -> None:
     (folder / "a.job").write_text("type=command\ncommand=echo a\nenv.TOKEN=8f3a\n")
     with pytest.raises(WorkflowError, match=r"`env\.TOKEN` of `a` looks like a secret"):
         project_of(folder)
+
+
+def test_job_files_of_flow_1_that_call_us_tag_their_applications(tmp_path: Path) -> None:
+    folder = tmp_path / "old"
+    folder.mkdir()
+    (folder / "a.job").write_text("type=command\ncommand=echo a\n")
+    (folder / "b.job").write_text("type=command\ncommand=submarine list\ndependencies=a\n")
+    (folder / "own.properties").write_text("env.SUBMARINE_WORKFLOW=mine\n")
+    packed = unzip(project_of(folder)[1].to_zip())
+    given = read_properties(packed["00-submarine.properties"].decode())
+    assert {key: value for key, (value, _) in given.items()} == {
+        "env.SUBMARINE_WORKFLOW": "${azkaban.flow.flowid}",
+        "env.SUBMARINE_WORKFLOW_RUN": "azkaban:${azkaban.flow.execid}",
+        "env.SUBMARINE_WORKFLOW_NODE": "${azkaban.job.id}",
+        "env.SUBMARINE_YARN_TAGS": (
+            "azkaban.flow.execid:${azkaban.flow.execid},azkaban.flow.flowid:${azkaban.flow.flowid},"
+            "azkaban.flow.projectname:${azkaban.flow.projectname}"
+        ),
+    }
+    # Azkaban reads them by name, and the last one counts: the folder's own go over ours.
+    assert min(packed) == "00-submarine.properties"
 
 
 def test_the_reader_of_these_tests_is_as_strict_as_azkabans() -> None:

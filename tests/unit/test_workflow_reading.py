@@ -175,6 +175,8 @@ def test_job_files_are_a_workflow():
         "x/common.properties": "day=monday\n",
     }
     found = read_jobs(files, "old")
+    when = {**files, "z.job": "type=noop\ndependencies=b\ncondition=one_success && ${b:x} > 1"}
+    assert read_jobs(when, "old").nodes[-1].condition == "one_success && ${b:x} > 1"
     assert [(node.name, node.kind, node.depends_on) for node in found.nodes] == [
         ("one", Kind.COMMAND, ()),
         ("three", Kind.NOOP, ()),

@@ -101,6 +101,7 @@ def _node(file: str, found: Mapping[str, tuple[str, int]], problems: list[Proble
     if not kind:
         problems.append(Problem(0, "A job file has a line `type=`, such as type=command.", file))
     wants = values.pop("dependencies", "")
+    condition = values.pop("condition", "").strip()
     depends = tuple(part.strip() for part in wants.split(",") if part.strip())
     if kind == "flow":
         problems.append(
@@ -112,4 +113,6 @@ def _node(file: str, found: Mapping[str, tuple[str, int]], problems: list[Proble
             )
         )
     name = file.rsplit("/", 1)[-1].removesuffix(".job")
-    return Node(name, _KINDS.get(kind, Kind.OTHER), kind, 1, values, depends)
+    return Node(
+        name, _KINDS.get(kind, Kind.OTHER), kind, 1, values, depends, condition=condition
+    )  # fmt: skip

@@ -100,6 +100,16 @@ def environment(workflow: Workflow) -> dict[str, str]:
     }
 
 
+def job_file_environment() -> dict[str, str]:
+    """The same for all jobs of Flow 1.0, whose flow and node only Azkaban names."""
+    return {
+        f"{ENVIRONMENT}{WORKFLOW}": "${azkaban.flow.flowid}",
+        f"{ENVIRONMENT}{RUN}": f"{RUN_PREFIX}{EXECUTION}",
+        f"{ENVIRONMENT}{NODE}": "${azkaban.job.id}",
+        f"{ENVIRONMENT}{TAGS}": ",".join(YARN_TAGS),
+    }
+
+
 def unfit_value(name: str, value: str | None, text: str) -> str | None:
     """Why a parameter's value cannot be filled into commands of ours, ``text``; None: it can."""
     if value is None:

@@ -29,6 +29,8 @@ def submitted_text(done: Submitted, command: str) -> str:
         if done.message:
             lines.append(f"Azkaban says: {done.message}")
         lines.append(f"Look at it with `{command} workflow status {done.run}`.")
+    elif done.triggered:
+        lines.append("Nothing was started; the flow's own `trigger:` does that, at this Azkaban.")
     elif done.schedule_id is None:
         lines.append("Nothing was started or scheduled: --run starts it, --schedule schedules it.")
     return "\n".join(lines)

@@ -3,7 +3,8 @@
 Notes
 -----
 A ``.flow`` with Azkaban's keys alone, none of whose commands calls ``submarine``, is carried byte
-for byte; so is a folder of Flow 1.0's job files, and a zip is not even unpacked.
+for byte; so is a folder of Flow 1.0's job files, with one file of properties more where one of them
+calls ``submarine``, and a zip is not even unpacked.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.azkaban.archive import Project
-from submarine_workflows.azkaban.compiling import PROJECT_FILE, compile_workflow, find_secrets
+from submarine_workflows.azkaban.compiling import (
+    PROJECT_FILE,
+    compile_workflow,
+    find_secrets,
+    job_file_environment,
+)
 from submarine_workflows.carried import Carried
 from submarine_workflows.command_line import split_command
 from submarine_workflows.errors import WorkflowError
@@ -24,6 +30,7 @@ from submarine_workflows.node_commands import Setting
 from submarine_workflows.validation import check
 from submarine_workflows.workflow import Kind, Node, Workflow
 
+ORIGIN_FILE = "00-submarine.properties"
 #: Keys of a flow's root that Azkaban's own reader knows.
 _AZKABANS_ROOT = ("config", "nodes", "trigger", "dependsOn", "condition", "type", "name")
 
@@ -74,11 +81,24 @@ def _as_it_stands(workflow: Workflow, path: Path) -> Project:
     if path.is_dir():
         carried = Carried(path)
         carried.everything()
-        return Project(path.resolve().name, flows, carried.files)
+        files = {**carried.files, **_origin(workflow)}
+        return Project(path.resolve().name, flows, files)
     packed = path.read_bytes()
     if not zipfile.is_zipfile(path):
         raise UsageError(f"{path} is no zip.")
     return Project(path.stem, flows, packed=packed)
+
+
+def _origin(workflow: Workflow) -> dict[str, bytes]:
+    """For job files that call ``submarine``: what Flow 2.0 has under ``config:``, as properties.
+
+    Of the files of a folder Azkaban takes the first by name first, so that any other may say
+    something else.
+    """
+    if workflow.file or not _calls_us(workflow):
+        return {}
+    lines = [f"{key}={value}\n" for key, value in job_file_environment().items()]
+    return {ORIGIN_FILE: "".join(lines).encode()}
 
 
 def _theirs(workflow: Workflow, path: Path) -> Project:

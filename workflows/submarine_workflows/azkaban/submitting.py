@@ -61,6 +61,8 @@ class Submitted:
     ----------
     run
         ``azkaban:1234``; empty: nothing was started.
+    triggered
+        The flow has a trigger of its own.
     """
 
     project: str
@@ -77,6 +79,7 @@ class Submitted:
     run: str = ""
     run_url: str = ""
     message: str = ""
+    triggered: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -112,7 +115,7 @@ def submit(
     packed = made.to_zip()
     uploaded = azkaban.upload(name, packed, f"{made.name}.zip")
     flow = made.flows[0] if made.flows else ""
-    told: dict[str, Any] = {}
+    told: dict[str, Any] = {"triggered": has_trigger(file)}
     own = "failure.action" in workflow.config
     options = options_of(wishes.failure_action, wishes.concurrent, over_flow=own)
     if cron:

@@ -109,9 +109,12 @@ def cancel(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
 def history(
     mouth: Mouth, name: str, count: int = HISTORY, *, project: str = "", url: str | None = None
 ) -> Outcome:
-    """The last runs of a workflow, by its name or file."""
+    """The last runs of a workflow, by its name or file; ``azkaban:PROJECT/NAME`` in a project."""
     settings = load_settings({"url": url})
     azkaban = connect(settings, mouth)
+    within, _, rest = name.removeprefix(RUN_PREFIX).rpartition("/")
+    if within and not project and not Path(name.removeprefix(RUN_PREFIX)).exists():
+        project, name = within, rest
     flow = flow_name(name)
     found = azkaban.past(project_name(project or settings.project, flow), flow, count)
     value = [showing.past_json(one, azkaban.url) for one in found]
