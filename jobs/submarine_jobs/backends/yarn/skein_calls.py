@@ -7,7 +7,12 @@ imported when the first channel is made, not before. Does not start drivers (``d
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import sys
 import threading
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from submarine_jobs.backends.yarn.refusals import translate
@@ -29,9 +34,35 @@ class DriverTimeoutError(ClusterError):
 def skein_module() -> Any:
     """The package skein, imported by one thread at a time: its modules import each other."""
     with _IMPORT:
-        import skein
+        if "skein" in sys.modules:
+            return importlib.import_module("skein")
+        with _plain_distutils():
+            return importlib.import_module("skein")
 
-        return skein
+
+@contextlib.contextmanager
+def _plain_distutils() -> Iterator[None]:
+    """Have ``distutils.version``, all that skein wants of it, come from the standard library.
+
+    Where setuptools is installed it comes with all of setuptools: 10 MB and a third of a second.
+    From Python 3.12 on there is no other.
+    """
+    before = set(sys.modules)
+    theirs = [one for one in sys.meta_path if type(one).__module__ == "_distutils_hack"]
+    if "distutils" in before or not theirs or sys.version_info >= (3, 12):
+        yield
+        return
+    try:
+        for one in theirs:
+            sys.meta_path.remove(one)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        sys.meta_path[:0] = theirs
+        # Whoever wants it next gets that of setuptools, as without us.
+        for name in {"distutils", "distutils.version"} & (set(sys.modules) - before):
+            del sys.modules[name]
 
 
 def new_credentials() -> tuple[bytes, bytes]:
