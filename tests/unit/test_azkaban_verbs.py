@@ -109,6 +109,7 @@ def test_submit_says_what_it_did_with_ids_and_addresses(
     listed = do("history", "azkaban:nightly")
     assert listed.text.startswith(f"azkaban:{number} ")
     assert listed.value[0]["status"] == "SUCCEEDED"
+    assert do("history", "azkaban:nightly/nightly").value == listed.value
     assert do("unschedule", "nightly.flow").text == (
         f"Removed schedule {value['schedule_id']} (`0 30 2 ? * *`) of nightly. "
         "Azkaban says: flow nightly removed from Schedules."
