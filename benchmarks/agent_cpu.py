@@ -44,7 +44,7 @@ for epoch in range(1, epochs + 1):
 """
 
 
-def prepare(root: Path, seconds: float) -> Path:
+def prepare(root: Path, seconds: float, gpus: int) -> Path:
     """A scratch directory with the orders in it."""
     job, scratch = root / "job", root / "scratch"
     job.mkdir()
@@ -61,6 +61,7 @@ def prepare(root: Path, seconds: float) -> Path:
         python=sys.executable,
         args=[str(seconds)],
         memory=1024,
+        gpus=gpus,
         listen="127.0.0.1",
     )
     (scratch / "agent.json").write_text(json.dumps(config.to_json()))
@@ -114,11 +115,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--limit", type=float, default=1.0, help="percent of a core")
+    parser.add_argument("--gpus", type=int, default=0, help="devices that are measured too")
     parser.add_argument("--gang", action="store_true", help="one task of a distributed job")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        scratch = prepare(root, options.seconds)
+        scratch = prepare(root, options.seconds, options.gpus)
         runtime = write_runtime_zip(root / "cache")
         gang = Gang(scratch) if options.gang else None
         began = time.monotonic()

@@ -18,12 +18,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
 from gpu_node import build_driver, device_line
 
 from submarine_jobs.directory import JobDirectory
+from submarine_jobs.job import Job
 from submarine_jobs.metrics import Row, read_metrics
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_jobs.storage.local import LocalStorage
 from submarine_runtime.agent.device_locks import DIRECTORY
+from submarine_runtime.agent.gpu_view import device_numbers
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
@@ -69,7 +71,7 @@ def test_what_a_program_uses_is_there_while_it_runs_and_after(rig: Rig) -> None:
     task = record.tasks[0]
     assert task.progress == record.progress == 0.87
     assert task.cpu_seconds is not None
-    assert task.cpu_seconds > 1.5
+    assert task.cpu_seconds > 0.3  # of seven, where the machine has nothing else to do
     assert task.memory_peak is not None
     assert task.memory_peak > 120
     assert f"{task.task}/e1-a1/samples" not in record.logs
@@ -165,6 +167,34 @@ def test_two_tasks_of_a_node_have_devices_of_their_own(
         other.stop_all()
 
 
+def test_who_waits_for_a_device_says_so_and_hears_a_cancel(node: Path, tmp_path: Path) -> None:
+    session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
+
+    def submit(name: str, gpus: int) -> Job:
+        role = Role("worker", 1, Resources(200, gpus=gpus), command="echo here; sleep 600")
+        spec = JobSpec(name, "local", roles=(role,), program=None, python=sys.executable)
+        return session.submit(spec, None)
+
+    first = submit("first", 3)
+    try:
+        wait_for(lambda: first.log("stdout").data)
+        second = submit("second", 1)
+        said = wait_for(lambda: second.record().tasks and second.record().tasks[0].detail)
+        assert first.handle is not None
+        assert said == (
+            "Waits for 1 of the 3 GPUs of this node; they are held by process "
+            f"{first.handle['pid']}."
+        )
+        second.cancel("enough")
+        record = second.wait(60)
+        assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED)
+        assert "enough" in record.detail
+        assert not second.log("stdout").data
+    finally:
+        first.cancel("the test is over")
+        first.wait(60)
+
+
 def test_more_than_the_node_has_is_said_clearly(rig: Rig, node: Path) -> None:
     record = rig.run("print(1)", gpus=4)
     assert record.reason is EndReason.LAUNCH_FAILED
@@ -172,6 +202,7 @@ def test_more_than_the_node_has_is_said_clearly(rig: Rig, node: Path) -> None:
     assert not (rig.scratch() / "worker-0.stdout.log").exists()
 
 
+@pytest.mark.skipif(bool(device_numbers()), reason="this machine has GPUs")
 def test_counted_devices_where_there_is_no_driver(rig: Rig) -> None:
     record = rig.run(ASK.format(seconds=0), gpus=2)
     task = record.tasks[0]

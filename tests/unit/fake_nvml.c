@@ -62,7 +62,17 @@ int nvmlDeviceGetUtilizationRates(struct device *d, unsigned rates[2]) {
     return 0;
 }
 int nvmlDeviceGetMemoryInfo(struct device *d, unsigned long long memory[3]) {
-    memory[0] = d->total << 20; memory[1] = (d->total - d->used) << 20; memory[2] = d->used << 20;
+    unsigned long long reserved = 480;
+    memory[0] = d->total << 20; memory[1] = (d->total - d->used - reserved) << 20;
+    memory[2] = (d->used + reserved) << 20;
+    return 0;
+}
+/* As the real one: what the driver keeps for itself (480 MiB) is in no program's use. */
+struct apart { unsigned version; unsigned long long total, reserved, free, used; };
+int nvmlDeviceGetMemoryInfo_v2(struct device *d, struct apart *memory) {
+    if (memory->version != (sizeof *memory | 2 << 24)) return 25;
+    memory->total = d->total << 20; memory->reserved = 480 << 20; memory->used = d->used << 20;
+    memory->free = memory->total - memory->used - memory->reserved;
     return 0;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(struct device *d, unsigned *n, void *infos) {

@@ -21,7 +21,8 @@ from submarine_runtime.protocol.launch import AgentConfig, JobStore
 if orders["uid"] is not None:
     os.setgid(orders["uid"]); os.setuid(orders["uid"])
 store = JobStore("local", "/nowhere")
-config = AgentConfig("j", "j", "ada", "yarn", "1", 0.0, store, "/nowhere", **orders["config"])
+backend = orders["config"].pop("backend", "yarn")
+config = AgentConfig("j", "j", "ada", backend, "1", 0.0, store, "/nowhere", **orders["config"])
 try:
     claim = gpus.claim(config, orders["environ"], patience=orders["patience"],
                        directory=orders["directory"])

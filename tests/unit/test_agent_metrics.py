@@ -36,6 +36,7 @@ from submarine_runtime.agent.publisher import LogShipper
 from submarine_runtime.agent.samples import SampleLog, sample_shipper
 from submarine_runtime.agent.store_local import LocalStore
 from submarine_runtime.coordinator.advice import advice
+from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
@@ -366,6 +367,14 @@ def test_hints_say_what_to_ask_for() -> None:
         "GPU-3f was 2 % busy on average over 10 min: let the program use it, or ask for fewer GPUs."
     ]
     assert of(peak=5000.0, gpus=[Idleness("GPU-3f", 0.0, 60.0)]) == []
+    full = Failure(
+        "torch.OutOfMemoryError",
+        "CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total capacity of 79.18 "
+        "GiB of which 588.19 MiB is free.",
+    )
+    [of_device] = of(succeeded=False, failure=full)
+    assert "The GPU's own memory was full, which --memory does not change" in of_device
+    assert of(succeeded=False, failure=Failure("MemoryError", "")) == []
     assert memory_sentence(4200, 4096) == "The program used 4.1 of 4 GB: ask for 6 GB."
     assert memory_sentence(4100, 4096) == "The program used 4.00 of 4 GB: ask for 6 GB."
     assert memory_sentence(230, 200) == "The program used 230 of 200 MiB: ask for 384 MiB."

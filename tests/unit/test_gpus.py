@@ -22,6 +22,7 @@ from submarine_runtime.agent.nvml import Nvml, Reading, within
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
 
 Node = Callable[..., Path]
+no_devices = pytest.mark.skipif(bool(gpu_view.device_numbers()), reason="this machine has GPUs")
 
 
 @pytest.fixture(scope="session")
@@ -183,6 +184,43 @@ def test_only_what_cuda_may_see_is_claimed(devices: Node, start: Any) -> None:
     assert "shows none" in start(driver=driver, environ=none).answer()["error"]
 
 
+def test_on_ones_own_machine_a_container_is_the_notebooks(devices: Node, start: Any) -> None:
+    """What Docker or Kubernetes chose for a notebook all of its jobs see: they claim."""
+    driver = devices(device_line("GPU-a"), device_line("GPU-b"))
+    chosen = {"NVIDIA_VISIBLE_DEVICES": "GPU-a,GPU-b"}
+    first = start(driver=driver, environ=chosen, backend="local").answer()
+    assert first["variables"] == {"CUDA_VISIBLE_DEVICES": "GPU-a"}
+    second = start(driver=driver, environ=chosen, backend="local").answer()
+    assert second["variables"] == {"CUDA_VISIBLE_DEVICES": "GPU-b"}
+    assert "became free" in start(driver=driver, environ=chosen, backend="local").answer()["error"]
+
+
+def test_who_waits_for_a_device_says_so_once_and_can_give_up(
+    devices: Node, start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = devices(device_line("GPU-a"))
+    holder = start(driver=driver)
+    holder.answer()
+    seen = gpu_view.Seen(["GPU-a"], nvml=True)
+    monkeypatch.setattr(gpus, "look", lambda numbers: seen)
+    said: list[str] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    waits: list[float] = []
+    with pytest.raises(KeyboardInterrupt):
+        gpus.claim(
+            config(gpus=1), {}, wait=wait, directory=str(tmp_path / "locks"), tell=said.append
+        )
+    assert said == [
+        f"Waits for 1 of the 1 GPU of this node; they are held by process {holder.process.pid}."
+    ]
+
+
+@no_devices
 def test_counted_devices_of_a_node_without_a_driver(start: Any) -> None:
     one, other = {"NM_PORT": "8041"}, {"NM_PORT": "8042"}
     first = start(environ=one, gpus=2)
@@ -209,6 +247,7 @@ def test_a_task_without_gpus_takes_none_by_accident(monkeypatch: pytest.MonkeyPa
     assert gpus.claim(config(), {}).variables == {}
 
 
+@no_devices
 def test_numbers_where_only_the_device_files_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"/dev/nvidia0": True, "/dev/nvidia1": None, "/dev/nvidia2": False}
     monkeypatch.setattr(gpu_view, "_may_open", answers.get)
@@ -228,7 +267,7 @@ config = AgentConfig("j", "j", "a", "yarn", "1", 0.0, store, "/nowhere", gpus=2)
 names = [f"GPU-{n}" for n in range(7)]
 def race():
     for _ in range(2):
-        claim = gpus._lock(config, names, time.sleep, 50.0, sys.argv[2])
+        claim = gpus._Locks(config.gpus, time.sleep, 50.0, sys.argv[2]).take(names)
         for name in claim.devices:  # fails where somebody else has it now
             os.close(os.open(f"{sys.argv[3]}/{name}", os.O_CREAT | os.O_EXCL))
         time.sleep(0.002)
@@ -259,6 +298,7 @@ def test_fifty_that_race_never_hold_the_same(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, b"")
 
 
+@no_devices
 def test_all_users_of_the_node_share_the_locks(start: Any) -> None:
     # As root two users are tried for real; anybody else is one user.
     users = (65533, 65534) if os.geteuid() == 0 else (None, None)

@@ -62,6 +62,7 @@ def claim(
     wait: Callable[[float], object] = time.sleep,
     patience: float = PATIENCE,
     directory: str | None = None,
+    tell: Callable[[str], object] = lambda sentence: None,
 ) -> Claim:
     """The devices of this task.
 
@@ -75,6 +76,8 @@ def claim(
         Seconds to wait for a device of a container that ends.
     directory
         Where the locks lie; None: the one directory of this node.
+    tell
+        Told once, in a sentence, when it has to wait.
 
     Raises
     ------
@@ -88,11 +91,15 @@ def claim(
     if not config.gpus:
         return _hidden(config, variables)
     seen = look(numbers)
-    if config.claim_gpus is False or (config.claim_gpus is None and seen.isolated(variables)):
+    # On the local backend the container, if there is one, is the notebook's: what was chosen for it
+    # all of its jobs see.
+    isolated = config.backend != "local" and seen.isolated(variables)
+    if config.claim_gpus is False or (config.claim_gpus is None and isolated):
         return _given(config, seen)
+    locks = _Locks(config.gpus, wait, patience, directory, tell)
     if not numbers and not seen.devices:
-        return _counted(config, variables, wait, patience, directory)
-    return _taken(config, seen.allowed(variables), wait, patience, directory)
+        return _counted(config, variables, locks)
+    return _taken(config, seen.allowed(variables), locks)
 
 
 def _given(config: AgentConfig, seen: Seen) -> Claim:
@@ -115,20 +122,14 @@ def _hidden(config: AgentConfig, environ: Mapping[str, str]) -> Claim:
     return Claim(variables={VISIBLE: ""})
 
 
-def _taken(
-    config: AgentConfig,
-    seen: Seen,
-    wait: Callable[[float], object],
-    patience: float,
-    directory: str | None,
-) -> Claim:
+def _taken(config: AgentConfig, seen: Seen, locks: _Locks) -> Claim:
     if len(seen.devices) < config.gpus:
         raise NoDeviceError(
             f"The task asks for {_count(config.gpus)} and this node shows "
             f"{len(seen.devices) or 'none'}: ask for fewer, or have the node's devices looked at."
         )
     order = sorted(seen.devices, key=lambda device: device in seen.busy)
-    claimed = _lock(config, order, wait, patience, directory)
+    claimed = locks.take(order)
     if seen.nvml:
         claimed.variables = {VISIBLE: ",".join(claimed.devices)}
     else:
@@ -142,18 +143,12 @@ def _taken(
     return claimed
 
 
-def _counted(
-    config: AgentConfig,
-    environ: Mapping[str, str],
-    wait: Callable[[float], object],
-    patience: float,
-    directory: str | None,
-) -> Claim:
+def _counted(config: AgentConfig, environ: Mapping[str, str], locks: _Locks) -> Claim:
     """Numbers, where the cluster counts GPUs on a node that shows none."""
     # NodeManagers that share a machine, as a minicluster's do, count each for itself.
     node = f"counted-{environ.get('NM_PORT', 'local')}-"
     names = [f"{node}{number}" for number in range(MAX_COUNTED)]
-    claimed = _lock(config, names, wait, patience, directory)
+    claimed = locks.take(names)
     claimed.devices = sorted((name[len(node) :] for name in claimed.devices), key=int)
     claimed.variables = {VISIBLE: ",".join(claimed.devices)}
     claimed.note = (
@@ -163,28 +158,51 @@ def _counted(
     return claimed
 
 
-def _lock(
-    config: AgentConfig,
-    names: Sequence[str],
-    wait: Callable[[float], object],
-    patience: float,
-    directory: str | None,
-) -> Claim:
-    from submarine_runtime.agent.device_locks import DIRECTORY, DeviceLocks, LocksError
+class _Locks:
+    """How ``count`` devices are taken by their locks: where, and with how much patience."""
 
-    try:
-        locks = DeviceLocks(directory or DIRECTORY)
-        if locks.take_within([_file(name) for name in names], config.gpus, patience, wait):
-            by_file = {_file(name): name for name in names}
-            return Claim([by_file[name] for name in locks.held], _give_back=locks.release)
-        holders = sorted(set(locks.holders(_file(name) for name in names)))
-        locks.release()
-    except LocksError as exc:
-        raise NoDeviceError(f"GPUs cannot be claimed: {exc}.") from exc
-    raise NoDeviceError(
-        f"The task asks for {_count(config.gpus)}, and of {len(names)} on this node too few became "
-        f"free within {patience:g} s{_by(holders)}."
-    )
+    def __init__(
+        self,
+        count: int,
+        wait: Callable[[float], object],
+        patience: float,
+        directory: str | None,
+        tell: Callable[[str], object] = lambda sentence: None,
+    ) -> None:
+        self._count = count
+        self._wait = wait
+        self._patience = patience
+        self._directory = directory
+        self._tell = tell
+
+    def take(self, names: Sequence[str]) -> Claim:
+        """Some of ``names``, the first ones that are free."""
+        from submarine_runtime.agent.device_locks import DIRECTORY, DeviceLocks, LocksError
+
+        by_file = {_file(name): name for name in names}
+        told = False
+
+        def wait(seconds: float) -> None:
+            nonlocal told
+            if not told:
+                told = True
+                by = _by(sorted(set(locks.holders(by_file))))
+                self._tell(f"Waits for {self._count} of the {_count(len(names))} of this node{by}.")
+            self._wait(seconds)
+
+        try:
+            locks = DeviceLocks(self._directory or DIRECTORY)
+            if locks.take_within(list(by_file), self._count, self._patience, wait):
+                held = [by_file[name] for name in locks.held]
+                return Claim(held, _give_back=locks.release)
+            holders = sorted(set(locks.holders(by_file)))
+            locks.release()
+        except LocksError as exc:
+            raise NoDeviceError(f"GPUs cannot be claimed: {exc}.") from exc
+        raise NoDeviceError(
+            f"The task asks for {_count(self._count)}, and of {len(names)} on this node too few "
+            f"became free within {self._patience:g} s{_by(holders)}."
+        )
 
 
 def _by(holders: Sequence[int]) -> str:

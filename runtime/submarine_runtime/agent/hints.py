@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Sequence
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.gpu_meter import Idleness
+    from submarine_runtime.protocol.failure import Failure
 
 #: A run shorter than this, in seconds, tells nothing about what the real one will need.
 TELLING = 30.0
@@ -17,6 +19,11 @@ ROOM = 1.4
 #: A GPU is idle below this mean percent over at least so many seconds.
 IDLE_PERCENT = 5.0
 IDLE_SECONDS = 180.0
+#: What PyTorch, CUDA itself, TensorFlow, JAX and CuPy say when a device has no memory left.
+_DEVICE_FULL = re.compile(
+    r"CUDA (?:error: )?out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
+    r"|OOM when allocating|RESOURCE_EXHAUSTED: Out of memory|^Out of memory allocating [\d,]+ bytes"
+)
 
 
 def hints(
@@ -26,6 +33,7 @@ def hints(
     seconds: float,
     succeeded: bool,
     gpus: Sequence[Idleness] = (),
+    failure: Failure | None = None,
 ) -> list[str]:
     """The sentences for one task that has ended.
 
@@ -35,8 +43,15 @@ def hints(
         MiB asked for (None: no limit) and the most that was used.
     seconds
         How long the program ran.
+    failure
+        What ended a program that had GPUs.
     """
     found = []
+    if failure is not None and _DEVICE_FULL.search(failure.message[:4096]):
+        found.append(
+            "The GPU's own memory was full, which --memory does not change: make batches smaller, "
+            "or compute in half precision."
+        )
     if asked and succeeded and seconds >= TELLING and peak < OVER_ASKED * asked:
         advice = advised(peak)
         if asked - advice >= WORTH_SAVING:

@@ -54,6 +54,18 @@ class _Memory(ctypes.Structure):
     ]
 
 
+class _MemoryApart(ctypes.Structure):
+    """What the driver keeps for itself is told apart, as ``nvidia-smi`` does; drivers since 510."""
+
+    _fields_ = [
+        ("version", ctypes.c_uint),
+        ("total", ctypes.c_ulonglong),
+        ("reserved", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    ]
+
+
 class Nvml:
     """The library, initialised; ``Nvml.open()`` gives None where there is no working driver.
 
@@ -140,13 +152,21 @@ class Nvml:
 
     def reading(self, device: Device) -> Reading:
         """How busy and how full the device is now."""
-        rates, memory = _Rates(), _Memory()
-        percent = used = total = None
+        rates = _Rates()
+        percent = None
         if self._call("nvmlDeviceGetUtilizationRates", device.handle, ctypes.byref(rates)) == 0:
             percent = float(min(100, rates.gpu))
+        return Reading(percent, *self._memory(device))
+
+    def _memory(self, device: Device) -> tuple[float | None, float | None]:
+        """MiB that programs use, and in all."""
+        apart = _MemoryApart(ctypes.sizeof(_MemoryApart) | 2 << 24)
+        if self._call("nvmlDeviceGetMemoryInfo_v2", device.handle, ctypes.byref(apart)) == 0:
+            return apart.used / _MIB, apart.total / _MIB
+        memory = _Memory()
         if self._call("nvmlDeviceGetMemoryInfo", device.handle, ctypes.byref(memory)) == 0:
-            used, total = memory.used / _MIB, memory.total / _MIB
-        return Reading(percent, used, total)
+            return memory.used / _MIB, memory.total / _MIB
+        return None, None
 
     def busy(self, device: Device) -> bool:
         """Whether some process computes on the device now; of which user, nobody asks."""

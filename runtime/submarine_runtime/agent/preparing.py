@@ -68,12 +68,25 @@ class Preparing:
         self.devices: tuple[str, ...] = ()
         self.driver = False
 
-    def claim_devices(self) -> Ending | None:
-        """Find or claim the task's GPUs."""
+    def claim_devices(self, be_seen: Callable[[], object] | None = None) -> Ending | None:
+        """Find or claim the task's GPUs.
+
+        Parameters
+        ----------
+        be_seen
+            Called before it has to wait for one; None: nobody is there yet who could be told.
+        """
         from submarine_runtime.agent.gpus import NoDeviceError, claim
 
+        def tell(sentence: str) -> None:
+            if be_seen is not None:
+                self._progress(sentence, 0.0)
+                be_seen()
+
         try:
-            self._claim = claim(self._config, wait=self._wait)
+            self._claim = claim(self._config, wait=self._wait_unless_over, tell=tell)
+        except _Interrupted:
+            return Ending(EndReason.CANCELLED, "It was told to end while it waited for a GPU.")
         except NoDeviceError as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         self.devices, self.driver = tuple(self._claim.devices), self._claim.driver
@@ -81,6 +94,11 @@ class Preparing:
         if self._claim.note:
             self._event("gpus", self._claim.note)
         return None
+
+    def _wait_unless_over(self, seconds: float) -> None:
+        self._wait(seconds)
+        if self._must_end():
+            raise _Interrupted
 
     def place(self) -> Ending | None:
         """Unzip the bundle."""

@@ -17,7 +17,6 @@ from submarine_runtime.agent.wakeup import Wakeup
 from submarine_runtime.agent.watching import Watch
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
-from submarine_runtime.protocol.reasons import EndReason
 
 
 def watch_to_end(
@@ -71,5 +70,5 @@ def watch_to_end(
     )
     facts.kernel_kills = kernel_memory_kills() - kills
     ending = judge(facts)
-    status.set_record(hints=watch.hints(ending.reason is EndReason.SUCCEEDED))
+    status.set_record(hints=watch.hints(ending))
     return ending

@@ -105,12 +105,11 @@ class Supervisor:
     def _prepare(self) -> Ending | None:
         """Devices, bundle and inputs; how it ended if one of them cannot be had."""
         preparing, config = self._desk.preparing, self._config
-        failed = preparing.claim_devices() or preparing.place()
-        if failed is not None:
-            return failed
-        if config.fetch:
-            self._be_seen()  # it may take long: who cancels must be heard
-        failed = preparing.fetch(1)
+        # What may take long: who cancels must be heard.
+        failed = preparing.claim_devices(self._be_seen) or preparing.place()
+        if failed is None and config.fetch:
+            self._be_seen()
+            failed = preparing.fetch(1)
         if failed is not None and self._cancel.asked is not None:
             failed = asked_ending(self._cancel.asked)
         self._status.set_task(gpus=list(preparing.devices), detail="")

@@ -101,16 +101,17 @@ class Watch:
             self.look_for_first_line()
             self._wakeup.wait(self._pause(min(next_sample, next_glance)))
 
-    def hints(self, succeeded: bool) -> list[str]:
-        """What the owner could do better, once the program has ended."""
+    def hints(self, ending: Ending) -> list[str]:
+        """What the owner could do better, once the program has ended so."""
         from submarine_runtime.agent.hints import hints
 
         return hints(
             asked=self._config.memory,
             peak=self.tree.peak,
             seconds=time.monotonic() - self._began,
-            succeeded=succeeded,
+            succeeded=ending.reason is EndReason.SUCCEEDED,
             gpus=self._measure.idleness(),
+            failure=ending.failure if self._config.gpus else None,
         )
 
     def _pause(self, next_look: float) -> float:

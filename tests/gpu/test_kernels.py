@@ -1,0 +1,81 @@
+"""A kernel in a container with a real GPU: work, interrupt, restart, and every end of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.gpu import machine
+from tests.gpu.machine import NEAR, used
+from tests.kernel.remote_rig import PATIENCE, Remote, execute, local_session, until
+
+pytestmark = machine.REAL_GPU
+
+HOLD = """
+import torch
+held = torch.zeros(4 << 30, dtype=torch.uint8, device="cuda")
+a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+print(f"GPU-{torch.cuda.get_device_properties(0).uuid}")
+"""
+LOOP = """
+print("in it", flush=True)
+while True:
+    for _ in range(100):
+        b = a @ a
+    torch.cuda.synchronize()
+"""
+
+
+@pytest.fixture
+def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.chdir(tmp_path)
+    made = Remote(tmp_path, local_session(tmp_path), {"backend": "local"})
+    made.install(gpu=1, memory=f"{machine.HOST_MEMORY}M")
+    yield made
+    made.close()
+
+
+def test_interrupt_restart_and_kill_of_a_kernel_on_a_device(remote: Remote) -> None:
+    before = {one.uuid: one.used for one in machine.smi()}
+    manager, client = remote.start()
+    ended, printed = execute(client, HOLD)
+    assert ended == "ok"
+    device = printed.strip()
+    assert remote.job_of(manager).record().tasks[0].gpus == [device]
+    assert used(device) > before[device] + 4096
+
+    # Interrupt, in the middle of products that the device computes.
+    client.execute(LOOP)
+    until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
+    manager.interrupt_kernel()
+    assert client.get_shell_msg(timeout=PATIENCE)["content"]["ename"] == "KeyboardInterrupt"
+    assert execute(client, "print(float((a @ a).float().abs().sum()) > 0)") == ("ok", "True\n")
+
+    # What a cell cannot have leaves a kernel that goes on.
+    assert execute(client, "more = torch.zeros(1 << 42, dtype=torch.uint8, device='cuda')")[0] == (
+        "OutOfMemoryError"
+    )
+    assert execute(client, "print(held.numel())") == ("ok", f"{4 << 30}\n")
+
+    # Restart, in the middle again: the memory is free, and the same device is there.
+    client.execute(LOOP)
+    manager.restart_kernel(now=True)
+    client.wait_for_ready(timeout=PATIENCE)
+    machine.until(lambda: used(device) <= before[device] + NEAR, "the restart frees the device")
+    assert execute(client, HOLD) == ("ok", f"{device}\n")
+    assert used(device) > before[device] + 4096
+
+    # The container is shot.
+    job = remote.job_of(manager)
+    assert job.handle is not None
+    os.kill(int(job.handle["pid"]), signal.SIGKILL)
+    until(lambda: not manager.is_alive())
+    machine.until(lambda: used(device) <= before[device] + NEAR, "the kill frees the device")

@@ -1,0 +1,47 @@
+"""Jobs of a real YARN on a real GPU: who gets it, who must not see it, and who waits for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from submarine_runtime.protocol.states import State
+from tests.cluster.conftest import Submit
+from tests.gpu import machine
+from tests.gpu.machine import HOST_MEMORY, NEAR, PATIENCE, first_line, load, smi, until, used
+
+pytestmark = [*machine.REAL_GPU, pytest.mark.cluster]
+
+
+def test_two_jobs_want_all_gpus_and_a_third_wants_none(submit: Submit, tmp_path: Path) -> None:
+    before = smi()
+    count, device = len(before), before[0]
+    go = tmp_path / "go"
+    first = submit(load(go), "first", gpus=count, memory=HOST_MEMORY)
+    said = first_line(first)
+    assert (sorted(said["visible"].split(",")), said["count"]) == (
+        sorted(one.uuid for one in before),
+        count,
+    )
+    # Who asked for none sees none: the device is not isolated here.
+    plain = submit(machine.LOOK, "plain", memory=HOST_MEMORY)
+    assert first_line(plain) == ["", 0]
+    second = submit(machine.LOOK, "second", gpus=count, memory=HOST_MEMORY)
+    sentence = until(lambda: second.record().pending, "the second says that it waits")
+    sentence = until(
+        lambda: first.id in (second.record().pending or "") and second.record().pending,
+        "it says for whom",
+    )
+    print(sentence)
+    assert f"0 of {count} GPU" in sentence
+    until(lambda: (first.record().tasks[0].gpu_percent or 0) > 50, "it is measured")
+    print(first.record().tasks[0])
+    go.touch()
+    assert first.wait(PATIENCE).state is State.SUCCEEDED
+    visible, seen = first_line(second)
+    assert (len(visible.split(",")), seen) == (count, count)
+    record = second.wait(PATIENCE)
+    assert record.state is State.SUCCEEDED
+    print("gpu seconds", first.record().usage)
+    until(lambda: used(device.uuid) <= device.used + NEAR, "the device is empty again")
