@@ -26,6 +26,8 @@ class Session {
   kernelDisplayName = 'Far away';
   kernelDisplayStatus = 'idle';
   prevKernelName = 'far';
+  session: object | null = {};
+  sessionChanged = new Signal<Session, void>(this);
   statusChanged = new Signal<Session, string>(this);
   specsManager = {
     specs: {
@@ -39,6 +41,12 @@ class Session {
   become(status: string): void {
     this.kernelDisplayStatus = status;
     this.statusChanged.emit(status);
+  }
+
+  vanish(): void {
+    this.kernelDisplayStatus = 'unknown';
+    this.session = null;
+    this.sessionChanged.emit();
   }
 }
 
@@ -122,19 +130,60 @@ it('says why a kernel is gone, once, when its job has ended', () => {
   expect(said.length).toBe(1);
 });
 
-it('says that a kernel lives which its server has forgotten', () => {
-  session.become('dead');
+it.each([
+  [
+    'is dead',
+    () => {
+      session.become('dead');
+    }
+  ],
+  [
+    'is unknown to a server that was started anew',
+    () => {
+      session.vanish();
+    }
+  ]
+])('offers a kernel that %s and goes on, until it is there again', (_, lose) => {
+  lose();
+  news(row('RUNNING'));
+  vi.advanceTimersByTime(GRACE - 1);
+  news(row('RUNNING'));
+  expect(said).toEqual([]);
+  vi.advanceTimersByTime(1);
+  expect(said[0]).toContain('goes on');
+  session.become('idle');
+  expect(said[1]).toBe('done');
+  expect(listeners.size).toBe(0);
+});
+
+it('offers nothing that has ended meanwhile', () => {
+  session.vanish();
   news(row('RUNNING'));
   vi.advanceTimersByTime(GRACE);
-  expect(said[0]).toContain('goes on');
+  news(row('SUCCEEDED'));
+  expect(said.slice(1)).toEqual(['done']);
+});
+
+it('says nothing of a kernel that was shut down', () => {
+  session.become('terminating');
+  session.vanish();
+  session.become('unknown');
   expect(listeners.size).toBe(0);
+  session.become('idle');
+  session.vanish(); // from the list of running kernels, or another page
+  news(row('RUNNING'));
+  vi.advanceTimersByTime(GRACE - 1);
+  news(row('FINISHING'));
+  vi.advanceTimersByTime(GRACE);
+  news(row('SUCCEEDED'));
+  expect(said).toEqual(['done']);
 });
 
 it('is over when the kernel is another', () => {
   session.become('dead');
   session.become('idle');
   news(row('FAILED', 'x'));
-  expect(said).toEqual([]);
+  expect(said).toEqual(['done']);
 });
 
 it('knows the newest job of a kernelspec and notebook', () => {

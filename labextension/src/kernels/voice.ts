@@ -45,20 +45,30 @@ export class Notifications implements IVoice {
   }
 
   gone(message: string, job: string): void {
-    this.done();
     const caption = this._trans.__('Start the kernel again, in a new container');
-    Notification.error(message, {
-      autoClose: false,
-      actions: [this._show(job), this._again(this._trans.__('New kernel'), caption)]
-    });
+    this._end(message, 'error', job, this._again(this._trans.__('New kernel'), caption));
   }
 
   lives(message: string, job: string): void {
-    this.done();
     const caption = this._trans.__('Go on with this kernel and its variables');
-    Notification.warning(message, {
+    this._end(message, 'warning', job, this._again(this._trans.__('Connect'), caption));
+  }
+
+  /** One at a time: what an older one offers would end the kernel that is there now. */
+  private _end(
+    message: string,
+    type: 'error' | 'warning',
+    job: string,
+    action: Notification.IAction
+  ): void {
+    if (message === this._said) {
+      return;
+    }
+    this.done();
+    this._said = message;
+    this._id = Notification.emit(message, type, {
       autoClose: false,
-      actions: [this._show(job), this._again(this._trans.__('Connect'), caption)]
+      actions: [this._show(job), action]
     });
   }
 

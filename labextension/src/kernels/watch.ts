@@ -17,7 +17,7 @@ export const GRACE = 10_000;
 export interface IVoice {
   /** The start goes on; again with each new sentence. */
   waits(sentence: string, job: string): void;
-  /** There is nothing to wait for any more. */
+  /** What was said is over: the kernel is there, or gone as it should. */
   done(): void;
   /** The kernel is gone. */
   gone(sentence: string, job: string): void;
@@ -27,7 +27,12 @@ export interface IVoice {
 
 export type SessionPart = Pick<
   ISessionContext,
-  'kernelDisplayName' | 'kernelDisplayStatus' | 'prevKernelName' | 'statusChanged'
+  | 'kernelDisplayName'
+  | 'kernelDisplayStatus'
+  | 'prevKernelName'
+  | 'session'
+  | 'sessionChanged'
+  | 'statusChanged'
 > & { specsManager: Pick<ISessionContext['specsManager'], 'specs'> };
 
 export class KernelWatch implements IDisposable {
@@ -40,6 +45,7 @@ export class KernelWatch implements IDisposable {
     private readonly _trans: TranslationBundle
   ) {
     _session.statusChanged.connect(this._onStatus);
+    _session.sessionChanged.connect(this._onSession);
     this._onStatus();
   }
 
@@ -50,17 +56,16 @@ export class KernelWatch implements IDisposable {
   dispose(): void {
     this._disposed = true;
     this._session.statusChanged.disconnect(this._onStatus);
+    this._session.sessionChanged.disconnect(this._onSession);
     this._stop();
   }
 
   private readonly _onStatus = (): void => {
     const status = this._session.kernelDisplayStatus;
     const kernel = this._kernel();
+    this._leaving = status === 'terminating' || (this._leaving && status === 'unknown');
     if (status === 'dead') {
-      const lost = this._remote(this._session.prevKernelName);
-      if (lost !== undefined && this._phase !== 'gone') {
-        this._begin('gone', lost);
-      }
+      this._lose();
     } else if (kernel !== undefined && (status === 'starting' || status === 'initializing')) {
       if (this._phase !== 'starting') {
         this._begin('starting', kernel);
@@ -69,6 +74,20 @@ export class KernelWatch implements IDisposable {
       this._stop();
     }
   };
+
+  /** A server that was started anew knows no session, and tells of no death either. */
+  private readonly _onSession = (): void => {
+    if (this._session.session === null && !this._leaving) {
+      this._lose();
+    }
+  };
+
+  private _lose(): void {
+    const lost = this._remote(this._session.prevKernelName);
+    if (lost !== undefined && this._phase !== 'gone') {
+      this._begin('gone', lost);
+    }
+  }
 
   /** The kernelspec that is chosen, if it is one of those in containers. */
   private _kernel(): string | undefined {
@@ -86,6 +105,7 @@ export class KernelWatch implements IDisposable {
   private _begin(phase: 'starting' | 'gone', kernel: string): void {
     this._stop();
     this._phase = phase;
+    this._since = Date.now();
     const follow = (): void => {
       this._jobs = this._channel.jobs(rows => {
         const row = newestOf(rows, kernel, this._document());
@@ -115,29 +135,31 @@ export class KernelWatch implements IDisposable {
 
   private _tellEnd(kernel: string, row: IJobRow): void {
     const { _trans: trans } = this;
-    if (ENDED.has(row.state)) {
+    window.clearTimeout(this._timer);
+    if (row.state === 'SUCCEEDED') {
+      this._stop(); // somebody has shut it down
+    } else if (ENDED.has(row.state)) {
       this._unsubscribe();
       const why = row.detail || row.state;
       this._voice.gone(
         trans.__('The kernel %1 has lost its container: %2', kernel, why),
         row.job_id
       );
-    } else if (!this._timer) {
-      // After a restart of the server, which remembers no kernels.
+    } else if (row.state === 'RUNNING') {
+      const left = Math.max(0, this._since + GRACE - Date.now());
       this._timer = window.setTimeout(() => {
-        this._unsubscribe();
         const words = trans.__(
           'The kernel %1 goes on in its container; the server has lost it.',
           kernel
         );
         this._voice.lives(words, row.job_id);
-      }, GRACE);
+      }, left);
     }
   }
 
   private _stop(): void {
     this._unsubscribe();
-    if (this._phase === 'starting') {
+    if (this._phase !== 'quiet') {
       this._voice.done();
     }
     this._phase = 'quiet';
@@ -153,5 +175,7 @@ export class KernelWatch implements IDisposable {
   private _phase: 'quiet' | 'starting' | 'gone' = 'quiet';
   private _jobs: ISubscription | null = null;
   private _timer = 0;
+  private _since = 0;
+  private _leaving = false;
   private _disposed = false;
 }
