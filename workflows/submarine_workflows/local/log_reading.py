@@ -68,6 +68,8 @@ def followed(run: RunFolder, node: str | None, mouth: Mouth, tail: int | None) -
                 continue
             if key not in reading:
                 reading[key] = _start(log, tail)
+            elif (size := _size(log)) < reading[key]:  # it was shortened (``log_limit``)
+                reading[key] = size
             for data in _from(log, reading[key]):
                 if one.path not in (node, latest):
                     mouth.write(f"==> {one.path} <==\n".encode())
@@ -112,6 +114,13 @@ def _from(path: Path, offset: int) -> Iterator[bytes]:
         return
     except OSError as exc:
         raise UsageError(f"{path} cannot be read: {exc.strerror}.") from None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _start(path: Path, tail: int | None) -> int:

@@ -18,6 +18,7 @@ from io import FileIO
 from pathlib import Path
 
 from submarine_workflows.local.keeper import GRACE, Keeper
+from submarine_workflows.local.log_limit import LogLimit
 
 _GATE = str(Path(__file__).with_name("gate.py"))
 #: Seconds that what a command leaves in its group has after it.
@@ -96,7 +97,7 @@ class NodeProcess:
     def _all(self) -> End:
         if not self.work.folder.is_dir():
             return End(126, f"Its working directory {self.work.folder} is not there.")
-        with FileIO(self.work.log, "a") as log:
+        with FileIO(self.work.log, "a") as log, LogLimit(self.work.log).kept():
             for number, words in enumerate(self.work.commands, 1):
                 _say(log, f"$ {' '.join(words)}")
                 began = time.monotonic()

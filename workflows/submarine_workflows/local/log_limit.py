@@ -1,0 +1,86 @@
+"""Keeps a node's log below a size while its command writes: the middle goes, and the log says so.
+
+The command has the file open for appending, so that it goes on at the new end. Beginning and end
+stay, since what went wrong stands in one of them. Nothing is read here for people.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+#: Bytes of the log of one attempt, and what stays of it where it gets larger.
+LIMIT, HEAD, TAIL = 64 << 20, 1 << 20, 16 << 20
+#: Seconds between two looks.
+LOOK = 1.0
+
+
+@dataclass
+class LogLimit:
+    """One log.
+
+    Attributes
+    ----------
+    left_out
+        Bytes that are gone.
+    """
+
+    path: Path
+    limit: int = LIMIT
+    head: int = HEAD
+    tail: int = TAIL
+    left_out: int = 0
+    _noted: int = 0
+
+    def check(self) -> bool:
+        """Shorten it if it is too large; whether it was.
+
+        What the command writes meanwhile comes before the note and is not lost.
+        """
+        if not self.path.exists() or self.path.stat().st_size <= self.limit:
+            return False
+        with self.path.open("r+b") as file:
+            size = file.seek(0, 2)
+            file.seek(size - self.tail)
+            rest = file.read()
+            file.truncate(self.head)
+        begin = rest.find(b"\n") + 1
+        # The note of the last time goes with the middle, and was not the command's.
+        self.left_out += size - self.head - self.tail + begin - self._noted
+        note = (
+            f"\n[{self.left_out:,} bytes are left out here: the log of a node is kept below "
+            f"{self.limit >> 20} MiB]\n"
+        ).encode()
+        self._noted = len(note)
+        with self.path.open("ab", buffering=0) as file:
+            file.write(note + rest[begin:])
+        return True
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Look at it again and again, until the block ends."""
+        over = threading.Event()
+        thread = threading.Thread(
+            target=self._look, args=(over,), name="submarine-log", daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _look(self, over: threading.Event) -> None:
+        while True:
+            ended = over.wait(LOOK)
+            try:
+                self.check()
+            except OSError as exc:  # a disk that takes nothing; the node itself goes on
+                log.debug("%s cannot be shortened: %s", self.path, exc)
+            if ended:
+                return
