@@ -12,17 +12,20 @@ import click
 import fsspec
 import nbformat
 import pytest
+from nbclient.exceptions import CellExecutionError
 
 from submarine_jobs.cli_mouth import CommandLine
 from submarine_jobs.commands import Mouth, complete, execute
 from submarine_jobs.commands.run_notebook import NotebookRun
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
-from submarine_workflows.headless import barrier, document, places, returning
+from submarine_workflows.headless import barrier, document, engine_run, places, returning
 from submarine_workflows.headless.announcing import Announcer
+from submarine_workflows.headless.ending import Ending
 from submarine_workflows.headless.parameters import as_value, inject, read_parameters
 from submarine_workflows.headless.place import Place, without_password
 from submarine_workflows.headless.reading import read_document
+from submarine_workflows.headless.report import Report
 from submarine_workflows.headless.saving import Output
 from submarine_workflows.headless.settings import Settings
 
@@ -232,6 +235,32 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
         places.place_of(str(target)).write(b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["x.ipynb"]
     assert target.read_text() == "old"
+
+
+def test_papermills_own_last_write_replaces_the_output_in_one_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from papermill.iorw import local_file_io_cwd, papermill_io, write_ipynb
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(papermill_io, "_handlers", list(papermill_io._handlers))
+    (tmp_path / "elsewhere").mkdir()
+    reader = tmp_path / "reader.ipynb"
+    reader.write_text("half read")
+    reader.rename("out.ipynb")
+    (tmp_path / "same").hardlink_to("out.ipynb")
+    with local_file_io_cwd():
+        engine_run._write_whole_at_last("out.ipynb")
+        engine_run._write_whole_at_last("out.ipynb")
+        monkeypatch.chdir(tmp_path / "elsewhere")  # papermill's --cwd
+        write_ipynb(notebook("1 + 1"), "out.ipynb")
+    assert nbformat.read(tmp_path / "out.ipynb", 4).cells[0].source == "1 + 1"
+    assert (tmp_path / "same").read_text() == "half read"
+    assert {item.name for item in tmp_path.iterdir()} == {"out.ipynb", "same", "elsewhere"}
+    before = len(papermill_io._handlers)
+    for other in (None, "-", "h", "hdfs:///tmp/x.ipynb"):
+        engine_run._write_whole_at_last(other)
+    assert len(papermill_io._handlers) == before
 
 
 def test_any_url_that_fsspec_knows(tmp_path: Path) -> None:
@@ -490,6 +519,22 @@ def test_settings_of_papermill() -> None:
         600,
         True,
     )
+
+
+def test_a_lease_of_seconds_is_warned_of() -> None:
+    assert "With a lease of 10s jobs may end" in Settings(lease=10.0).warning
+    assert not Settings(lease=60.0).warning
+    assert not Settings().warning
+
+
+def test_a_notebook_without_our_extension_is_told_how_to_load_it() -> None:
+    said = "UsageError: Line magic function `%submarine` not found."
+    told = []
+    for text in (said, "something else\n\x1b[31mred"):
+        ending = Ending(error=CellExecutionError(text, "UsageError", "no"))
+        told.append(Report("a", "b", notebook("%submarine run x"), ending, 1.0).reason)
+    assert "%load_ext submarine_magics" in told[0]
+    assert told[1] == "A cell failed: something else red"
 
 
 def test_jobs_of_a_run_with_an_id_are_left_for_the_next_attempt() -> None:

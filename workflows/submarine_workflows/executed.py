@@ -12,6 +12,8 @@ from pathlib import Path
 from submarine_jobs.display.untrusted import printable
 
 MAX_MESSAGE = 1000
+#: The error below the last cell of a run that was ended from outside.
+ENDED = "RunEnded"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -27,18 +29,21 @@ def why_failed(output: Path, code: int, said: str = "") -> str:
     said
         What its process said, which counts where the notebook says nothing.
     """
+    found = ""
     try:
         cells = json.loads(output.read_text(encoding="utf-8"))["cells"]
         for cell in cells:
             for shown in cell.get("outputs") or ():
                 if shown.get("output_type") == "error":
                     number = cell.get("execution_count") or " "
-                    words = _COLOURS.sub(
-                        "", f"Cell [{number}]: {shown['ename']}: {shown['evalue']}"
-                    )
-                    return printable(words, MAX_MESSAGE)
+                    words = f"Cell [{number}]: {shown['ename']}: {shown['evalue']}"
+                    if shown["ename"] == ENDED:  # what the cell itself says is due to that
+                        found = words
+                    found = found or words
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass  # there is no output, or half of one
+    if found:
+        return printable(_COLOURS.sub("", found), MAX_MESSAGE)
     if said:
         return printable(_COLOURS.sub("", said), MAX_MESSAGE)
     if code < 0:

@@ -11,6 +11,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from submarine_jobs.errors import SubmarineError
+from submarine_workflows.executed import ENDED
 from submarine_workflows.headless import barrier
 from submarine_workflows.headless.document import add_error, last_executed, mark_failed
 from submarine_workflows.headless.returning import Returned
@@ -79,7 +80,7 @@ class Ending:
         if stop is not None and cell is not None:
             jobs = "Its jobs go on." if self.jobs.detached else ""
             said = f"{stop.why} {jobs}".strip()
-            add_error(notebook, cell, "RunEnded", said, [f"RunEnded: {said}"])
+            add_error(notebook, cell, ENDED, said, [f"{ENDED}: {said}"])
         elif isinstance(self.error, SubmarineError) and cell is not None:
             add_error(notebook, cell, "SubmarineError", str(self.error), [])
         elif isinstance(self.error, DeadKernelError) and cell is not None:

@@ -114,11 +114,14 @@ def execute_for_papermill(
     """What papermill asks of an engine; see ``SubmarineEngine``."""
     keywords = dict(keywords)
     settings = Settings.from_keywords(keywords)
+    if settings.warning:
+        logger.warning(settings.warning)
     output_path = keywords.pop("output_path", None)
     _find_ids(notebook, keywords.get("input_path"), settings)
     limit = keywords.pop("execution_timeout", None) or keywords.get("timeout")
     for name in _NOT_OURS:
         keywords.pop(name, None)
+    _write_whole_at_last(output_path)
     with Traps() as traps:
         ending = execute_managed(
             notebook,
@@ -154,6 +157,35 @@ def _papermill_place(path: Any) -> Place | None:
 
     handler = papermill_io.get_handler(text)
     return place_of(text) if handler is SubmarineIO else PapermillPlace(text, handler)
+
+
+def _write_whole_at_last(path: Any) -> None:
+    """Let papermill itself, which writes the notebook once more at its end, replace it in one step.
+
+    Papermill's handlers are found by how a path begins; this one is for this path.
+    """
+    if not isinstance(_papermill_place(path), LocalPlace) or not str(path).endswith(".ipynb"):
+        return
+    from papermill.iorw import papermill_io
+
+    before = papermill_io.get_handler(str(path))
+    if not isinstance(before, _WholeFile):
+        papermill_io.register(str(path), _WholeFile(before))
+
+
+class _WholeFile:
+    """Papermill's handler for files of this machine, but for how it writes."""
+
+    def __init__(self, handler: Any) -> None:
+        self._handler = handler
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._handler, name)
+
+    def write(self, text: str, path: str) -> None:
+        """Replace the file at ``path``, in the directory that papermill began in."""
+        before = getattr(self._handler, "_cwd", None)
+        LocalPlace(Path(before or "", path).absolute()).write(text.encode("utf-8", "replace"))
 
 
 class PapermillPlace(Place):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbclient.exceptions import DeadKernelError
+from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from submarine_jobs import errors
@@ -36,6 +36,11 @@ OUTPUTS = "JOB_OUTPUT_PROP_FILE"
 KERNEL_DIED = 138
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _MAX_LINES = 40
+_UNKNOWN = re.compile(r"magic function `%+submarine` not found")
+_NOT_LOADED = (
+    "%submarine is not known there. Put %load_ext submarine_magics into a cell before it, or use "
+    "the kernel that `submarine kernel install` makes (--kernel submarine)."
+)
 _SECRET_NAME = re.compile(r"passw|secret|token|credential|api_?key|access_?key", re.I)
 
 
@@ -118,6 +123,11 @@ class Report:
             first = self._errors[0]
             what = f"{first.ename}: {first.evalue}" if first.evalue else first.ename
             return f"Cell {first.cell} failed: {printable(' '.join(what.split()), 500)}"
+        if isinstance(ending.error, CellExecutionError):  # IPython gives no output for some
+            said = " ".join(_COLOURS.sub("", str(ending.error)).split())
+            return "A cell failed: " + (
+                _NOT_LOADED if _UNKNOWN.search(said) else printable(said[-500:], 500)
+            )
         return "" if ending.error is None else printable(str(ending.error), 500)
 
     def _log(self) -> list[str]:

@@ -55,6 +55,8 @@ class _Run:
         """All of it."""
         request = self._request
         settings = self._settings()
+        if settings.warning:
+            self._mouth.say(settings.warning)
         source = place_of(request.notebook, self._profile)
         target = self._target(source)
         document = self._document(source)

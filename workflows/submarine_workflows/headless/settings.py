@@ -12,12 +12,14 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.headless import Headless
-from submarine_jobs.options.quantities import parse_duration
+from submarine_jobs.options.quantities import format_duration, parse_duration
 
 #: Set by whoever starts papermill, which takes no options for its engines.
 PREFIX = "SUBMARINE_RUN_"
 CHOICES = ("cancel", "detach")
 _MAX_RUN_ID = 400
+#: Seconds. A shorter lease may run out on a machine that is busy.
+SHORT_LEASE = 60.0
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,16 @@ class Settings:
     def ended_jobs(self) -> str:
         """What becomes of the jobs of a run that ends early: ``cancel`` or ``detach``."""
         return self.on_interrupt or ("detach" if self.run_id else "cancel")
+
+    @property
+    def warning(self) -> str:
+        """What may be meant otherwise, in one sentence; empty: nothing."""
+        if self.lease is None or self.lease >= SHORT_LEASE:
+            return ""
+        return (
+            f"warning: With a lease of {format_duration(self.lease)} jobs may end while this "
+            "machine is merely busy; give a minute or more."
+        )
 
     def headless(self) -> Headless:
         """What the kernel is told."""
