@@ -557,6 +557,13 @@ def test_settings_that_make_no_sense(environ: dict[str, str]) -> None:
         Settings.from_keywords({}, environ)
 
 
+def test_a_stretch_of_time_that_is_none_is_told_with_who_says_it() -> None:
+    with pytest.raises(UsageError, match=r"^SUBMARINE_RUN_LEASE: 'soon' is not a stretch of time"):
+        Settings.from_keywords({}, {"SUBMARINE_RUN_LEASE": "soon"})
+    with pytest.raises(UsageError, match=r"^run_timeout: 'soon'"):
+        Settings.from_keywords({"run_timeout": "soon"}, {"SUBMARINE_RUN_TIMEOUT": "2h"})
+
+
 def test_values_that_json_has_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     class Shell:
         user_ns: ClassVar[dict[str, Any]] = {"acc": 0.5, "odd": object(), "nan": float("nan")}

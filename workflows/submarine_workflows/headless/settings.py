@@ -102,16 +102,23 @@ class Settings:
         """
         env = os.environ if environ is None else environ
         found: dict[str, Any] = {}
+        said_by: dict[str, str] = {}
         for item in fields(cls):
             name = "run_timeout" if item.name == "timeout" else item.name
             if keywords.get(name) is not None:
                 found[item.name] = keywords[name]
+                said_by[item.name] = name
             keywords.pop(name, None)
         for name in ("run_id", "on_interrupt", "lease", "timeout"):
             variable = PREFIX + name.removeprefix("run_").upper()
             if name not in found and env.get(variable):
                 found[name] = env[variable]
+                said_by[name] = variable
         for name in ("lease", "timeout"):
             if isinstance(found.get(name), str):
-                found[name] = parse_duration(found[name])
+                try:
+                    found[name] = parse_duration(found[name])
+                except UsageError as error:
+                    said = f"{said_by[name]}: {error.message}"
+                    raise UsageError(said, error.fix) from None
         return cls(**found)
