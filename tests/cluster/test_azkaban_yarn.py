@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +17,7 @@ from submarine_jobs.session import Session
 from submarine_runtime.protocol.states import State
 from tests.azkaban import server as servers
 from tests.cluster.conftest import Shell
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -45,14 +44,6 @@ def azkaban(
     with servers.running(tmp_path / "azkaban") as running:
         monkeypatch.setenv("SUBMARINE_AZKABAN_URL", running.url)
         yield running
-
-
-def until(what: Any, why: Any) -> Any:
-    deadline = time.monotonic() + 180
-    while not (found := what()):
-        assert time.monotonic() < deadline, why()
-        time.sleep(0.3)
-    return found
 
 
 def test_a_kill_by_tag_ends_single_and_gang_jobs(

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from tests.waiting import until
 
 from .conftest import Submit, make_spec
 
@@ -50,13 +50,6 @@ def finished(session: Session) -> Job:
     job = session.submit(*make_spec("print('kept')\n", "finished", env={"A": "b c"}))
     assert job.wait(LIMIT).state is State.SUCCEEDED
     return job
-
-
-def until(condition: Callable[[], bool], what: str, limit: float = 120.0) -> None:
-    deadline = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {limit} s: {what}"
-        time.sleep(0.2)
 
 
 def phases(record: JobRecord) -> list[str]:

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import nbformat
 import psutil
 
 from tests.notebook.conftest import clean_environment
+from tests.waiting import until
 
 PATIENCE = 150.0
 #: Printed by a cell in two pieces, so that it stands in outputs only.
@@ -98,6 +98,10 @@ class Rig:
 
     def processes(self) -> list[list[str]]:
         """Command lines of what lives of these runs: kernels, guards, agents, programs."""
+        return [line for _, line in self.living()]
+
+    def living(self) -> list[tuple[psutil.Process, list[str]]]:
+        """What lives of these runs."""
         mark = self.environment["XDG_STATE_HOME"]
         found = []
         for process in psutil.process_iter():
@@ -105,18 +109,10 @@ class Rig:
                 line = process.cmdline()
                 # A driver is of all kernels of the machine, and outlives them.
                 if process.environ().get("XDG_STATE_HOME") == mark and "skein" not in str(line):
-                    found.append(line)
+                    found.append((process, line))
             except (psutil.Error, OSError):
                 continue
         return found
-
-
-def until(true: Callable[[], object], what: str) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, f"it never came to this: {what}"
-        time.sleep(0.2)
 
 
 def read(path: Path) -> Any:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from tornado.httpclient import HTTPRequest
@@ -15,9 +13,6 @@ from tornado.websocket import websocket_connect
 
 from submarine_jobs.job import Job
 from submarine_jobs.live import tls_context
-
-PATIENCE = 120.0
-T = TypeVar("T")
 
 
 class Visitor:
@@ -93,12 +88,3 @@ class Visitor:
                 break
         socket.close()
         return printed
-
-
-def until(true: Callable[[], T], what: str) -> T:
-    """Wait for a condition; what it gives once that is true."""
-    deadline = time.monotonic() + PATIENCE
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"it never came to this: {what}"
-        time.sleep(0.2)
-    return found

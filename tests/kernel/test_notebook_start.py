@@ -22,8 +22,9 @@ from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.job import Job
 from submarine_runtime.protocol.states import State
-from tests.kernel.notebook_rig import Visitor, until
+from tests.kernel.notebook_rig import Visitor
 from tests.notebook.conftest import clean_environment
+from tests.waiting import until
 
 CLI = "from submarine_jobs.cli import main; main()"
 START = ["notebook", "start", "--memory", "1G"]

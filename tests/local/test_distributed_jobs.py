@@ -8,13 +8,13 @@ import signal
 import sys
 import tarfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from tests.waiting import until
 
 from submarine_jobs.backends import localprocess
 from submarine_jobs.backends.base import Stage
@@ -48,14 +48,6 @@ def workers(command: str, count: int = 2, **fields: Any) -> Role:
 
 def scratch_of(session: Session, job: Job) -> Path:
     return session.profile.state_dir.absolute() / "local" / job.id
-
-
-def until(check: Callable[[], Any], seconds: float = 60.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.05)
-    return found
 
 
 def out(job: Job, task: str) -> str:
@@ -165,7 +157,7 @@ def test_a_job_whose_supervisor_and_coordinator_are_killed_is_closed(session: Se
         for process in processes:
             if verb in process.info["cmdline"]:
                 os.kill(process.pid, signal.SIGKILL)
-    record = until(lambda: (r := job.record()).state.ended and r, 60)
+    record = until(lambda: (r := job.record()).state.ended and r)
     assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST)
     assert sorted(task.task for task in record.tasks) == ["worker:0", "worker:1"]
     assert {task.state for task in record.tasks} == {State.FAILED}

@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.waiting import until
 
 from submarine_jobs.config import load_config
 from submarine_jobs.job import Job
@@ -99,13 +99,6 @@ class Owner:
 def owner(tmp_path: Path) -> Iterator[Owner]:
     with contextlib.closing(Owner(tmp_path)) as made:
         yield made
-
-
-def until(done: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 90
-    while not done():
-        assert time.monotonic() < deadline, f"in vain: {what}"
-        time.sleep(0.1)
 
 
 def test_it_ends_what_a_vanished_process_waited_for(owner: Owner) -> None:

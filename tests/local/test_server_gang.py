@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from gang_rig import GangRig
+from tests.waiting import until
 
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import ClusterError
@@ -40,14 +41,6 @@ def rig(tmp_path: Path) -> Iterator[GangRig]:
     made = GangRig(tmp_path)
     yield made
     made.stop_all()
-
-
-def until(check: Callable[[], Any], seconds: float = 120.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.1)
-    return found
 
 
 def client_of(rig: GangRig) -> AgentClient:

@@ -14,12 +14,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import psutil
 import pytest
 from server_rig import BASE, TOKEN, Answer, Server
+from tests.waiting import until
 
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cells import Cell
@@ -147,14 +147,6 @@ def boards_of(server: Server) -> list[psutil.Process]:
 def scratches(server: Server) -> list[Path]:
     parent = server.scratch / "state" / "tensorboard"
     return [p for p in parent.iterdir() if p.is_dir()] if parent.is_dir() else []
-
-
-def until(true: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.2)
-    return found
 
 
 def curve(server: Server, jobs: str, run: str) -> list[list[float]]:

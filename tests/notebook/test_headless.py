@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.headless import Headless
 from submarine_magics.barrier import MIME_TYPE as BARRIER
 from tests.notebook.conftest import Notebook, Ran, clean_environment
+from tests.waiting import until
 
 FAILING = "%%submarine --only\nimport json\n\njson.loads('{')"
 UNTIL = "%submarine run {name} --worker_launch_cmd 'while [ ! -e {path} ]; do sleep 0.1; done'"
@@ -87,13 +87,6 @@ def guards_of(notebook: Notebook) -> list[psutil.Process]:
                 if process.environ().get("XDG_STATE_HOME") == str(notebook.folder.parent / "state"):
                     found.append(process)
     return found
-
-
-def until(done: Any, what: str) -> None:
-    deadline = time.monotonic() + 90
-    while not done():
-        assert time.monotonic() < deadline, f"in vain: {what}"
-        time.sleep(0.1)
 
 
 def test_a_command_waits_for_its_job_and_fails_with_it(plain: Notebook) -> None:

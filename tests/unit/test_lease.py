@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.waiting import until
 
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import StorageError
@@ -135,13 +136,6 @@ def directory(tmp_path: Path) -> Directory:
     store.publish(layout.INTENT, b"{}")
     store.publish(layout.CLAIM, b"{}")
     return store
-
-
-def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 def begin(watch: LeaseWatch, *, hold: bool = True) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.errors import SubmarineError
@@ -24,7 +24,6 @@ from submarine_workflows.notebook.watching import MAX_WATCHED, RunWatcher
 from submarine_workflows.reading import read_workflow
 from submarine_workflows.stored import to_json
 
-PATIENCE = 60.0
 TEXT = "nodes:\n- {name: a, type: noop}\n- {name: b, type: noop, dependsOn: [a]}\n"
 
 
@@ -61,13 +60,6 @@ class Picture:
 
     def nodes(self) -> list[object]:
         return [node["status"] for node in self.shown[-1]["nodes"]] if self.shown else []
-
-
-def until(done: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.02)
 
 
 def threads() -> int:
