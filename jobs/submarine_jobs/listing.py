@@ -19,7 +19,7 @@ from submarine_jobs.errors import (
     UsageError,
 )
 from submarine_jobs.job import Job
-from submarine_jobs.observing import Target, bare_record, observe_all, settle, unreachable
+from submarine_jobs.observing import Target, observe_all, settle, unasked, unreachable
 from submarine_jobs.store import Known
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
@@ -61,7 +61,8 @@ def list_jobs(session: Session, limit: int = 100) -> list[JobRecord]:
             if isinstance(error, ClusterError) and not isinstance(error, StorageError):
                 trouble = error  # the next one would wait as long
             records[row.job_id] = unreachable(row, wrapped)
-    return [records.get(row.job_id) or row.record or bare_record(row) for row in known]
+    seen = session.store.seen
+    return [records.get(row.job_id) or unasked(row, seen(row.job_id)) for row in known]
 
 
 def find_job(session: Session, text: str) -> Job:

@@ -15,6 +15,7 @@ from submarine_jobs.closing import close_orphan, shipped_record
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.store import JobStore, Known
+from submarine_jobs.view import LAST_KNOWN
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord
@@ -150,4 +151,24 @@ def remember(store: JobStore, known: Known, record: JobRecord) -> None:
 def unreachable(known: Known, error: ClusterError) -> JobRecord:
     """The last thing known, with the sentence that it is not fresh."""
     record = known.record or bare_record(known)
-    return replace(record, detail=f"Last known; the cluster does not answer: {error.message}")
+    words = f"{LAST_KNOWN}; the cluster does not answer: {error.message}"
+    return replace(record, detail=words)
+
+
+def unasked(known: Known, seen: float | None) -> JobRecord:
+    """The same of a job whose cluster nobody here knows how to ask.
+
+    Parameters
+    ----------
+    seen
+        When this was written.
+    """
+    record = known.record or bare_record(known)
+    if record.state.ended:
+        return record
+    words = (
+        f"{LAST_KNOWN}; its backend {known.backend} of the profile {known.profile} is not "
+        "configured here now."
+    )
+    behind = None if seen is None else max(time.time() - seen, 0.0)
+    return replace(record, detail=words, behind=behind)

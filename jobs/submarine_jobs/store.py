@@ -151,6 +151,13 @@ class JobStore:
         found = self._select("WHERE job_id = ?", (job_id,))
         return found[0] if found else None
 
+    def seen(self, job_id: str) -> float | None:
+        """When the row of a job was written, seconds since the epoch."""
+        with self._connection() as connection:
+            query = "SELECT updated FROM jobs WHERE job_id = ?"
+            found = connection.execute(query, (job_id,)).fetchone()
+        return None if found is None else float(found[0])
+
     def beginning_with(self, text: str) -> list[Known]:
         """Rows whose id begins with ``text``, newest first, at most 20."""
         pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Sequence
 
 import click
 
@@ -12,6 +13,7 @@ from submarine_jobs.commands.shared_options import backend_option, profile_optio
 from submarine_jobs.commands.verb import Parsed, Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.options.quantities import parse_count
+from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
 DEFAULT_LIMIT = 20
@@ -108,9 +110,29 @@ def list_jobs(
         for record in shown
         if record.pending and not record.state.ended
     ]
-    text = "\n".join([table.text, "", *waits]) if waits else table.text
-    html = table.html + "".join(f"<p>{escaped_line(line)}</p>" for line in waits)
+    notes = [*waits, *_last_known(shown)]
+    text = "\n".join([table.text, "", *notes]) if notes else table.text
+    html = table.html + "".join(f"<p>{escaped_line(line)}</p>" for line in notes)
     return Outcome(text, html, [record.to_json() for record in shown])
+
+
+def _last_known(shown: Sequence[JobRecord]) -> list[str]:
+    """Why states have a question mark: a line for each cause, with the age of the newest."""
+    from submarine_jobs.display.durations import duration
+    from submarine_jobs.display.untrusted import one_line
+    from submarine_jobs.view import is_last_known
+
+    causes: dict[str, list[JobRecord]] = {}
+    for record in shown:
+        if is_last_known(record):
+            causes.setdefault(one_line(record.detail), []).append(record)
+    lines = []
+    for cause, records in causes.items():
+        more = f" and {len(records) - 1} more" if len(records) > 1 else ""
+        ages = [record.behind for record in records if record.behind is not None]
+        age = f" Seen {duration(min(ages))} ago." if ages else ""
+        lines.append(f"{records[0].job_id}{more}: {cause}{age}")
+    return lines
 
 
 def _matches(state: State, wanted: State | str) -> bool:

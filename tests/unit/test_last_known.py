@@ -1,0 +1,64 @@
+"""A job whose cluster nobody here can ask any more is listed as last known, not as running."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from submarine_jobs import store as stores
+from submarine_jobs.commands import Mouth, execute
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.store import Known
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    for name in ("HADOOP_CONF_DIR", "HADOOP_HOME", "SUBMARINE_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("SUBMARINE_BACKEND", "local")
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SUBMARINE_JOB_ROOT", str(tmp_path / "jobs"))
+    monkeypatch.chdir(tmp_path)
+    return Session(
+        Profile(backend="local", state_dir=tmp_path / "state", job_root=str(tmp_path / "jobs"))
+    )
+
+
+def put(session: Session, number: int, state: State, age: float, patch: pytest.MonkeyPatch) -> str:
+    """A job of a cluster that was configured once, seen ``age`` seconds ago."""
+    job_id = f"old-20261120-000{number}"
+    reason = EndReason.SUCCEEDED if state.ended else None
+    record = JobRecord(job_id, "old", state, backend="yarn", created=1e9, reason=reason)
+    with patch.context() as at:
+        now = stores.time.time()
+        at.setattr(stores.time, "time", lambda: now - age)
+        session.store.put(
+            Known(job_id, "old", "yarn", "gone", "hdfs://nn/x", 1e9, state, None, record)
+        )
+    return job_id
+
+
+def test_a_state_that_nobody_can_ask_for_has_a_question_mark_and_an_age(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = put(session, 1, State.RUNNING, 3 * 86400 + 60, monkeypatch)
+    waiting = put(session, 2, State.PENDING, 2 * 86400 + 60, monkeypatch)
+    ended = put(session, 3, State.SUCCEEDED, 86400, monkeypatch)
+    done = execute(["list"], Mouth())
+    states = {line.split()[0]: line.split()[2] for line in done.text.splitlines()[1:4]}
+    assert states == {running: "RUNNING?", waiting: "PENDING?", ended: "SUCCEEDED"}
+    note = done.text.splitlines()[-1]
+    assert "and 1 more: Last known; its backend yarn of the profile gone is not" in note
+    assert note.endswith("configured here now. Seen 2 d 00 h ago.")
+    assert "RUNNING?" in done.html
+    assert "Seen 2 d 00 h ago." in done.html
+    by_id = {record["job_id"]: record for record in done.value}
+    assert by_id[running]["state"] == "RUNNING"
+    assert by_id[running]["behind"] > 3 * 86400
+    assert by_id[ended]["detail"] == ""
