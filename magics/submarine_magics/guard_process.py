@@ -27,7 +27,8 @@ _Told = dict[str, Any]
 
 def main() -> None:
     """Listen to the kernel until it says goodbye, or no more."""
-    for number in (signal.SIGINT, signal.SIGHUP):
+    # Whoever ends a whole service sends SIGTERM to each of its processes, to this one too.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     jobs, path = listen()
     if jobs:

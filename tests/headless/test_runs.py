@@ -13,7 +13,7 @@ import pytest
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_workflows.headless.saving import whole
-from tests.headless.rig import ENDED, LOAD, SLEEP, WAITING, Rig, cell, read, says, until
+from tests.headless.rig import ENDED, LOAD, PATIENCE, SLEEP, WAITING, Rig, cell, read, says, until
 
 PARAMETERS = ("%%submarine --only --file train.py\nsteps = 1", ["parameters"])
 TRAIN = """%%submarine --only --file train.py
@@ -23,6 +23,13 @@ accuracy = steps / 4
 """
 FAILING = "%%submarine run bad\nimport json\n\njson.loads('{')"
 ENDLESS = "%submarine run {name} --worker_launch_cmd 'sleep 3600'"
+#: What a kernel has printed but not sent when it dies is gone: this one waits until it is saved.
+DIES = """\
+import os, pathlib, time
+print('be' + 'fore', flush=True)
+while 'before' not in pathlib.Path('out.ipynb').read_text():
+    time.sleep(0.1)
+os._exit(9)"""
 
 
 @pytest.fixture
@@ -177,6 +184,31 @@ def test_no_runner_leaves_a_job(rig: Rig, runner: str, number: signal.Signals) -
 
 
 @pytest.mark.full
+def test_sigterm_to_every_process_of_a_run_leaves_no_job(rig: Rig) -> None:
+    """As a service manager ends a service: runner, kernel and guard at once."""
+    source, output = in_the_middle(rig), rig.folder / "out.ipynb"
+    process = rig.start("submarine", "run", source, "-o", output)
+
+    def there() -> bool:
+        assert process.poll() is None, process.communicate()
+        return says(output, WAITING)
+
+    try:
+        until(there, "the run is in its middle")
+        of_the_run = ("submarine", "ipykernel_launcher", "guard_process.py")
+        ours = [p for p, line in rig.living() if any(word.endswith(of_the_run) for word in line)]
+        assert len(ours) == len(of_the_run)
+        for one in ours:
+            one.terminate()
+        _, said = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert process.returncode == 143, said
+    assert "The run was ended by SIGTERM." in json.dumps(read(output).cells)
+    nothing_is_orphaned(rig)
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("runner", [name for name in RUNNERS if name != "submarine run"])
 def test_every_runner_fails_with_a_failed_job(rig: Rig, runner: str) -> None:
     rig.notebook("slow", LOAD, FAILING, "print('later')")
@@ -221,7 +253,7 @@ def test_options_of_jobs_submit_what_is_collected_at_the_end(rig: Rig) -> None:
 
 @pytest.mark.full
 def test_a_dead_kernel_is_told_and_what_it_printed_is_kept(rig: Rig) -> None:
-    source = rig.notebook("dies", "print('before', flush=True)\nimport os\nos._exit(9)", "1")
+    source = rig.notebook("dies", DIES, "1")
     ran = rig.run("submarine", "run", source, "-o", "out.ipynb", "--execute")
     assert ran.returncode == 138
     assert "Its kernel died" in ran.stderr
