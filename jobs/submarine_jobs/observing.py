@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from submarine_jobs.backends.base import Backend, Observation, Stage
+from submarine_jobs.backends.base import Backend, Handle, Observation, Stage
 from submarine_jobs.closing import close_orphan, shipped_record
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import ClusterError
@@ -70,12 +70,29 @@ def settle(target: Target, observation: Observation | None, store: JobStore) -> 
         return _still_going(target, observation, store)
     record = target.directory.record()
     if record is None and observation.stage is Stage.ENDED:
+        winner = _winner(target)
+        if winner is not None:
+            store.put(replace(known, handle=winner))
+            return known.record or bare_record(known)
         record = close_orphan(target.directory, observation)
     if record is None:
         record = _lost(target)
     record.links = {**observation.links, **record.links}
     remember(store, known, record)
     return record
+
+
+def _winner(target: Target) -> Handle | None:
+    """The application that runs the job, if the one that was looked at has lost the claim to it.
+
+    A submit whose reply was lost may have made two.
+    """
+    claim = target.directory.read_json(layout.CLAIM)
+    runs = claim.get("application_id") if isinstance(claim, dict) else None
+    if not runs or runs == (target.known.handle or {}).get("application_id"):
+        return None
+    found = target.backend.find(target.known.job_id)
+    return found if found is not None and found.get("application_id") == runs else None
 
 
 def _still_going(target: Target, observation: Observation | None, store: JobStore) -> JobRecord:

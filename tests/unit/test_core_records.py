@@ -148,6 +148,25 @@ def test_settle_keeps_the_jobs_own_record(directory: JobDirectory, store: JobSto
     assert row.final
 
 
+def test_of_two_applications_the_one_with_the_claim_is_the_job(
+    directory: JobDirectory, store: JobStore
+) -> None:
+    """ResourceManager restarted in the middle of a submit: the second application has ended."""
+    directory.publish_json_exclusive(layout.CLAIM, {"application_id": "first"})
+    target = Target(
+        known(5.0, {"application_id": "second"}),
+        directory,
+        FakeBackend({"application_id": "first"}),
+    )
+    assert not settle(target, Observation(Stage.ENDED, EndReason.AGENT_LOST), store).state.ended
+    assert directory.record() is None
+    row = store.get(JOB)
+    assert row is not None
+    assert row.handle == {"application_id": "first"}
+    ended = Observation(Stage.ENDED, EndReason.NODE_LOST)
+    assert settle(replace(target, known=row), ended, store).reason is EndReason.NODE_LOST
+
+
 def test_a_forgotten_job_without_result_is_lost_and_may_come_back(
     directory: JobDirectory, store: JobStore
 ) -> None:

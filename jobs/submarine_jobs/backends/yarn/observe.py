@@ -78,11 +78,18 @@ def _pending(observed: Observation, app: Mapping[str, Any], why: str) -> str:
 
 
 def find(rm: ResourceManager, job_id: str, user: str) -> Mapping[str, Any] | None:
-    """The newest application of ``user`` that carries the job's tag; None if there is none."""
+    """The newest application of ``user`` that carries the job's tag; None if there is none.
+
+    Of two, as a lost reply may leave, the one that goes on: the other has lost the claim.
+    """
     answer = rm.get("/apps", applicationTags=tag_of(job_id), applicationTypes="skein")
     tag = tag_of(job_id)
     mine = [a for a in listed_applications(answer) if a.get("user") == user and tag in _tags(a)]
-    return max(mine, key=lambda app: int(app.get("startedTime") or 0), default=None)
+    return max(
+        mine,
+        key=lambda app: (app.get("state") not in _ENDED, int(app.get("startedTime") or 0)),
+        default=None,
+    )
 
 
 def containers_of(app: Mapping[str, Any]) -> int:
