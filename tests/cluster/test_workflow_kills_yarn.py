@@ -10,6 +10,7 @@ import pytest
 
 from submarine_workflows.local.journal import is_held
 from tests.cluster.conftest import Shell
+from tests.local.airflow_rig import Airflow, check_killed
 from tests.local.workflow_rig import Training, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -37,3 +38,12 @@ def test_a_run_that_is_ended_leaves_no_application_and_goes_on_later(
     assert outcome.exit_code == 0, outcome.text
     assert flows.file("report-0.9").exists()
     assert sorted(job["state"] for job in flows.jobs()) == ["CANCELLED", "SUCCEEDED"]
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda it: it.name
+)
+def test_a_run_under_airflow_that_is_ended_leaves_no_application(
+    flows: Training, tmp_path: Path, number: signal.Signals
+) -> None:
+    check_killed(Airflow(tmp_path, {}), flows, number)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+from pathlib import Path
+
 import pytest
-from tests.local.airflow_rig import Airflow
+from tests.local.airflow_rig import Airflow, check_killed
+from tests.local.workflow_rig import Training
 
 FLOW = """\
 config: {date: "2026-01-01", env.GREETING: "good day ${date}"}
@@ -58,3 +62,20 @@ def test_steps_run_are_skipped_and_fail_as_the_workflow_says(tmp_path):
     assert (tmp_path / "said").read_text() == "good day 2026-01-01 inner:say\n"
     assert (tmp_path / "after").exists()
     assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda it: it.name
+)
+def test_a_run_that_is_killed_leaves_no_job_and_can_be_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setenv("SUBMARINE_BACKEND", "local")
+    monkeypatch.setenv("SUBMARINE_JOB_ROOT", str(tmp_path / "jobs"))
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    training = Training(tmp_path)
+    try:
+        check_killed(Airflow(tmp_path, {}), training, number)
+    finally:
+        training.close()

@@ -182,8 +182,8 @@ class Training(Workflows):
         return process, int(pid.read_text())
 
     def jobs(self) -> list[dict[str, Any]]:
-        """The records of the run's jobs, as the command line sees them."""
-        found = execute(["list", "--workflow-run", self.newest().run], self.mouth).value
+        """The records of the workflow's jobs, as the command line sees them."""
+        found = execute(["list", "--workflow", "w"], self.mouth).value
         assert isinstance(found, list)
         return found
 

@@ -7,8 +7,10 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 
 import pytest
+from tests.local.workflow_rig import is_gone, until
 
 from submarine_jobs.commands import execute
 from submarine_jobs.commands.mouth import Mouth
@@ -112,6 +114,42 @@ def test_only_the_environment_of_a_step_is_a_template():
     text = dag_of(read_workflow(FLOW, "nightly"), "nightly")
     assert 'template_fields = ("env",)' in text
     assert "template_ext = ()" in text
+
+
+def watched(text):
+    """What the file puts before each command."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "WATCH":
+            return str(ast.literal_eval(node.value))
+    raise AssertionError("no WATCH")
+
+
+def test_a_step_ends_when_who_runs_it_is_killed(tmp_path):
+    watch = watched(dag_of(read_workflow(FLOW, "n"), "n"))
+    script = "trap 'echo told > told; exit' TERM\necho $$ > new; mv new pid\n"
+    script += "until [ -e go ]; do sleep 0.1; done\n"
+    runs = (
+        "import subprocess, sys\n"
+        "sys.exit(subprocess.run(['bash', '-c', sys.argv[1]], start_new_session=True).returncode)"
+    )
+    runner = subprocess.Popen([sys.executable, "-c", runs, watch + script], cwd=tmp_path)
+    try:
+        until(lambda: (tmp_path / "pid").exists(), "it has not begun")
+        pid = int((tmp_path / "pid").read_text())
+        runner.kill()
+        runner.wait()
+        until(lambda: is_gone(pid), "it goes on")
+        assert (tmp_path / "told").exists()
+    finally:
+        (tmp_path / "go").touch()
+        runner.kill()
+    # One whose runner lives is left alone, and its watch ends with it.
+    done = subprocess.run(
+        [sys.executable, "-c", runs, f"{watch}exit 7"],
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 7
 
 
 def test_parameters_with_like_names_have_variables_of_their_own():

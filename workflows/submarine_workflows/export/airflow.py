@@ -44,11 +44,29 @@ PROJECT = str(Path(__file__).resolve().parent / {folder!r})
 PARAMETERS = {parameters}
 
 
+#: Stands before each command and ends it, and all that it has started, when Airflow's process for
+#: it is gone without a word (SIGKILL): else it would run on, beside the next attempt.
+WATCH = """\
+(trap "" HUP INT TERM
+while kill -0 $PPID && kill -0 $$; do sleep 2; done
+kill -0 $PPID || {{ kill -s TERM 0; sleep 30; kill -s KILL 0; }}) </dev/null >/dev/null 2>&1 &
+"""
+
+
 class Step(BashOperator):
     """A step whose command is text as it stands, not a template of Airflow's."""
 
     template_fields = ("env",)
     template_ext = ()
+
+    def execute(self, context):
+        """Run the command; it ends with whoever runs it."""
+        self.bash_command = WATCH + self.bash_command
+        try:
+            return super().execute(context)
+        except KeyboardInterrupt:  # Airflow itself leaves the command alone then
+            self.on_kill()
+            raise
 
 
 def started(dag_run):
