@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -90,6 +92,24 @@ class Scheduler(Server):
         wait_for(lambda: self.job(job_id)["downloaded"])
         files = self.job(job_id)["job_files"]
         return {item["file_format"]: self.root / item["file_path"] for item in files}
+
+    def end(self, number: signal.Signals) -> None:
+        """Send a signal to the server's whole group, as Ctrl-C or a service manager; wait for it.
+
+        The server asks back after one SIGINT: then it gets more of them.
+        """
+        process = self.process
+        assert process is not None
+        assert self.own_group
+        os.killpg(process.pid, number)
+
+        def gone() -> bool:
+            if number == signal.SIGINT and process.poll() is None:
+                process.send_signal(number)
+            time.sleep(0.5)
+            return process.poll() is not None
+
+        wait_for(gone, 180.0)
 
     def staged(self, job_id: str, ending: str) -> list[Path]:
         """Files of a job where they are written, before anybody downloads them."""

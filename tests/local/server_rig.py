@@ -34,6 +34,8 @@ class Answer:
 class Server:
     """One server; everything that it reads or writes lies below ``scratch``."""
 
+    #: Whether a signal can be sent to it and to all that it has started, as a terminal does.
+    own_group = False
     extensions = "{'submarine_server': True, 'jupyterlab': False, 'notebook': False}"
 
     def __init__(self, scratch: Path, **environment: str) -> None:
@@ -74,8 +76,9 @@ class Server:
                 cwd=self.cwd,
                 stdout=log,
                 stderr=log,
+                start_new_session=self.own_group,
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while True:
             try:
                 if self.call("GET", "health").status == 200:

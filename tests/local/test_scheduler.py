@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -248,6 +249,34 @@ def test_without_our_manager_a_stop_ends_the_jobs_too(
         assert failed["status"] == "FAILED"
         assert "ZeroDivisionError" in failed["status_message"]
         wait_for(lambda: not processes_of(server))
+    finally:
+        server.stop()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda it: it.name
+)
+def test_a_server_that_is_ended_with_all_its_processes_leaves_no_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    server = Scheduler(tmp_path, OURS)
+    server.own_group = True
+    server.start()
+    try:
+        server.write("long.ipynb", LASTS, "print('before')", RUN)
+        run = server.create("long.ipynb", "night")
+        job = wait_until_it_trains(server, run, monkeypatch)
+        server.end(number)
+        assert job.wait(120).state is State.CANCELLED
+        wait_for(lambda: not processes_of(server), 120.0)
+        # What was done until then is kept, and a later server knows how it ended.
+        [output] = (server.root / "jobs" / f"long-{run}").glob("*.ipynb")
+        assert "before" in json.dumps(outputs_of(output, "stream"))
+        server.start()
+        ended = server.job(run)
+        assert (ended["status"], "ended" in ended["status_message"]) == ("FAILED", True), ended
+        assert set(server.outputs(run)) >= {"ipynb", "html"}
     finally:
         server.stop()
 

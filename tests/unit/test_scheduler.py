@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submarine_workflows.executed import MAX_MESSAGE, why_failed
+from submarine_workflows.executed import ENDED, MAX_MESSAGE, why_failed
 from submarine_workflows.parameters import value_of
+from submarine_workflows.scheduler_run import _record_end
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,46 @@ def test_a_failure_is_told_by_its_first_error(tmp_path: Path) -> None:
     said = why_failed(document(tmp_path / "x.ipynb", {"output_type": "stream"}, error), 1)
     assert said.startswith("Cell [3]: JobFailedError: Job digits FAILED\ufffd: <b>")
     assert len(said) == MAX_MESSAGE
+
+
+def test_a_run_that_was_ended_is_told_by_that_and_not_by_what_it_interrupted(
+    tmp_path: Path,
+) -> None:
+    errors = [
+        {"output_type": "error", "ename": name, "evalue": said}
+        for name, said in (("KeyboardInterrupt", ""), (ENDED, "The run was ended by SIGTERM."))
+    ]
+    said = why_failed(document(tmp_path / "x.ipynb", *errors), 143)
+    assert said.endswith("RunEnded: The run was ended by SIGTERM.")
+
+
+@pytest.mark.filterwarnings("ignore")  # jupyter-scheduler's own
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("IN_PROGRESS", "FAILED"), ("STOPPED", "STOPPED"), ("STOPPING", "STOPPING")],
+)
+def test_a_run_whose_server_is_gone_says_so_itself(tmp_path: Path, before: str, after: str) -> None:
+    from jupyter_scheduler.models import Status
+    from jupyter_scheduler.orm import Job, create_session, create_tables
+
+    database = f"sqlite:///{tmp_path}/jobs.sqlite"
+    create_tables(database)
+    with create_session(database)() as session:
+        for name in ("its", "other"):
+            session.add(
+                Job(
+                    job_id=name,
+                    status=Status[before],
+                    input_filename="a.ipynb",
+                    runtime_environment_name="python",
+                    name=name,
+                )
+            )
+        session.commit()
+    _record_end(database, "its")
+    with create_session(database)() as session:
+        found = {job.job_id: job.status for job in session.query(Job)}
+    assert found == {"its": Status[after], "other": Status[before]}
 
 
 def test_a_run_that_left_nothing_is_told_by_its_exit_code(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from jupyter_scheduler.utils import create_output_directory
 
 from submarine_jobs.origin import Origin
 from submarine_workflows.executed import MAX_MESSAGE, why_failed
+from submarine_workflows.headless.traps import Traps
 from submarine_workflows.local.missed import missed
 from submarine_workflows.local.telling import missed_sentence
 from submarine_workflows.parameters import value_of
@@ -62,6 +63,8 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             "folder": str(staging),
             "parameters": {k: value_of(v) for k, v in (self.model.parameters or {}).items()},
             "kept": str(Path(self.root_dir, *self._folder())),
+            "database": self.db_url,
+            "job": self.job_id,
             "exports": {
                 word: path
                 for word, path in self.staging_paths.items()
@@ -106,10 +109,14 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             session.commit()
 
     def _run(self, orders: dict[str, Any]) -> tuple[int, str]:
-        """Exit code of the run and what it said; our own end closes its standard input."""
+        """Exit code of the run and what it said; our own end closes its standard input.
+
+        So does a signal, such as Ctrl-C for the server's whole group: what the run leaves is still
+        waited for then.
+        """
         listen, tell = os.pipe()
         os.set_blocking(listen, False)  # nobody waits for one who has it without knowing
-        with os.fdopen(listen, "rb", buffering=0) as ear:
+        with os.fdopen(listen, "rb", buffering=0) as ear, Traps() as traps:
             try:
                 child = subprocess.Popen(
                     # -P: a file of the notebook's may be called like a module.
@@ -127,12 +134,15 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             with contextlib.suppress(BrokenPipeError):  # its exit code says why
                 child.stdin.write(json.dumps({**orders, "tell": tell}).encode() + b"\n")
                 child.stdin.flush()
+            traps.listener = child.stdin.close
+            if traps.received is not None:
+                child.stdin.close()
             while True:
                 try:
                     code = child.wait(LOOK_SECONDS)
                     break
                 except subprocess.TimeoutExpired:
-                    if not self._stopped and self._asked_to_stop():
+                    if traps.received is None and not self._stopped and self._asked_to_stop():
                         self._stopped = True
                         child.stdin.close()
             return code, (ear.read(MAX_SAID) or b"").decode("utf-8", "replace")

@@ -2,7 +2,8 @@
 
 Orders come as one line of JSON on standard input, which then stays open: its end is the end of
 whoever wants the run, by SIGKILL even, and counts as SIGTERM. Why the run failed goes to the
-descriptor ``tell``. Knows nothing of jupyter-scheduler's database.
+descriptor ``tell``. In jupyter-scheduler's database it writes only what nobody else is left to say:
+that a run was ended whose process there is gone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ FAILED, USAGE = 1, 2
 #: A pipe takes so much at once, whether or not anybody reads.
 MAX_SAID = 4096
 ENGINE = "submarine"
+ALONE = "The run was ended: the process of the Jupyter server that waited for it is gone."
 
 
 def main() -> int:
@@ -46,6 +48,8 @@ def main() -> int:
         exported = _export(output, orders.get("exports") or {})
         if stopped:
             _keep([output, *exported], Path(orders["kept"]))
+    if stopped and orders.get("database"):
+        _record_end(str(orders["database"]), str(orders.get("job")))
     return code
 
 
@@ -110,6 +114,17 @@ def _keep(files: list[Path], folder: Path) -> None:
             shutil.copyfile(file, folder / file.name)
     except OSError as exc:
         print(f"What the stopped run has left stays in {files[0].parent}: {exc}", file=sys.stderr)
+
+
+def _record_end(database: str, job_id: str) -> None:
+    """Have the list of jobs say that the run has ended; what a stop has said there stays."""
+    from jupyter_scheduler.models import Status
+    from jupyter_scheduler.orm import Job, create_session
+
+    with create_session(database)() as session:
+        own = session.query(Job).filter(Job.job_id == job_id, Job.status == Status.IN_PROGRESS)
+        own.update({"status": Status.FAILED, "status_message": ALONE})
+        session.commit()
 
 
 if __name__ == "__main__":
