@@ -64,18 +64,34 @@ def default_words(defaults: Mapping[str, Any], typed: list[str], source: str) ->
     from submarine_jobs.commands.verb import normal
 
     by_spelling = spellings()
+    for name in defaults:
+        check_name(str(name), source)
     before = typed[: typed.index("--")] if "--" in typed else typed
     said = {key_of(by_spelling.get(normal(word.partition("=")[0]))) for word in before}
     if _WHOLE_SIZE in said:
         said.update(_SIZES)
     words: list[str] = []
     for name, value in defaults.items():
-        param = by_spelling.get("--" + normal(str(name)))
-        if param is None or key_of(param) in _NOT_HERE:
-            raise _no_such(str(name), source, by_spelling)
+        param = by_spelling["--" + normal(str(name))]
         if key_of(param) not in said:
             words += _written(param, name, value, source)
     return words
+
+
+def check_name(name: str, source: str) -> None:
+    """Whether it is an option that may be given for several jobs at once.
+
+    Raises
+    ------
+    ConfigError
+        If it is none.
+    """
+    from submarine_jobs.commands.verb import normal
+
+    by_spelling = spellings()
+    param = by_spelling.get("--" + normal(name))
+    if param is None or key_of(param) in _NOT_HERE:
+        raise _no_such(name, source, by_spelling)
 
 
 def spellings() -> Mapping[str, click.Parameter]:
@@ -111,6 +127,7 @@ def _written(param: click.Parameter, name: str, value: Any, source: str) -> Iter
 def _no_such(name: str, source: str, known: Mapping[str, Any]) -> ConfigError:
     import difflib
 
-    close = difflib.get_close_matches("--" + name, known, 1, 0.6)
+    fit = [spelling for spelling, param in known.items() if key_of(param) not in _NOT_HERE]
+    close = difflib.get_close_matches("--" + name, fit, 1, 0.6)
     hint = f"Did you mean {close[0][2:]}?" if close else "%submarine help run lists them."
-    return ConfigError(f"{source}: {name[:60]!r} is no option that a kernel can give.", hint)
+    return ConfigError(f"{source}: {name[:60]!r} is no option that can be given here.", hint)

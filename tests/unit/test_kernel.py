@@ -76,7 +76,7 @@ def test_settings_and_defaults_go_into_the_kernelspec(tmp_path: Path) -> None:
         (["--set", "quue=ml"], "has no 'quue'"),
         (["--set", "queue"], "is not NAME=VALUE"),
         (["--default", "gpus=1"], "Did you mean"),
-        (["--default", "name=x"], "no option that a kernel can give"),
+        (["--default", "name=x"], "no option that can be given here"),
         (["--default", "memory=lots"], "not a size of memory"),
         (["--default", "tensorboard=yes"], "must be true or false"),
     ],

@@ -216,3 +216,32 @@ def test_a_chain_of_two_thousand_nodes_is_checked_to_its_end():
     chain[0] = "- {name: n0, type: noop, dependsOn: [n1999]}"
     (said,) = wrong(nodes(*chain))
     assert said.count("->") == 2000
+
+
+@pytest.mark.parametrize(
+    ("job", "sentence"),
+    [
+        ("{gpus: 1}", "`a`: job: 'gpus' is no option that can be given here. Did you mean gpu?"),
+        ("{gpu: many}", "`a`: --gpu: The number of GPUs must be a whole number from 0, not 'many'"),
+        ("{memory: lots}", "'lots' is not a size of memory"),
+        ("{gpus: '${count}'}", "'gpus' is no option"),
+    ],
+)
+def test_options_of_a_job_are_known_before_it_runs(job: str, sentence: str) -> None:
+    text = f"config: {{count: '1'}}\nnodes:\n  - {{name: a, notebook: n.ipynb, job: {job}}}\n"
+    (problem,) = check(read_workflow(text, "w"))
+    assert problem.line == 3
+    assert sentence in problem.sentence
+
+
+def test_options_of_a_job_that_are_right() -> None:
+    job = "{worker: 2, gpu: '${count}', memory: 8G, wait: true}"
+    text = f"config: {{count: '1'}}\nnodes:\n  - {{name: a, notebook: n.ipynb, job: {job}}}\n"
+    assert check(read_workflow(text, "w")) == []
+
+
+def test_a_tab_is_called_a_tab() -> None:
+    for text, line in (("nodes:\n\t- name: a\n", 2), ("nodes:\n  - name: a\n\t  type: noop\n", 3)):
+        with pytest.raises(WorkflowError, match=r"This is no YAML: .* tab ") as caught:
+            read_workflow(text, "w")
+        assert [one.line for one in caught.value.problems] == [line]

@@ -38,6 +38,12 @@ def open_workflow(path: Path) -> Workflow:
         texts = dict(_of_zip(path))
     elif path.suffix in FLOWS:
         return read_workflow(_text(path), path.stem, path.name)
+    elif not path.exists() and not path.suffix:
+        raise UsageError(
+            f"There is no workflow {path} here, and no file of that name.",
+            "A cell `%%submarine workflow NAME` keeps one when a person runs it; or name a .flow "
+            "file.",
+        )
     else:
         raise UsageError(
             f"{path} is no workflow.",

@@ -52,7 +52,7 @@ def load(text: str, file: str = "") -> Value:
     try:
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as exc:
-        raise WorkflowError([_broken(exc, file)]) from None
+        raise WorkflowError([_broken(exc, text, file)]) from None
     except (RecursionError, ValueError) as exc:
         raise WorkflowError([Problem(0, f"This is no YAML: {exc}.", file)]) from None
     if root is None:
@@ -60,10 +60,17 @@ def load(text: str, file: str = "") -> Value:
     return _Reader(file).read(root, 0)
 
 
-def _broken(exc: yaml.YAMLError, file: str) -> Problem:
+def _broken(exc: yaml.YAMLError, text: str, file: str) -> Problem:
     mark = getattr(exc, "problem_mark", None) or getattr(exc, "context_mark", None)
     said = getattr(exc, "problem", None) or str(exc)
+    if mark is not None and "cannot start any token" in said and _stands_on_tab(mark, text):
+        said = "a tab stands before its first word, and YAML takes spaces alone there"
     return Problem(mark.line + 1 if mark else 0, f"This is no YAML: {said}.", file)
+
+
+def _stands_on_tab(mark: yaml.Mark, text: str) -> bool:
+    line = text.splitlines()[mark.line : mark.line + 1]
+    return bool(line) and line[0][mark.column : mark.column + 1] == "\t"
 
 
 class _Reader:

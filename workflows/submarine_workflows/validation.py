@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from submarine_workflows.conditions import ConditionError, read_condition
 from submarine_workflows.errors import Problem
+from submarine_workflows.job_options import problem_of
 from submarine_workflows.node_commands import parameters_in, returns_of
 from submarine_workflows.schedule import ScheduleError, read_schedule, read_timezone
 from submarine_workflows.workflow import Kind, Node, Workflow
@@ -141,6 +142,8 @@ class _Checker:
             self._add(node.line, f"`{node.name}` is a notebook and has no `notebook:`.")
         if node.kind is Kind.CELLS and not node.cells:
             self._add(node.line, f"`{node.name}` runs cells and names none under `cells:`.")
+        if node.job and (problem := problem_of(node.job)):
+            self._add(node.line, f"`{node.name}`: {problem}")
         self._parameters(flows, node)
 
     def _parameters(self, flows: tuple[Node, ...], node: Node) -> None:

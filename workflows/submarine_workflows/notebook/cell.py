@@ -171,7 +171,10 @@ def _shown(found: Workflow, path: Path | None, told: list[str], *, handed_over: 
     name = found.name
     where = os.path.relpath(path) if path is not None else ""
     kept = f"Kept in {where}. %submarine workflow run {name} tries it here."
-    lines = [*told, kept if path is not None else "Not kept: nobody looks on."]
+    lines = [
+        *told,
+        kept if path is not None else "Not kept in a file: this notebook runs without a person.",
+    ]
     upcoming = next_runs(found)
     if found.schedule and not handed_over:
         lines.append("Nothing fires its schedule yet: --to azkaban, airflow or cron hands it over.")
