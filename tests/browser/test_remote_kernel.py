@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from submarine_jobs.job import Job
 from submarine_kernel.install import install_kernel
-from submarine_kernel.remote.kernelspec import container_name, provisioning
+from submarine_kernel.remote.kernelspec import provisioning
 from tests.browser.desk import LOAD, Desk
 from tests.browser.jobs import Jobs
+from tests.browser.lab import Lab
 
 _SOURCE = """text => {
   const { content } = window.jupyterapp.shell.currentWidget;
@@ -24,6 +26,14 @@ NEW = (
     "() => { void window.jupyterapp.commands.execute('notebook:create-new', {kernelName: 'all'}) }"
 )
 IDLE = "() => window.jupyterapp.shell.currentWidget?.sessionContext?.kernelDisplayStatus === 'idle'"
+CONSOLE = """name => {
+  const wish = { kernelPreference: { name }, activate: true };
+  void window.jupyterapp.commands.execute('console:create', wish);
+}"""
+#: Prints which job the kernel is.
+JOB = "import os; print(os.environ['SUBMARINE_JOB_ID'])"
+#: What `kernel install` calls a kernel of so much memory.
+FAR = "Python (400M)"
 TOAST = ".Toastify__toast"
 
 
@@ -38,17 +48,36 @@ def run(desk: Desk) -> Callable[[str], None]:
     return run_text
 
 
-def test_a_kernel_from_the_launcher(desk: Desk, jobs: Jobs, run: Callable[[str], None]) -> None:
+@pytest.fixture
+def far(lab: Lab) -> str:
+    """Name of a kernelspec whose container is a process of this machine."""
     stanza = provisioning("far", {"backend": "local", "memory": "400M"})
     assert stanza is not None
-    name = container_name(stanza)
-    prefix = str(desk.lab.scratch / "prefix")
-    install_kernel(name="far", display_name=name, prefix=prefix, container=stanza)
+    prefix = str(lab.scratch / "prefix")
+    install_kernel(name="far", display_name=FAR, prefix=prefix, container=stanza)
+    return "far"
+
+
+def end(job: Job) -> None:
+    """The container is lost."""
+    handle: Any = job.handle or {}
+    os.kill(int(handle["pid"]), signal.SIGKILL)
+
+
+def restart_server(desk: Desk) -> None:
+    """As after a crash of its machine's memory: nobody says goodbye."""
+    desk.lab.kill()
+    desk.lab.start()
+
+
+def test_a_kernel_from_the_launcher(
+    far: str, desk: Desk, jobs: Jobs, run: Callable[[str], None]
+) -> None:
     desk.page.goto(f"{desk.lab.url}lab/workspaces/far?reset", timeout=LOAD)
-    desk.page.locator(".jp-LauncherCard", has_text=name).first.click(timeout=LOAD)
+    desk.page.locator(".jp-LauncherCard", has_text=FAR).first.click(timeout=LOAD)
     desk.ready()
 
-    run("import os; print(os.environ['SUBMARINE_JOB_ID']); a = 1")
+    run(f"{JOB}; a = 1")
     shown = desk.outputs(0).first
     expect(shown).to_contain_text("kernel-far-", timeout=LOAD)
     job = jobs.session.job(shown.inner_text().strip())
@@ -62,19 +91,76 @@ def test_a_kernel_from_the_launcher(desk: Desk, jobs: Jobs, run: Callable[[str],
     expect(desk.outputs(2).first).to_contain_text(job.id, timeout=LOAD)
 
     begin(desk, "print('in it'); __import__('time').sleep(1000)")
+    begin(desk, "print('its turn')")
     lost = desk.outputs(3)
     expect(lost.first).to_contain_text("in it", timeout=LOAD)
-    handle: Any = job.handle or {}
-    os.kill(int(handle["pid"]), signal.SIGKILL)
+    end(job)
     expect(lost.nth(1)).to_contain_text("KernelGoneError: The container", timeout=LOAD)
+    expect(desk.outputs(4)).to_contain_text("This cell did not run", timeout=LOAD)
     toast = desk.page.locator(TOAST, has_text="The kernel far has lost its container")
     expect(toast).to_be_visible(timeout=LOAD)
     desk.shot("kernel-gone")
     toast.get_by_role("button", name="New kernel").click()
     desk.page.wait_for_function(IDLE, timeout=LOAD)
-    run("import os; print(os.environ['SUBMARINE_JOB_ID'])")
-    expect(desk.outputs(4).first).to_contain_text("kernel-far-", timeout=LOAD)
-    expect(desk.outputs(4).first).not_to_contain_text(job.id)
+    run(JOB)
+    expect(desk.outputs(5).first).to_contain_text("kernel-far-", timeout=LOAD)
+    expect(desk.outputs(5).first).not_to_contain_text(job.id)
+    desk.shut_down_kernel()
+
+
+def test_a_console_is_told_why_its_kernel_is_gone(far: str, desk: Desk, jobs: Jobs) -> None:
+    desk.open_lab()
+    desk.page.evaluate(CONSOLE, far)
+    prompt = desk.page.locator(".jp-CodeConsole-input .cm-content")
+    prompt.click(timeout=LOAD)
+    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    desk.page.keyboard.type(f"{JOB}; __import__('time').sleep(1000)")
+    desk.page.keyboard.press("Shift+Enter")
+    shown = desk.page.locator(".jp-CodeConsole-content .jp-OutputArea-output")
+    expect(shown.first).to_contain_text("kernel-far-", timeout=LOAD)
+    end(jobs.session.job(shown.first.inner_text().strip()))
+    expect(shown.nth(1)).to_contain_text("KernelGoneError: The container", timeout=LOAD)
+    toast = desk.page.locator(TOAST, has_text="The kernel far has lost its container")
+    expect(toast).to_be_visible(timeout=LOAD)
+    desk.shot("console-gone")
+    toast.get_by_role("button", name="New kernel").click()
+    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    desk.shut_down_kernel()
+
+
+@pytest.mark.full
+def test_a_kernel_is_there_again_after_its_server_was_killed(
+    far: str, desk: Desk, jobs: Jobs, run: Callable[[str], None]
+) -> None:
+    """By the notification in a page that was open meanwhile, and in a page that is loaded anew."""
+    lost = desk.page.locator(".jp-Dialog", has_text="Server Connection Error")
+    close = lost.get_by_role("button", name="Close")
+    desk.page.add_locator_handler(lost, lambda _: close.click())
+    path = desk.lab.write("kept.ipynb", kernel=far)
+    desk.open(path)
+    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    run(f"x = 42; {JOB}")
+    expect(desk.outputs(0)).to_contain_text("kernel-far-", timeout=LOAD)
+    job = jobs.session.job(desk.outputs(0).inner_text().strip())
+    desk.save()
+
+    restart_server(desk)
+    toast = desk.page.locator(TOAST, has_text="goes on in its container")
+    expect(toast).to_be_visible(timeout=LOAD)
+    desk.shot("kernel-lives")
+    toast.get_by_role("button", name="Connect").click()
+    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    run("x += 1; print(x)")
+    expect(desk.outputs(1)).to_have_text("43", timeout=LOAD)
+    desk.save()
+
+    restart_server(desk)
+    desk.reload()
+    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    run(f"x += 1; print(x); {JOB}")
+    expect(desk.outputs(2)).to_contain_text("44", timeout=LOAD)
+    expect(desk.outputs(2)).to_contain_text(job.id)
+    desk.shut_down_kernel()
 
 
 @pytest.mark.cluster

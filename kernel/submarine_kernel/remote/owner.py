@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.daemon_thread import in_thread
-from submarine_jobs.display.summary import sentence
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.tunnel import TunnelError
 from submarine_jobs.tunnel_ports import HOST, TunnelPorts
 from submarine_kernel.remote.container.kernel_process import CHANNELS
 from submarine_kernel.remote.conversation import ANSWER, Conversation, KernelGoneError
+from submarine_kernel.remote.loss import why_gone
 from submarine_kernel.remote.running_requests import RunningRequests
 from submarine_kernel.remote.sent_requests import SentRequests
 
@@ -178,8 +178,11 @@ class RemoteKernel:
         hello = await self._keeper.ask({"type": "hello", "take": self._take}, "hello")
         if self._take != "look" and not hello["owned"]:
             raise KernelGoneError(f"The kernel of job {self.job.id} has an owner.")
-        key, scheme = str(hello["connection"]["key"]), str(hello["connection"]["signature_scheme"])
-        self.key, self.scheme = key.encode(), scheme
+        key = str(hello["connection"]["key"]).encode()
+        if self.key and key != self.key:
+            self._keeper.close(at_once=True)
+            raise KernelGoneError(f"The kernel of job {self.job.id} is another one.")
+        self.key, self.scheme = key, str(hello["connection"]["signature_scheme"])
         self._run = int(hello["run"])
         self.code = hello["code"]
         self._ports.address = address
@@ -194,7 +197,7 @@ class RemoteKernel:
             self.connected = False
             if self.gone:
                 break
-            if words := await in_thread(self._lost):
+            if words := await in_thread(lambda: why_gone(self.job)):
                 # What ran must be known, and the ports free, before anybody hears of it.
                 if self._requests is not None:
                     self._requests.stop()
@@ -227,17 +230,6 @@ class RemoteKernel:
             if loop.time() - keeper.heard > DEAD:
                 break
         keeper.close(at_once=True)
-
-    def _lost(self) -> str:
-        """Why there is no container any more; empty: there may be one."""
-        try:
-            view = self.job.view()
-        except SubmarineError as error:
-            log.debug("job %s cannot be looked at: %s", self.job.id, error)
-            return ""
-        if view.record.state.ended:
-            return f"The container of the kernel is gone. {sentence(view)}"
-        return ""
 
     def _hear(self, said: Mapping[str, Any]) -> None:
         kind = str(said["type"])
