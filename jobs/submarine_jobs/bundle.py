@@ -58,6 +58,15 @@ class Bundle:
             digest.update(content)
         return digest.hexdigest()
 
+    @property
+    def python_files(self) -> Mapping[str, bytes]:
+        """The files that Python reads: the program and the modules, no shell script or data."""
+        return {
+            name: content
+            for name, content in self.files.items()
+            if name == self.program or name.endswith(".py")
+        }
+
     def zip_bytes(self) -> bytes:
         """The bundle as a zip: files at its root, map and snapshot below ``.submarine/``.
 

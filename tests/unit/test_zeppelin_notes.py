@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from submarine_jobs.cells import Cell
+from submarine_jobs.checks import check_program, missing_imports
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import UsageError
 from submarine_jobs.metrics import Row
@@ -284,3 +286,20 @@ def test_metrics_are_a_picture_without_markup_of_the_job() -> None:
     assert len(re.findall("<polyline", picture)) == 1
     assert len(picture) < 10_000
     assert svg({}) == ""
+
+
+def test_shell_files_are_not_judged_as_python() -> None:
+    paragraphs = read_note(
+        note(
+            ("", "%submarine.python\nimport json\nprint(json)"),
+            ("prepare.sh", "%submarine.sh\nset -e\nfor f in *; do echo $f; done"),
+            # What would be Python too, with names that nothing defines.
+            ("data/echo.sh", "%submarine.sh\necho in sh"),
+        ),
+        Spellings(),
+    )
+    collection = collect(paragraphs)
+    bundle = bundle_of(paragraphs, collection, "main.py")
+    assert {"prepare.sh", "data/echo.sh"} < set(bundle.files)
+    assert check_program(bundle, collection) == []
+    assert missing_imports(bundle, sys.executable) == []

@@ -1,93 +1,24 @@
 """Zeppelin's wire against bytes that a real server and we have sent each other.
 
 ``recorded/zeppelin-0.10.0.json`` has one call of each method as it went over the sockets; of
-``init`` the properties without paths. A later version's recording goes beside it.
+``init`` the properties without paths. Later versions: ``test_zeppelin_later``.
 """
 
 from __future__ import annotations
 
 import json
-import socket
-import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
+from zeppelin_wire import Parts, Wire, exchange, without_number
 
-from submarine_zeppelin.paragraph import Code, Completion, Context, Kind, Message, Result
+from submarine_zeppelin.paragraph import Code, Kind, Message, Result
 from submarine_zeppelin.serving import transport
 from submarine_zeppelin.serving.events import EventClient, EventRefusedError
-from submarine_zeppelin.serving.handler import Handler
-from submarine_zeppelin.serving.server import InterpreterServer
 from submarine_zeppelin.serving.transport import BoundSocket
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "zeppelin-0.10.0.json").read_text())
 TEXT = "\npercent 7\nhtml <i>x</i>\nlines 2\nlink http://h/p\nlist\nsay done ¶"
-
-
-class Parts:
-    """What a handler calls, answering as the interpreter of the recording did."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, Any]] = []
-        self.messages: tuple[Message, ...] = ()
-
-    def get(self, session: str, class_name: str) -> Parts:
-        self.told.append(("get", (session, class_name)))
-        return self
-
-    def create(self, session: str, class_name: str, properties: dict[str, str]) -> None:
-        self.told.append(("create", (session, class_name, properties)))
-
-    def close(self, session: str, class_name: str) -> None:
-        self.told.append(("close", (session, class_name)))
-
-    def run(self, interpreter: Any, text: str, context: Context) -> Parts:
-        self.told.append(("run", (text, context)))
-        return self
-
-    @property
-    def result(self) -> Result:
-        return Result(Code.SUCCESS if self.messages else Code.KEEP, self.messages)
-
-    def delivered(self, execution: Any, *, reached: bool) -> None:
-        self.told.append(("delivered", reached))
-
-    def closing(self, interpreter: Any) -> None:
-        self.told.append(("closing", None))
-
-    def cancel(self, interpreter: Any, context: Context) -> None:
-        self.told.append(("cancel", context.paragraph_id))
-
-    def status(self, paragraph: str) -> str:
-        self.told.append(("status", paragraph))
-        return "RUNNING"
-
-    def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
-        self.told.append(("completion", (text, cursor)))
-        return [Completion(f"after {text[:cursor]}", "value", "meta")]
-
-    def progress(self, context: Context) -> int:
-        return 700
-
-
-def exchange(parts: Parts, request: bytes) -> bytes:
-    """What our server answers to the bytes of a request."""
-    bound = BoundSocket("127.0.0.1", range(0))
-    handler = Handler(
-        parts,  # type: ignore[arg-type]
-        parts,  # type: ignore[arg-type]
-        lambda properties: parts.told.append(("init", dict(properties))),
-        lambda host, port: parts.told.append(("reconnect", (host, port))),
-        lambda: parts.told.append(("shutdown", ())),
-    )
-    server = InterpreterServer(handler, bound)
-    server.start()
-    with socket.create_connection(("127.0.0.1", bound.port), timeout=30) as client:
-        client.sendall(request)
-        answer = client.recv(65536)
-    server.stop()
-    return answer
 
 
 def recorded(service: str, method: str, number: int = 0) -> tuple[bytes, bytes]:
@@ -155,29 +86,6 @@ def _text_of(answer: bytes, start: str) -> str:
     return text[begin : text.index("'\x00", begin) + 1]
 
 
-class Wire:
-    """Takes one call of ours, keeps its bytes and answers with recorded ones."""
-
-    def __init__(self, answer: bytes) -> None:
-        self.request = b""
-        self._answer = answer
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        connection, _ = self._listening.accept()
-        with connection:
-            self.request = connection.recv(65536)
-            connection.sendall(self._answer)
-            connection.recv(1)
-
-    def done(self) -> bytes:
-        self._listening.close()
-        return self.request
-
-
 def _paragraph_in(request: bytes) -> str:
     place = request.index(b"paragraph_")
     return request[place : place + 34].decode()
@@ -220,7 +128,7 @@ def test_our_calls_are_those_that_the_server_took(method: str) -> None:
     client = EventClient("127.0.0.1", wire.port, "echo-shared_process")
     result = _call(client, method, request)
     client.close()
-    assert _without_number(wire.done()) == _without_number(request)
+    assert without_number(wire.done()) == without_number(request)
     if method == "getParagraphList":
         assert isinstance(result, list)
         assert [one.title for one in result] == ["prepare.py", "", ""]
@@ -235,12 +143,6 @@ def test_the_servers_refusal_is_understood() -> None:
         _call(client, "updateOutput", request)
     client.close()
     wire.done()
-
-
-def _without_number(message: bytes) -> bytes:
-    """A message without the sequence number behind its method's name."""
-    end = 8 + int.from_bytes(message[4:8], "big")
-    return message[:end] + message[end + 4 :]
 
 
 def test_only_one_process_has_a_port() -> None:

@@ -67,8 +67,10 @@ def missing_imports(
         function; imports that the program guards itself are not reported. If the interpreter
         cannot be asked, a single warning says so.
     """
-    imports = [found for file in sorted(bundle.files) for found in _imports_of(bundle.files, file)]
-    own = {name.split("/")[0].removesuffix(".py") for name in bundle.files}
+    imports = [
+        found for file in sorted(bundle.python_files) for found in _imports_of(bundle.files, file)
+    ]
+    own = {name.split("/")[0].removesuffix(".py") for name in bundle.python_files}
     names = sorted({found.module for found in imports} - own - {"submarine_runtime"})
     if not names:
         return []

@@ -37,7 +37,8 @@ def check_names(
 ) -> list[Finding]:
     """Undefined names in every file that is not ``broken``, each name once a file."""
     undefined: list[tuple[str, str, int]] = []
-    for file in sorted(set(bundle.files) - broken):
+    sound = sorted(set(bundle.python_files) - broken)
+    for file in sound:
         given = with_names if file == bundle.program else ()
         undefined += [(file, name, line) for name, line in _undefined(bundle, file, given)]
     if not undefined:
@@ -45,7 +46,7 @@ def check_names(
     # A marked cell was collected when it ran; what it said then is in the program or outdated.
     plain = [cell for cell in history if parse_cell(cell.source, cell.tags) is None]
     elsewhere = definitions_in(bundle, [*plain, *document_cells])
-    in_program = {file: bound_names(bundle.text(file)) for file in set(bundle.files) - broken}
+    in_program = {file: bound_names(bundle.text(file)) for file in sound}
     return [
         _finding(bundle, file, name, line, elsewhere, in_program, with_names)
         for file, name, line in undefined

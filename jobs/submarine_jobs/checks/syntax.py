@@ -11,7 +11,7 @@ from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 def check_syntax(bundle: Bundle) -> list[Finding]:
     """One finding for each file that this Python cannot compile."""
     findings = []
-    for name, content in sorted(bundle.files.items()):
+    for name, content in sorted(bundle.python_files.items()):
         found = _compile(content, name)
         if found is None:
             continue

@@ -1,0 +1,176 @@
+"""Several users of one interpreter process: each one's jobs are theirs on the cluster."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from submarine_jobs.backends.yarn.backend import YarnBackend
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.errors import StorageError
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.storage.base import Storage
+from submarine_minicluster.cluster import Minicluster
+from submarine_zeppelin.paragraph import Code
+from tests.local.zeppelin_rig import Note as NoteOfNobody
+from tests.local.zeppelin_rig import until
+from tests.zeppelin.server import Note, Zeppelin
+from tests.zeppelin.test_notes import _JOB_ID, JOB, jobs_in, text_of
+
+pytestmark = pytest.mark.cluster
+#: What an interpreter may hold of its own, with the jobs of two users: libraries are shared.
+MEMORY = 80 << 20
+PROGRAM = "%submarine.python\nimport time\nprint('words of', {user!r}, flush=True)\n{then}"
+
+
+@pytest.fixture
+def users(minicluster: Minicluster, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Two users of the cluster, with homes; their drivers are stopped."""
+    names = f"ada-{secrets.token_hex(3)}", f"bob-{secrets.token_hex(3)}"
+    for name in names:
+        minicluster.add_user(name)
+    yield names
+    for folder in tmp_path.glob("**/users/*"):
+        stop_driver(Profile(state_dir=folder))
+
+
+def session_as(cluster: Minicluster, user: str, state: Path) -> Session:
+    """The cluster as that user sees it from another machine."""
+    conf = Path(cluster.environ()["HADOOP_CONF_DIR"])
+    return Session(Profile(backend="yarn", hadoop_conf_dir=conf, state_dir=state, user=user))
+
+
+def check_owners(cluster: Minicluster, jobs: dict[str, str], tmp_path: Path) -> None:
+    """The application, the directory and its files belong to each job's user, and to nobody else.
+
+    Parameters
+    ----------
+    jobs
+        User -> job.
+    """
+    sessions = {user: session_as(cluster, user, tmp_path / f"of-{user}") for user in jobs}
+    for user, job_id in jobs.items():
+        job = sessions[user].job(job_id)
+        assert job.record().user == user
+        application = str((job.directory.read_json("application.json") or {})["application_id"])
+        assert isinstance(job.backend, YarnBackend)
+        assert job.backend.rm.get(f"/apps/{application}")["app"]["user"] == user
+        for other, session in sessions.items():
+            storage, _ = session.backend().job_root()
+            if other == user:
+                assert storage.list_directory(job.directory.path)
+                continue
+            check_closed(storage, job.directory.path)
+
+
+def check_closed(storage: Storage, path: str) -> None:
+    """Nothing of a directory can be seen, read or put there."""
+    for work in (
+        lambda: storage.list_directory(path),
+        lambda: storage.read(f"{path}/spec.json"),
+        lambda: storage.publish(f"{path}/cancel.json", b"{}"),
+    ):
+        with pytest.raises(StorageError, match="permission denied"):
+            work()
+
+
+def test_users_of_one_process_have_jobs_of_their_own(
+    minicluster: Minicluster,
+    users: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [key for key in os.environ if key.startswith(("SUBMARINE_", "HADOOP_"))]:
+        if name != "SUBMARINE_TEST_MINICLUSTER":
+            monkeypatch.delenv(name)
+    for name, value in minicluster.environ().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    note, (ada, bob) = NoteOfNobody({"submarine.allow.service.user": "false"}), users
+    try:
+        for user in users:
+            note.write(f"run {user}", f"%submarine run of-{user} --memory 256M")
+        note.write("program", PROGRAM.format(user="both", then="time.sleep(3600)"))
+        # At the same time, so that neither one's name is used for the other.
+        runs = {user: note.start(f"run {user}", user=user) for user in users}
+        for run in runs.values():
+            until(lambda run=run: not run.running, JOB)  # type: ignore[misc]
+            assert run.end().code is Code.KEEP, {u: note.outputs[f"run {u}"].text for u in users}
+        shown = {user: note.outputs[f"run {user}"] for user in users}
+        jobs = {user: _JOB_ID.findall(shown[user].text)[0] for user in users}
+        until(lambda: all("words of both" in shown[user].text for user in users), JOB)
+        check_owners(minicluster, jobs, tmp_path)
+        # By name, id, log or list, there is none but one's own.
+        for verb in ("show", "logs", "cancel", "rerun"):
+            note.write("foreign", f"%submarine {verb} {jobs[ada]}")
+            assert note.run("foreign", user=bob).code is Code.ERROR
+            assert f"There is no job '{jobs[ada]}'" in note.outputs["foreign"].text
+        note.write("list", "%submarine list")
+        note.run("list", user=bob)
+        assert jobs[bob] in note.outputs["list"].text
+        assert jobs[ada] not in note.outputs["list"].text
+        for user in users:
+            assert "RUNNING" in shown[user].text
+            note.write("own", f"%submarine cancel {jobs[user]}")
+            note.run("own", user=user)
+            until(lambda text=shown[user]: "CANCELLED" in text.text, JOB)  # type: ignore[misc]
+    finally:
+        for user in users:
+            note.write("last", "%submarine cancel last")
+            note.run("last", user=user)
+        note.close()
+
+
+@pytest.mark.full
+def test_users_of_a_server_share_one_process_and_each_sees_their_own(
+    minicluster: Minicluster, users: tuple[str, str], tmp_path: Path
+) -> None:
+    server, (ada, bob) = Zeppelin(tmp_path / "users", {**minicluster.environ()}), users
+    server.install()
+    server.admit(**{user: f"of-{user}" for user in users})
+    notes: dict[str, Note] = {}
+    shown: dict[str, set[str]] = {}
+    try:
+        server.start()
+        for user in users:
+            server.login(user, f"of-{user}")
+            program = PROGRAM.format(user=user, then="time.sleep(3600)")
+            notes[user] = server.note(
+                f"of {user}", ("", program), ("", f"%submarine run of-{user} --memory 256M")
+            )
+            ran = notes[user].run(notes[user].paragraphs[1], JOB)
+            assert ran["status"] == "FINISHED", text_of(ran)
+            shown[user] = jobs_in(ran)
+        # With both under way, each card goes on with what only its own user may read.
+        for user in users:
+            server.login(user, f"of-{user}")
+            notes[user].awaited(
+                notes[user].paragraphs[1], lambda now, u=user: f"words of {u}" in text_of(now), JOB
+            )
+        (process,) = server.interpreters("submarine")
+        assert psutil.Process(process.pid).memory_full_info().uss < MEMORY
+        check_owners(minicluster, {user: min(shown[user]) for user in users}, tmp_path)
+        server.login(bob, f"of-{bob}")
+        refused = notes[bob].run(notes[bob].add(f"%submarine cancel {min(shown[ada])}"), JOB)
+        assert refused["status"] == "ERROR"
+        assert "There is no job" in text_of(refused)
+        listed = text_of(notes[bob].run(notes[bob].add("%submarine list"), JOB))
+        assert min(shown[bob]) in listed
+        assert min(shown[ada]) not in listed
+        # In a new process everybody's paragraphs are right again, each as their user runs one.
+        server.restart("submarine")
+        for user in users:
+            server.login(user, f"of-{user}")
+            note, command = notes[user], notes[user].paragraphs[1]
+            done = note.run(note.add(f"%submarine cancel {min(shown[user])}"), JOB)
+            assert done["status"] == "FINISHED", text_of(done)
+            note.awaited(command, lambda now: "CANCELLED" in text_of(now), JOB)
+    finally:
+        server.close()
