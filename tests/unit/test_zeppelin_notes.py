@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from submarine_jobs.cells import Cell
 from submarine_jobs.checks import check_program, missing_imports
+from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import UsageError
 from submarine_jobs.metrics import Row
@@ -27,7 +28,7 @@ from submarine_zeppelin.interpreters.notes import (
     shell_files,
 )
 from submarine_zeppelin.interpreters.paragraph_lines import lines_of
-from submarine_zeppelin.interpreters.wording import in_note
+from submarine_zeppelin.interpreters.wording import help_in_note, in_note
 from submarine_zeppelin.paragraph import Context, NoteParagraph, Server
 
 CONTEXT = Context("2JA_B", "p1", user="Ada.L")
@@ -303,3 +304,34 @@ def test_shell_files_are_not_judged_as_python() -> None:
     assert {"prepare.sh", "data/echo.sh"} < set(bundle.files)
     assert check_program(bundle, collection) == []
     assert missing_imports(bundle, sys.executable) == []
+
+
+def test_help_of_a_note_has_what_a_note_can_do() -> None:
+    said = in_note(help_in_note(grammar_help()))
+    assert said.startswith("Usage: %submarine ")
+    assert re.search(r"(?m)^  run +Run ", said)
+    assert re.search(r"(?m)^  workflow +", said)
+    assert not re.search(r"(?m)^  (kernel|minicluster|zeppelin) ", said)
+    assert "minicluster" not in said
+
+
+def grammar_help() -> str:
+    return execute(["--help"], Mouth()).text
+
+
+@pytest.mark.parametrize(
+    ("core", "note"),
+    [
+        (
+            "No cell is collected, so there is no program to run. Put %%submarine on the first "
+            "line of a cell and run that cell, or name a file.",
+            "The note has no %submarine.python paragraph, so there is no program to run. Begin a "
+            "paragraph with %submarine.python; it need not be run.",
+        ),
+        ("`submarine --help` lists them.", "`%submarine help` lists them."),
+        ("`submarine list` shows the jobs.", "`%submarine list` shows the jobs."),
+        ("`submarine minicluster start`", "`submarine minicluster start`"),
+    ],
+)
+def test_what_to_type_is_what_a_paragraph_takes(core: str, note: str) -> None:
+    assert in_note(core) == note

@@ -21,13 +21,12 @@ from submarine_zeppelin.interpreters.dashboard import Dashboard
 from submarine_zeppelin.interpreters.mouth import ZeppelinMouth
 from submarine_zeppelin.interpreters.paragraph_lines import body_of, lines_of, words_of
 from submarine_zeppelin.interpreters.printed import printed_to
+from submarine_zeppelin.interpreters.wording import OWNERS, help_in_note
 
 #: Verbs that may wait for their job.
 _WAITING = ("run", "rerun")
 _RUN = ["workflow", "run"]
 _NO_WAIT = {"--wait", "--wait_job_finish", "--dry-run", "--json", "--help", "-h"}
-#: Plug-ins that change Zeppelin's machine or account: not for everybody who may edit a note.
-_OWNERS = ("kernel", "minicluster", "zeppelin")
 
 
 class Lines:
@@ -142,7 +141,8 @@ def show_outcome(outcome: Outcome, mouth: ZeppelinMouth) -> bool:
     elif outcome.html is not None:
         page.html(outcome.html)
     elif outcome.text:
-        page.say(outcome.text)
+        helps = isinstance(outcome.value, Mapping) and "help" in outcome.value
+        page.say(help_in_note(outcome.text) if helps else outcome.text)
     page.show()
     return outcome.exit_code == SUCCESS
 
@@ -150,7 +150,8 @@ def show_outcome(outcome: Outcome, mouth: ZeppelinMouth) -> bool:
 def _check_verb(words: Sequence[str]) -> None:
     """Refuse what belongs to the administrator of this machine."""
     verb = words[0] if words else ""
-    if (verb in _OWNERS and verb in plugins()) or "--stop-driver" in words:
+    # They change Zeppelin's machine or account: not for everybody who may edit a note.
+    if (verb in OWNERS and verb in plugins()) or "--stop-driver" in words:
         raise UsageError(
             f"{verb} is for a terminal of this machine.", f"Type submarine {verb} there."
         )

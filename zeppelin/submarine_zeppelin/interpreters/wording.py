@@ -12,6 +12,9 @@ from submarine_zeppelin.interpreters.notes import MARK
 
 _PLACE = re.compile(rf"\b([Cc])ell(s?) (?={MARK}\d)")
 _NUMBER = re.compile(rf"{MARK}(\d+)")
+#: Verbs of a terminal of Zeppelin's machine.
+OWNERS = ("kernel", "minicluster", "zeppelin")
+TERMINAL = "|".join(OWNERS)
 _OTHERS = (
     (
         re.compile(r"Add %%submarine to (paragraph \d+) and run it"),
@@ -21,6 +24,18 @@ _OTHERS = (
         re.compile(r"Change the order of the cells in the notebook, and save it\."),
         "Change the order of the paragraphs.",
     ),
+    (re.compile(r"\bNo cell is collected\b"), "The note has no %submarine.python paragraph"),
+    (
+        re.compile(
+            r"Put %%submarine on the first line of a cell and run "
+            r"(?:it\.|that cell, or name a file\.)"
+        ),
+        "Begin a paragraph with %submarine.python; it need not be run.",
+    ),
+    (re.compile(r"`submarine --help`"), "`%submarine help`"),
+    # Else what is for a terminal would be typed into a paragraph.
+    (re.compile(rf"`submarine (?!(?:{TERMINAL})\b)"), "`%submarine "),
+    (re.compile(r"^Usage: submarine\b"), "Usage: %submarine"),
     (re.compile(r"\b(no|a) collected cell\b"), r"\1 %submarine.python paragraph"),
     (re.compile(r"\bcollected cells\b"), "%submarine.python paragraphs"),
     (re.compile(r"\bcollect the cell that\b"), "put into the program the paragraph that"),
@@ -38,6 +53,13 @@ def in_note(text: str) -> str:
     for pattern, words in _OTHERS:
         text = pattern.sub(words, text)
     return text
+
+
+def help_in_note(text: str) -> str:
+    """The help of all verbs without what is for a terminal."""
+    text = re.sub(rf"(?m)^  (?:{TERMINAL}) .*\n", "", text)
+    text = re.sub(r"(?s)\n?^The first minute:\n.*", "", text, flags=re.MULTILINE)
+    return re.sub(r"(?m)^Notebook cells:$", "Paragraphs:", text)
 
 
 def sentence(error: SubmarineError) -> str:
