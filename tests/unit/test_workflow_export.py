@@ -137,15 +137,18 @@ def test_a_step_ends_when_who_runs_it_is_killed(tmp_path):
         until(lambda: (tmp_path / "pid").exists(), "it has not begun")
         pid = int((tmp_path / "pid").read_text())
         runner.kill()
-        runner.wait()
         until(lambda: is_gone(pid), "it goes on")
         assert (tmp_path / "told").exists()
     finally:
         (tmp_path / "go").touch()
         runner.kill()
-    # One whose runner lives is left alone, and its watch ends with it.
+        runner.wait()
+    # One whose runner lives is left alone, whatever it is called.
+    named = tmp_path / "a b) S 1 c"
+    named.write_text("#!/bin/sh\nsleep 3\nexit 7\n")
+    named.chmod(0o700)
     done = subprocess.run(
-        [sys.executable, "-c", runs, f"{watch}exit 7"],
+        [sys.executable, "-c", runs, f"{watch}exec './{named.name}'"],
         cwd=tmp_path,
         check=False,
     )

@@ -45,11 +45,15 @@ PARAMETERS = {parameters}
 
 
 #: Stands before each command and ends it, and all that it has started, when Airflow's process for
-#: it is gone without a word (SIGKILL): else it would run on, beside the next attempt.
-WATCH = """\
+#: it is gone without a word (SIGKILL): else it would run on, beside the next attempt. A process
+#: whose parent is gone has another at once.
+WATCH = r"""
 (trap "" HUP INT TERM
-while kill -0 $PPID && kill -0 $$; do sleep 2; done
-kill -0 $PPID || {{ kill -s TERM 0; sleep 30; kill -s KILL 0; }}) </dev/null >/dev/null 2>&1 &
+while read -r line </proc/$$/stat; do
+  set -- ${{line##*) }}
+  [ "$2" = $PPID ] || {{ kill -s TERM 0; sleep 30; kill -s KILL 0; }}
+  sleep 2
+done) </dev/null >/dev/null 2>&1 &
 """
 
 
