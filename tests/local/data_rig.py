@@ -15,6 +15,7 @@ from submarine_runtime.agent.putting import put_back
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.snapshots import Reader
 from submarine_runtime.agent.store import Store, StoreError
+from submarine_runtime.agent.store_local import LocalStore
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
 
 JOB_ID = "data-20261121-0a1b"
@@ -98,3 +99,30 @@ def tree(root: str | Path) -> list[str]:
         for folder, _, names in os.walk(root)
         for name in names
     )
+
+
+WRITES = ("publish", "put", "move", "delete", "make_directory", "upload")
+
+
+class DyingStore(LocalStore):
+    """Fails at one of its writing operations, before or after it is done, and ever after."""
+
+    def __init__(self, root: str, at: int, done: bool) -> None:
+        super().__init__(root)
+        self.left, self.done_first = at, done
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if name not in WRITES:
+            return value
+
+        def call(*args: Any, **options: Any) -> Any:
+            self.left -= 1
+            if self.left < 0 or (self.left == 0 and not self.done_first):
+                raise StoreError("the process died here", transient=True)
+            result = value(*args, **options)
+            if self.left == 0:
+                raise StoreError("the process died there", transient=True)
+            return result
+
+        return call

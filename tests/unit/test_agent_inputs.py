@@ -1,0 +1,121 @@
+"""Inputs of a task: fetched, shared out, and taken up where they broke off."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "local"))
+
+from data_rig import (
+    contents,
+    make_config,
+    make_scratch,
+    write,
+)
+
+from submarine_runtime.agent.inputs import InputError, SourceFile, fetch, share
+from submarine_runtime.agent.store import StoreError
+from submarine_runtime.agent.store_local import LocalStore
+from submarine_runtime.protocol.launch import Input
+from submarine_runtime.protocol.reasons import EndReason
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    (tmp_path / "job").mkdir()
+    return LocalStore(str(tmp_path / "job"))
+
+
+@given(st.lists(st.integers(0, 1000), max_size=40), st.integers(1, 6))
+def test_shares_are_disjoint_complete_and_even(sizes: list[int], count: int) -> None:
+    files = [SourceFile(f"f{number}", size) for number, size in enumerate(sizes)]
+    parts = [share(files, index, count) for index in range(count)]
+    assert sorted(file for part in parts for file in part) == sorted(files)
+    loads = [sum(file.size for file in part) for part in parts]
+    assert max(loads) - min(loads) <= max(sizes, default=0)
+    assert max(map(len, parts)) - min(map(len, parts)) <= max(1, len(files) - count + 1)
+
+
+def test_inputs_are_fetched_and_shared_out(store: LocalStore, tmp_path: Path) -> None:
+    data = {f"part {n}+%é.csv": bytes([n]) * (n + 1) for n in range(5)}
+    write(tmp_path / "set", {**data, "_SUCCESS": b"", "sub/deep.csv": b"d"})
+    write(tmp_path, {"one.bin": b"single"})
+    wishes = [
+        Input("TRAIN", str(tmp_path / "set"), shard=True),
+        Input("ALL", str(tmp_path / "set/")),
+        Input("ONE", str(tmp_path / "one.bin")),
+    ]
+    got: dict[str, bytes] = {}
+    for index in range(3):
+        config = make_config(fetch=wishes)
+        scratch = make_scratch(tmp_path / f"s{index}", config)
+        heard: list[int] = []
+        where = fetch(config, store, scratch, index, 3, lambda *step: heard.extend(step))  # noqa: B023
+        assert heard[-2] == heard[-1] > 0
+        assert contents(where["ALL"]) == contents(tmp_path / "set")
+        assert Path(where["ONE"]).read_bytes() == b"single"
+        part = contents(where["TRAIN"])
+        assert part.pop("_SUCCESS") == b""
+        assert not got.keys() & part.keys()
+        got |= part
+    assert got == {**data, "sub/deep.csv": b"d"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        (Input("A", "/nowhere/at/all"), "nothing at /nowhere/at/all"),
+        (Input("A", "{file}", shard=True), "is one file"),
+    ],
+)
+def test_an_input_that_cannot_be_fetched(
+    store: LocalStore, tmp_path: Path, wish: Input, words: str
+) -> None:
+    write(tmp_path, {"file": b"x"})
+    wish.source = wish.source.replace("{file}", str(tmp_path / "file"))
+    config = make_config(fetch=[wish])
+    with pytest.raises(InputError, match=words) as refused:
+        fetch(config, store, make_scratch(tmp_path / "s", config), 0, 2)
+    assert refused.value.reason is EndReason.INPUT_MISSING
+
+
+def test_an_input_larger_than_the_disk(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open(tmp_path / "huge", "wb") as file:
+        file.truncate(1 << 43)
+    config = make_config(fetch=[Input("A", str(tmp_path / "huge"))])
+    with pytest.raises(InputError, match="GiB free") as refused:
+        fetch(config, store, make_scratch(tmp_path / "s", config), 0, 1)
+    assert refused.value.reason is EndReason.DISK_FULL
+
+
+class BreakingStore(LocalStore):
+    """Breaks off each read after some bytes; a read from an offset goes on there."""
+
+    reads: list[int]
+
+    def stream(self, path: str, offset: int = 0, length: int | None = None) -> Any:
+        self.reads.append(offset)
+        for number, block in enumerate(super().stream(path, offset, length)):
+            if number == 2:
+                raise StoreError("the connection broke", transient=True)
+            yield block
+
+
+def test_a_file_is_taken_up_where_it_broke_off(tmp_path: Path) -> None:
+    data = os.urandom(5 * (1 << 18))
+    write(tmp_path, {"big": data})
+    store = BreakingStore(str(tmp_path))
+    store.reads = []
+    config = make_config(fetch=[Input("A", str(tmp_path / "big"))])
+    where = fetch(config, store, make_scratch(tmp_path / "s", config), 0, 1)
+    assert Path(where["A"]).read_bytes() == data
+    assert store.reads == [0, 2 << 18, 4 << 18]
