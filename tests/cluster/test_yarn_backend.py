@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -187,15 +188,17 @@ def test_stop_while_running_and_again_afterwards(backend: YarnBackend, make: Mak
 
 
 def test_stop_while_waiting_leaves_nothing_behind(backend: YarnBackend, make: Make) -> None:
-    """The queue's masters are full, so the second application waits with a reason."""
+    """The first has nearly all, so the second waits with a reason that says who has it."""
     resources = Resources(7000, 1)
     first = backend.submit(make("import time; time.sleep(600)", resources=resources))
     until(backend, first, Stage.RUNNING)
     second = backend.submit(make("pass", resources=resources))
     deadline = time.monotonic() + 120
-    while not (waiting := look(backend, second)).pending.startswith("queue default: "):
+    # At first the ResourceManager's own words are told.
+    while " holds " not in (waiting := look(backend, second)).pending:
         assert time.monotonic() < deadline, waiting
         time.sleep(0.1)
+    assert re.match(r"queue default has \d+ of \d+ MiB free, .* holds \d+ MiB", waiting.pending)
     assert waiting.stage is Stage.WAITING
     backend.stop(second)
     assert until(backend, second, Stage.ENDED).reason is EndReason.KILLED_ON_CLUSTER

@@ -97,7 +97,9 @@ def test_the_next_job_waits_for_the_devices_and_says_for_what(
     visible, count = first_line(first)
     assert (sorted(visible.split(",")), count) == (sorted(everything), len(everything))
     second = submit(machine.LOOK, "second")
-    sentence = until(lambda: second.record().tasks[0].detail, "the second says that it waits")
+    sentence = until(
+        lambda: "".join(task.detail for task in second.record().tasks), "it says that it waits"
+    )
     print(sentence)
     assert "GPU" in sentence
     assert str(agent_of(first)) in sentence

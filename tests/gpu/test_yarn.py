@@ -28,13 +28,13 @@ def test_two_jobs_want_all_gpus_and_a_third_wants_none(submit: Submit, tmp_path:
     plain = submit(machine.LOOK, "plain", memory=HOST_MEMORY)
     assert first_line(plain) == ["", 0]
     second = submit(machine.LOOK, "second", gpus=count, memory=HOST_MEMORY)
-    sentence = until(lambda: second.record().pending, "the second says that it waits")
     sentence = until(
-        lambda: first.id in (second.record().pending or "") and second.record().pending,
-        "it says for whom",
+        lambda: " holds " in second.record().pending and second.record().pending,
+        "the second says who has what it waits for",
     )
     print(sentence)
-    assert f"0 of {count} GPU" in sentence
+    assert f"queue default has 0 of {count} GPU" in sentence
+    assert first.id in sentence
     until(lambda: (first.record().tasks[0].gpu_percent or 0) > 50, "it is measured")
     print(first.record().tasks[0])
     go.touch()
@@ -43,5 +43,5 @@ def test_two_jobs_want_all_gpus_and_a_third_wants_none(submit: Submit, tmp_path:
     assert (len(visible.split(",")), seen) == (count, count)
     record = second.wait(PATIENCE)
     assert record.state is State.SUCCEEDED
-    print("gpu seconds", first.record().usage)
+    print(record.resources)
     until(lambda: used(device.uuid) <= device.used + NEAR, "the device is empty again")

@@ -181,10 +181,8 @@ def test_who_waits_for_a_device_says_so_and_hears_a_cancel(node: Path, tmp_path:
         second = submit("second", 1)
         said = wait_for(lambda: second.record().tasks and second.record().tasks[0].detail)
         assert first.handle is not None
-        assert said == (
-            "Waits for 1 of the 3 GPUs of this node; they are held by process "
-            f"{first.handle['pid']}."
-        )
+        holder = first.handle["pid"]
+        assert said == f"Waits for 1 GPU: this node has 3, held by process {holder}."
         second.cancel("enough")
         record = second.wait(60)
         assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED)

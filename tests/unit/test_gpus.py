@@ -215,9 +215,7 @@ def test_who_waits_for_a_device_says_so_once_and_can_give_up(
         gpus.claim(
             config(gpus=1), {}, wait=wait, directory=str(tmp_path / "locks"), tell=said.append
         )
-    assert said == [
-        f"Waits for 1 of the 1 GPU of this node; they are held by process {holder.process.pid}."
-    ]
+    assert said == [f"Waits for 1 GPU: this node has 1, held by process {holder.process.pid}."]
 
 
 @no_devices

@@ -186,8 +186,10 @@ class _Locks:
             nonlocal told
             if not told:
                 told = True
-                by = _by(sorted(set(locks.holders(by_file))))
-                self._tell(f"Waits for {self._count} of the {_count(len(names))} of this node{by}.")
+                self._tell(
+                    f"Waits for {_count(self._count)}: this node has {len(names)}"
+                    f"{_by(sorted(set(locks.holders(by_file))))}."
+                )
             self._wait(seconds)
 
         try:
@@ -208,7 +210,7 @@ class _Locks:
 def _by(holders: Sequence[int]) -> str:
     if not holders:
         return ""
-    return "; they are held by process " + ", ".join(map(str, holders[:8]))
+    return ", held by process " + ", ".join(map(str, holders[:8]))
 
 
 def _file(device: str) -> str:

@@ -113,10 +113,14 @@ class _Case:
     def why(self, need: Need, count: int) -> str:
         """Why ``count`` of these cannot all be placed now; empty if they can."""
         queue = queue_of(self._scheduler, self._name, need.label)
-        for judge in (self._places, self._largest, self._masters, self._queues):
-            sentence = judge(need, count, queue)
-            if sentence:
+        for judge in (self._places, self._largest):
+            if sentence := judge(need, count, queue):
                 return sentence
+        if sentence := self._masters(need, count, queue):
+            # Where nothing is free at all, who has it says more than what masters may hold.
+            return self._queues(need, count, queue) or self._room(need, count) or sentence
+        if sentence := self._queues(need, count, queue):
+            return sentence
         # YARN computes a user's limit anew all the time: it explains only what a lack does not.
         return self._room(need, count) or self._user_limit(need, count, queue)
 
