@@ -24,7 +24,9 @@ _WORDS: dict[Kind, Callable[[Node], str]] = {
     Kind.NOTEBOOK: lambda node: node.notebook,
     Kind.CELLS: lambda node: "cells " + ", ".join(node.cells),
     Kind.COMMAND: lambda node: node.config.get("command", ""),
-    Kind.NOOP: lambda node: "nothing",
+    Kind.NOOP: lambda node: (
+        f"waits for {', '.join(need.url for need in node.needs)}" if node.needs else "nothing"
+    ),
     Kind.FLOW: lambda node: f"flow of {len(node.nodes)}",
     Kind.OTHER: lambda node: node.type,
 }

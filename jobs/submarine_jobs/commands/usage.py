@@ -37,6 +37,8 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
         return UsageError(f"{command} needs {what}.", f"See `submarine {command} --help`.")
     if isinstance(error, click.BadParameter):
         return _bad_value(error, command)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return UsageError(f"{command} needs a command; it has {', '.join(_commands(error.ctx))}.")
     message = error.format_message().split("\n")[0].rstrip(".")
     if unknown := _UNKNOWN.match(message):
         return _no_such_subcommand(unknown[1], command, error.ctx)
@@ -89,11 +91,16 @@ def no_such_verb(name: str, known: Sequence[str]) -> UsageError:
 
 def _no_such_subcommand(name: str, command: str, ctx: click.Context | None) -> UsageError:
     """For the groups that other packages bring along."""
-    group = ctx.command if ctx is not None else None
-    known = group.list_commands(ctx) if ctx and isinstance(group, click.Group) else []
+    known = _commands(ctx)
     close = difflib.get_close_matches(name, known, 1, 0.5)
     hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}."
     return UsageError(f"{command} has no command {printable(name)};", hint)
+
+
+def _commands(ctx: click.Context | None) -> list[str]:
+    """The words that a group has."""
+    group = ctx.command if ctx is not None else None
+    return group.list_commands(ctx) if ctx and isinstance(group, click.Group) else []
 
 
 def printable(text: str, limit: int = 60) -> str:

@@ -118,6 +118,11 @@ def _written(made: Export, place: Path | None) -> Outcome:
         (data,) = made.files.values()
         return Outcome(data.decode().rstrip("\n"), value={"text": data.decode()})
     alone = len(made.files) == 1 and not place.is_dir()
+    if not alone and (place.is_file() or place.suffix == ".py"):
+        raise UsageError(
+            f"This makes {len(made.files)} files, and {place} is no folder for them.",
+            "Name the folder: -o FOLDER.",
+        )
     for name, data in made.files.items():
         _write(place if alone else place / PurePosixPath(name), data)
     written = [str(place)] if alone else [str(place / name) for name in made.files]
