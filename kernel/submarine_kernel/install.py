@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from submarine_jobs.commands import Outcome
+from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.own_spec import RESOURCE_DIR, own_spec
 from submarine_kernel.remote.kernelspec import (
@@ -118,29 +119,39 @@ def kernel() -> None:
     """The notebook kernel "Python + Submarine"."""
 
 
-@kernel.command()
-@click.option("--user", is_flag=True, help="For this user, whatever environment Jupyter runs in.")
-@click.option("--sys-prefix", is_flag=True, help="Into this Python environment (the default).")
-@click.option("--prefix", metavar="DIR", help="Below DIR/share/jupyter/kernels.")
-@click.option("--name", default=NAME, metavar="NAME", help=f"Name of the kernelspec [{NAME}].")
-@click.option(
+@kernel.command(
+    "install",
+    cls=Verb,
+    example=(
+        "kernel install --user",
+        "kernel install --name gpu4 --memory 8G --vcores 2 --gpu 4 --queue ml --python-env auto",
+    ),
+)
+@option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
+@option(
     "--display-name",
     metavar="TEXT",
-    help=f"What front ends show [{DISPLAY_NAME}].",
+    heading="Kernel",
+    help=f"What front ends show [{DISPLAY_NAME}, or the size of its container].",
 )
-@click.option(
+@option("--user", is_flag=True, heading="Where", help="For this user, in every environment.")
+@option("--sys-prefix", is_flag=True, heading="Where", help="Into this environment (the default).")
+@option("--prefix", metavar="DIR", heading="Where", help="Below DIR/share/jupyter/kernels.")
+@option(
     "--set",
     "settings",
     multiple=True,
     metavar="SETTING=VALUE",
-    help="Setting of its notebooks, for example profile=prod or queue=ml.",
+    heading="Its notebooks",
+    help="Setting of its notebooks, for example profile=prod or queue=ml; repeatable.",
 )
-@click.option(
+@option(
     "--default",
     "defaults",
     multiple=True,
     metavar="OPTION=VALUE",
-    help="Option that each %submarine run begins with, for example gpu=1 or memory=8G.",
+    heading="Its notebooks",
+    help="Each %submarine run begins with it, for example gpu=1 or memory=8G; repeatable.",
 )
 @container_options
 def install(
@@ -211,8 +222,8 @@ def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-@kernel.command()
-@click.option("--name", default=NAME, metavar="NAME", help=f"Name of the kernelspec [{NAME}].")
+@kernel.command("uninstall", cls=Verb, example=("kernel uninstall --name gpu4",))
+@option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
 def uninstall(name: str) -> Outcome:
     """Remove the kernelspec."""
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel

@@ -55,7 +55,8 @@ def list_notebooks(
     records = [record for record in session.jobs(MOST) if is_notebook(record)]
     shown = [record for record in records if everything or not record.state.ended]
     if not shown:
-        return Outcome("There is no notebook; `submarine notebook start` starts one.", value=[])
+        ended = " `submarine notebook list --all` shows former ones." if records else ""
+        return Outcome(f"No notebook runs; `submarine notebook start` starts one.{ended}", value=[])
     table = display.table(shown)
     return Outcome(table.text, table.html, [record.to_json() for record in shown])
 

@@ -54,10 +54,20 @@ PLACE = together([profile_option, backend_option])
     help="lab or zeppelin [lab].",
 )
 @option("--memory", type=MEMORY, metavar="SIZE", heading="Size", help="Memory [2G].")
-@option("--vcores", type=count("The number of cores", 1), metavar="N", heading="Size", help="[1].")
+@option(
+    "--vcores",
+    type=count("The number of cores", 1),
+    metavar="N",
+    heading="Size",
+    help="Virtual cores [1].",
+)
 @option("--gpu", "gpus", type=count("--gpu"), metavar="N", heading="Size", help="GPUs [0].")
 @option(
-    "--queue", metavar="QUEUE", shell_complete=complete_queues, heading="Cluster", help="Queue."
+    "--queue",
+    metavar="QUEUE",
+    shell_complete=complete_queues,
+    heading="Cluster",
+    help="Queue of the cluster.",
 )
 @option("--node-label", metavar="LABEL", heading="Cluster", help="Only on nodes of this label.")
 @option("--docker_image", metavar="IMAGE", heading="Environment", help="Image of the container.")
@@ -68,10 +78,28 @@ PLACE = together([profile_option, backend_option])
     heading="Environment",
     help="Python on the node, with JupyterLab: host, path:DIR, auto, archive:URI [host].",
 )
-@option("--zeppelin-home", metavar="DIR", default="", heading="Environment", help="On the node.")
-@option("--env", type=ENV, metavar="K=V", multiple=True, heading="Environment", help="Repeatable.")
 @option(
-    "--file", type=FILE, metavar="SRC[:TARGET]", multiple=True, heading="Data", help="Bring it."
+    "--zeppelin-home",
+    metavar="DIR",
+    default="",
+    heading="Environment",
+    help="Where Zeppelin is on the node.",
+)
+@option(
+    "--env",
+    type=ENV,
+    metavar="K=V",
+    multiple=True,
+    heading="Environment",
+    help="Variable of it; repeatable.",
+)
+@option(
+    "--file",
+    type=FILE,
+    metavar="SRC[:TARGET]",
+    multiple=True,
+    heading="Data",
+    help="Bring a file along; repeatable.",
 )
 @option(
     "--archive",
@@ -79,7 +107,7 @@ PLACE = together([profile_option, backend_option])
     metavar="SRC[:DIR]",
     multiple=True,
     heading="Data",
-    help="Bring it along and unpack it.",
+    help="Bring an archive along and unpack it; repeatable.",
 )
 @option(
     "--from",

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import click
-
+from submarine_jobs.commands.verb import option
 from submarine_jobs.options.quantities import parse_duration
 from submarine_kernel.remote.placing import Asked, run_options
 
@@ -19,38 +18,38 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Option of ``kernel install`` -> what it says; those of ``run`` mean what they mean there.
 _RUN = {
-    "memory": ("SIZE", "In a container: the kernel's memory, 8G or 512M."),
-    "vcores": ("N", "In a container: virtual cores."),
-    "gpu": ("N", "In a container: GPUs."),
-    "queue": ("NAME", "In a container: queue of the cluster."),
-    "python_env": ("ENV", "In a container: its Python, auto, host, path:DIR or archive:URI."),
-    "backend": ("NAME", "In a container: yarn, or local for a process of this machine."),
-    "profile": ("NAME", "In a container: the cluster, by the name of its profile."),
-    "priority": ("N", "In a container: priority within the queue."),
-    "docker_image": ("IMAGE", "In a container: of this image, which has Python and ipykernel."),
-    "node_label": ("LABEL", "In a container: on a node with this label."),
-    "node": ("NODE", "In a container: on this node; repeatable."),
-    "rack": ("RACK", "In a container: in this rack; repeatable."),
-    "avoid_node": ("NODE", "In a container: not on this node; repeatable."),
+    "memory": ("SIZE", "Memory of the kernel, 8G or 512M."),
+    "vcores": ("N", "Virtual cores."),
+    "gpu": ("N", "GPUs."),
+    "queue": ("NAME", "Queue of the cluster."),
+    "python_env": ("ENV", "Its Python: auto, host, path:DIR or archive:URI."),
+    "backend": ("NAME", "yarn, or local for a process of this machine."),
+    "profile": ("NAME", "The cluster, by the name of its profile."),
+    "priority": ("N", "Priority within the queue."),
+    "docker_image": ("IMAGE", "Of this image, which has Python and ipykernel."),
+    "node_label": ("LABEL", "On a node with this label."),
+    "node": ("NODE", "On this node; repeatable."),
+    "rack": ("RACK", "In this rack; repeatable."),
+    "avoid_node": ("NODE", "Not on this node; repeatable."),
 }
+_HEADING = "In a container of the cluster"
 _REPEATED = ("node", "rack", "avoid_node")
 _TIMES = {
-    "idle_timeout": "In a container: how long it stays when its server has vanished [1h].",
-    "start_timeout": "In a container: how long to wait for it [30m].",
+    "idle_timeout": "How long it stays when its server has vanished [1h].",
+    "start_timeout": "How long to wait for it [30m].",
 }
 
 
 def container_options(command: F) -> F:
     """Add the options to a click command; it gets them as ``memory`` and so on."""
     for name, words in reversed(_TIMES.items()):
-        option = f"--{name.replace('_', '-')}"
-        command = click.option(option, name, metavar="TIME", help=words)(command)
+        word = f"--{name.replace('_', '-')}"
+        command = option(word, name, metavar="TIME", heading=_HEADING, help=words)(command)
     for name, (metavar, words) in reversed(_RUN.items()):
-        names = [f"--{name.replace('_', '-')}"]
-        if name == "docker_image":
-            names.append("--docker_image")  # as Submarine writes it, and `run`
-        many = name in _REPEATED
-        command = click.option(*names, name, metavar=metavar, help=words, multiple=many)(command)
+        word, many = f"--{name.replace('_', '-')}", name in _REPEATED
+        command = option(word, name, metavar=metavar, multiple=many, heading=_HEADING, help=words)(
+            command
+        )
     return command
 
 
