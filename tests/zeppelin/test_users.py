@@ -112,6 +112,12 @@ def test_users_of_one_process_have_jobs_of_their_own(
             note.write("foreign", f"%submarine {verb} {jobs[ada]}")
             assert note.run("foreign", user=bob).code is Code.ERROR
             assert f"There is no job '{jobs[ada]}'" in note.outputs["foreign"].text
+        place = session_as(minicluster, ada, tmp_path / "place").job(jobs[ada]).directory.path
+        waiting = f"%submarine workflow await hdfs://{place}/spec.json --timeout 1s"
+        note.write("await", waiting)
+        assert note.run("await", user=bob).code is Code.ERROR
+        assert "permission denied" in note.outputs["await"].text
+        assert note.run("await", user=ada).code is Code.KEEP, note.outputs["await"].text
         note.write("list", "%submarine list")
         note.run("list", user=bob)
         assert jobs[bob] in note.outputs["list"].text

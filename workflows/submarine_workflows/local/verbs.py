@@ -159,8 +159,16 @@ def await_(
     from submarine_workflows.local.awaiting import filled_in, wait_for_data
 
     limit = NEED_TIMEOUT if timeout is None else timeout
-    settings = {"profile": profile} if profile else {}
     target = filled_in(url, dict(parameters))
+    settings = {"profile": profile} if profile else {}
+    if target.lower().startswith("hdfs:"):
+        # As whom the mouth acts: a process of several users has several configurations.
+        actual = mouth.config(settings).profile
+        settings |= {
+            key: str(value)
+            for key in ("hadoop_conf_dir", "user")
+            if (value := getattr(actual, key)) is not None
+        }
     took = wait_for_data(target, limit, mouth.say, settings)
     shown = without_password(target)
     return Outcome(f"{shown} is there after {duration(took)}.", value={"url": shown, "took": took})
