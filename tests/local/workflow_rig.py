@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -143,7 +144,7 @@ while not (folder / "go").exists():
     time.sleep(0.1)
 print("trained")
 """,
-    "%submarine run training --memory 256M --param folder=$folder",
+    "%submarine run {name} --memory 256M --param folder=$folder",
     "%submarine wait",
     "accuracy = 0.5 + days / 10",
 )
@@ -166,7 +167,10 @@ class Training(Workflows):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        cells = [nbformat.v4.new_code_cell(source) for source in _CELLS]
+        # Its own: other tests have workflows of this name on the same cluster.
+        self.name = f"training-{uuid.uuid4().hex[:6]}"
+        sources = [source.replace("{name}", self.name) for source in _CELLS]
+        cells = [nbformat.v4.new_code_cell(source) for source in sources]
         cells[1].metadata["tags"] = ["parameters"]
         document = nbformat.v4.new_notebook(cells=cells)
         document.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
@@ -182,8 +186,8 @@ class Training(Workflows):
         return process, int(pid.read_text())
 
     def jobs(self) -> list[dict[str, Any]]:
-        """The records of the workflow's jobs, as the command line sees them."""
-        found = execute(["list", "--workflow", "w"], self.mouth).value
+        """The records of the jobs of its runs, as the command line sees them."""
+        found = execute(["list", "--workflow", "w", "--name", self.name], self.mouth).value
         assert isinstance(found, list)
         return found
 
