@@ -287,3 +287,22 @@ def test_the_form_runs_its_job_once(make: Make) -> None:
     note.run("c", params=ran.forms["params"])
     assert "from the form" in note.outputs["c"].text
     assert len(Session(load_config().profile).jobs()) == 1
+
+
+def test_a_jobs_progress_is_the_paragraphs(make: Make, tmp_path: Path) -> None:
+    note, end = make(), tmp_path / "end"
+    waiting = f"while not os.path.exists({str(end)!r}): time.sleep(0.1)"
+    note.write(
+        "a",
+        "%submarine.python\nimport os, time\nprint('report:progress:42%', flush=True)\n" + waiting,
+    )
+    note.write("b", "%submarine run progress --memory 256M --wait")
+    interpreter, context = note.entry("Submarine"), note.context("b")
+    assert interpreter.progress(context) == 0
+    running = note.start("b")
+    try:
+        until(lambda: interpreter.progress(context) == 42)
+        assert running.running
+    finally:
+        end.touch()
+    assert running.end().code is Code.KEEP
