@@ -98,9 +98,9 @@ def cluster_user(
         )
     if kerberos:
         raise RefusedError(
-            f"The cluster asks for Kerberos, with which this release acts as Zeppelin's account, "
-            f"{account}, only, and not as {user[:80]}.",
-            _WAYS,
+            "The cluster asks for Kerberos, which is not in this release: nothing can run there as "
+            f"{user[:80]}.",
+            "Use a cluster with simple authentication.",
         )
     if not _NAME.fullmatch(user):
         raise RefusedError(
