@@ -28,7 +28,7 @@ def execute(folder: Path, monkeypatch: pytest.MonkeyPatch, *sources: str) -> nbf
     notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
     client = NotebookClient(
         notebook,
-        timeout=90,
+        timeout=300,  # TensorFlow on a busy machine
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         extra_arguments=["--log-level=40"],
@@ -125,7 +125,7 @@ def test_a_terminal_gets_text(tmp_path: Path) -> None:
         env=clean_environment(tmp_path),
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,  # TensorFlow on a busy machine
         check=False,
     )
     assert done.returncode == 0, done.stderr

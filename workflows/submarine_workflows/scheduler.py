@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +134,9 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             with contextlib.suppress(BrokenPipeError):  # its exit code says why
                 child.stdin.write(json.dumps({**orders, "tell": tell}).encode() + b"\n")
                 child.stdin.flush()
-            traps.listener = child.stdin.close
+            traps.listener = partial(_let_go, child)
             if traps.received is not None:
-                child.stdin.close()
+                _let_go(child)
             while True:
                 try:
                     code = child.wait(LOOK_SECONDS)
@@ -144,7 +144,7 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
                 except subprocess.TimeoutExpired:
                     if traps.received is None and not self._stopped and self._asked_to_stop():
                         self._stopped = True
-                        child.stdin.close()
+                        _let_go(child)
             return code, (ear.read(MAX_SAID) or b"").decode("utf-8", "replace")
 
     def before_start(self) -> None:
@@ -200,3 +200,10 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
         given = Origin.from_environment()
         notebook = Path(self.model.input_filename).stem
         return Origin(str(name), self.job_id, notebook, given.yarn_tags)
+
+
+def _let_go(child: subprocess.Popen[bytes]) -> None:
+    """Close the pipe whose end a run takes for the wish to end."""
+    if child.stdin is not None:
+        with contextlib.suppress(OSError):
+            child.stdin.close()
