@@ -149,6 +149,8 @@ def main() -> int:
     parser.add_argument("--backend", choices=("yarn", "local"), default="yarn")
     arguments = parser.parse_args()
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    # In the kernel here, TensorFlow would call it an error that this machine has no GPU.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     target = OUT / "digits.ipynb"
     if arguments.backend == "local":
         os.environ["SUBMARINE_BACKEND"] = "local"
