@@ -89,6 +89,14 @@ while not os.path.exists({go!r}):
         print(f"loss: {{1 / step:.5f}}", flush=True)
 """
 
+#: A cell that holds 4 GiB and a matrix, and names the device.
+HOLD = """
+import torch
+held = torch.zeros(4 << 30, dtype=torch.uint8, device="cuda")
+a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+print(f"GPU-{torch.cuda.get_device_properties(0).uuid}")
+"""
+
 #: Asks for more than any device has, a gigabyte at a time.
 FILL = """
 import torch

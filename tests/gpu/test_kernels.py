@@ -10,17 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.gpu import machine
-from tests.gpu.machine import NEAR, used
+from tests.gpu.machine import HOLD, NEAR, used
 from tests.kernel.remote_rig import PATIENCE, Remote, execute, local_session, until
 
 pytestmark = machine.REAL_GPU
 
-HOLD = """
-import torch
-held = torch.zeros(4 << 30, dtype=torch.uint8, device="cuda")
-a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
-print(f"GPU-{torch.cuda.get_device_properties(0).uuid}")
-"""
 LOOP = """
 print("in it", flush=True)
 while True:

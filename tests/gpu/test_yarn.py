@@ -9,7 +9,8 @@ import pytest
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Submit
 from tests.gpu import machine
-from tests.gpu.machine import HOST_MEMORY, NEAR, PATIENCE, first_line, load, smi, until, used
+from tests.gpu.machine import HOLD, HOST_MEMORY, NEAR, PATIENCE, first_line, load, smi, until, used
+from tests.kernel.remote_rig import Remote, execute
 
 pytestmark = [*machine.REAL_GPU, pytest.mark.cluster]
 
@@ -45,3 +46,21 @@ def test_two_jobs_want_all_gpus_and_a_third_wants_none(submit: Submit, tmp_path:
     assert record.state is State.SUCCEEDED
     print(record.resources)
     until(lambda: used(device.uuid) <= device.used + NEAR, "the device is empty again")
+
+
+def test_a_kernel_computes_in_its_container(remote: Remote) -> None:
+    before = smi()[0]
+    remote.install(gpu=len(smi()), memory=f"{HOST_MEMORY}M")
+    manager, client = remote.start()
+    assert execute(client, f"{HOLD}\nprint(float((a @ a).float().abs().sum()) > 0)")[0] == "ok"
+    gpus = remote.job_of(manager).record().tasks[0].gpus
+    assert sorted(gpus) == sorted(one.uuid for one in smi())
+    assert used(gpus[0]) > 4096
+    manager.restart_kernel(now=True)
+    until(lambda: used(gpus[0]) <= before.used + NEAR, "the restart frees the device")
+    client.wait_for_ready(timeout=PATIENCE)
+    assert execute(client, HOLD) == ("ok", f"{gpus[0]}\n")
+    job = remote.job_of(manager)
+    manager.shutdown_kernel()
+    assert job.wait(PATIENCE).state is State.SUCCEEDED
+    until(lambda: used(gpus[0]) <= before.used + NEAR, "the end frees the device")
