@@ -110,6 +110,28 @@ def test_recorded_waits(situation: str, who: str, queue: str, need: Need, expect
     assert sentence(recorded_waits(situation), who, queue, need) == expected
 
 
+def test_who_has_all_is_named_before_what_masters_may_hold() -> None:
+    """As on a cluster with few GPUs, where each is a single job's and so a master's."""
+    found = recorded_waits("queue-limit")
+    gpu = Need(1, 1024, 1, 1, master=True)
+    has = "queue gpu has 0 of 4 GPUs free, job digits-20261121-0001 holds 4"
+    assert sentence(found, "asks", "gpu", gpu) == has
+    (queue,) = [one for one in _queues(found["scheduler"]) if one.get("queueName") == "gpu"]
+    for usage in queue["resources"]["resourceUsagesByPartition"]:
+        usage["amLimit"] = usage["amUsed"] = usage["used"]
+    queue["AMResourceLimit"] = queue["usedAMResource"] = queue["resourcesUsed"]
+    assert sentence(found, "asks", "gpu", gpu) == has
+
+
+def _queues(raw: Any) -> list[Any]:
+    """Each object that may be a queue."""
+    if isinstance(raw, list):
+        return [found for one in raw for found in _queues(one)]
+    if not isinstance(raw, dict):
+        return []
+    return [raw, *(found for one in raw.values() for found in _queues(one))]
+
+
 def test_the_first_need_that_is_not_met_is_the_one_that_is_explained() -> None:
     found = recorded_waits("queue-limit")
     told = sentence(found, "asks", "gpu", Need(2, 512), Need(1, 512, 1, 1))
