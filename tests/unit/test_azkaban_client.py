@@ -26,6 +26,7 @@ from submarine_workflows.azkaban.errors import (
     UnreachableError,
     UnsureError,
 )
+from submarine_workflows.azkaban.following import Follower
 from submarine_workflows.azkaban.sessions import SessionFile
 from submarine_workflows.azkaban.settings import Settings, load_settings
 from submarine_workflows.azkaban.submitting import start
@@ -120,6 +121,25 @@ def test_a_log_is_read_by_the_offsets_of_bytes(
     assert follower.status in ("SUCCEEDED", "RUNNING")
     with pytest.raises(UsageError, match="no node `two`"):
         list(Follower(azkaban, execid, "two").now())
+
+
+def test_a_log_that_is_between_executor_and_database_is_waited_for(
+    server: servers.Azkaban, client: Client
+) -> None:
+    azkaban = client()
+    azkaban.create("nightly", "words")
+    azkaban.upload("nightly", packed(), "nightly.zip")
+    execid = azkaban.execute("nightly", "nightly").execid
+    wait_for(lambda: azkaban.execution(execid).over)
+    gone = Reply(JETTY.format(500), 500, "text/html")
+    server.fault("fetchExecJobLogs", gone, gone, gone)
+    whole = "".join(Follower(azkaban, execid, "one", interval=0.01).now())
+    assert whole.endswith("grüße 北京\n")
+    server.fault("fetchExecJobLogs", gone, gone)
+    assert "".join(Follower(azkaban, execid, "one", interval=0.01).until_the_end()) == whole
+    server.fault("fetchExecJobLogs", *[gone] * 20)
+    with pytest.raises(UnreachableError, match="Azkaban failed at the log of one"):
+        list(Follower(azkaban, execid, "one", interval=0.01).now())
 
 
 def test_a_session_is_kept_for_the_next_command(

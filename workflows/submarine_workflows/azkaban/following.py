@@ -17,6 +17,9 @@ _BEFORE = ("READY", "DISPATCHING", "PREPARING", "QUEUED", "")
 _SILENT = ("CANCELLED", "SKIPPED", "DISABLED")
 #: Times that a log or the server may be asked in vain while a node runs: both may be started anew.
 _PATIENCE = 30
+#: The same of a node that has ended: for some seconds after a run Azkaban's web server asks the
+#: executor, which has its logs no more, and answers with HTTP 500; then it finds them.
+_LATE = 8
 
 
 @dataclass
@@ -26,6 +29,7 @@ class _Place:
     attempt: int = 0
     offset: int = 0
     failures: int = 0
+    over: bool = False
     done: bool = False
 
 
@@ -59,6 +63,9 @@ class Follower:
     def now(self) -> Iterator[str]:
         """What there is."""
         yield from self._look()
+        while any(place.over and not place.done for place in self._places.values()):
+            time.sleep(self._interval)
+            yield from self._look()
 
     def until_the_end(self) -> Iterator[str]:
         """What there is and what comes, until the node or the run has ended."""
@@ -95,10 +102,10 @@ class Follower:
             if place.done:
                 continue
             # Asked before its log, so that what follows the last piece is the end.
-            over = node.over or execution.over
+            place.over = node.over or execution.over
             if node.status not in (*_BEFORE, *_SILENT):
                 yield from self._read(node, place)
-            place.done = over
+            place.done = place.over and not place.failures
 
     def _wanted(self, execution: Execution) -> list[NodeSeen]:
         nodes = [node for node in execution.walk() if not node.nodes]
@@ -120,15 +127,15 @@ class Follower:
             yield from self._pieces(node.path, place)
         except (AzkabanError, UnreachableError):
             place.failures += 1
-            if node.over or place.failures > _PATIENCE:
+            if place.failures > (_LATE if place.over else _PATIENCE):
                 raise
 
     def _pieces(self, path: str, place: _Place, attempt: int | None = None) -> Iterator[str]:
         while True:
             piece = self._azkaban.log(self._execid, path, place.offset, attempt)
+            place.failures = 0
             if not piece.length:
                 return
-            place.failures = 0
             place.offset = piece.offset + piece.length
             yield self._marked(path, piece.text)
 
