@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs.session import Session
 from submarine_workflows.local.journal import is_held
 from tests.cluster.conftest import Shell
 from tests.local.airflow_rig import Airflow, check_killed
@@ -44,6 +45,7 @@ def test_a_run_that_is_ended_leaves_no_application_and_goes_on_later(
     "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda it: it.name
 )
 def test_a_run_under_airflow_that_is_ended_leaves_no_application(
-    flows: Training, tmp_path: Path, number: signal.Signals
+    flows: Training, session: Session, tmp_path: Path, number: signal.Signals
 ) -> None:
+    session.backend().prepare()  # its driver is this process's then, and not one of the run's
     check_killed(Airflow(tmp_path, {}), flows, number)
