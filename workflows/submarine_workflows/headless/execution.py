@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+from jupyter_client.kernelspec import KernelSpec
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
@@ -34,6 +35,13 @@ T = TypeVar("T")
 TIMED_OUT = 124
 _SHUTDOWN = 15.0
 _SILENCE, _LONGEST = 0.3, 3.0
+#: Modules that kernelspecs start, and that take ipykernel's options.
+_IPYKERNELS = frozenset({"ipykernel", "ipykernel_launcher", "submarine_kernel"})
+
+
+def is_ipykernel(spec: KernelSpec | None) -> bool:
+    """Whether a kernel is ipykernel or ours, whatever its kernelspec is called."""
+    return spec is not None and not _IPYKERNELS.isdisjoint(spec.argv)
 
 
 class Execution:
@@ -132,7 +140,7 @@ class Execution:
         told = self._settings.headless().to_environment()
         environment = {**os.environ, **self._environment, **told}
         client.reset_execution_trackers()
-        if getattr(client.km, "ipykernel", False):
+        if is_ipykernel(getattr(client.km, "kernel_spec", None)):
             # Its warnings on how it is reached are about front ends, and there is none.
             client.extra_arguments = [*client.extra_arguments, "--log-level=40"]
         await client.async_start_new_kernel(env=environment)
