@@ -129,7 +129,8 @@ class JobStore:
         self._write("IGNORE", job)
 
     def _write(self, otherwise: str, job: Known) -> None:
-        record = json.dumps(replace_events(job.record)) if job.record else None
+        # Without its events, which the job directory holds.
+        record = json.dumps(replace(job.record, events=[]).to_json()) if job.record else None
         row = (
             job.job_id,
             job.name,
@@ -232,11 +233,6 @@ class JobStore:
         query = _COLUMNS + clause  # clauses are constants of this module
         with self._connection() as connection:
             return [_known(row) for row in connection.execute(query, values).fetchall()]
-
-
-def replace_events(record: JobRecord) -> dict[str, Any]:
-    """The record as JSON without its events, which the job directory holds."""
-    return replace(record, events=[]).to_json()
 
 
 def _known(row: tuple[Any, ...]) -> Known:

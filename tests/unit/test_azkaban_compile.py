@@ -178,7 +178,7 @@ def test_a_notebook_elsewhere_is_read_by_the_executor(nightly: Path) -> None:
         ("date: \"2026", "apiToken: 8f3a\n  date: \"2026", "`apiToken` of the workflow looks like"),
         ("echo grüße", "curl --token 8f3a http://x", "a secret after `token`"),
         ("hdfs:///x", "ftp://me:pw@host/x", "a password in a URL"),
-        ("worker: 2", "env: AKIAABCDEFGHIJKLMNOP", "an access key of AWS"),
+        ("worker: 2", "env: AWS=AKIAABCDEFGHIJKLMNOP", "an access key of AWS"),
         ("type: noop, needs: /data/y", "type: noop, config: {command: ls}", "runs no command"),
         ("summary, plot", "summary, \"\"", "list of names"),
         (">= 0.9", ">= 'a<b'", "Azkaban does not take"),

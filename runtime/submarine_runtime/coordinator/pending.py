@@ -20,12 +20,7 @@ from submarine_runtime.coordinator.capacity import (
     plain,
     running_nodes,
 )
-from submarine_runtime.coordinator.pending_words import (
-    counted,
-    free_words,
-    held,
-    words,
-)
+from submarine_runtime.coordinator.pending_words import counted, free_words, held, words
 from submarine_runtime.coordinator.queue_tree import Queue, queue_of
 
 

@@ -23,7 +23,7 @@ from submarine_workflows.azkaban.archive import Project
 from submarine_workflows.azkaban.condition import azkabans_condition
 from submarine_workflows.azkaban.flow_text import flow_text
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
-from submarine_workflows.azkaban.secrets import first_secret
+from submarine_workflows.azkaban.secrets import find_secrets
 from submarine_workflows.carried import is_url
 from submarine_workflows.carrying import carry
 from submarine_workflows.command_line import join_command
@@ -119,28 +119,6 @@ def unfit_value(name: str, value: str | None, text: str) -> str | None:
     if "'" in value:
         return "has a ' in it, where Azkaban ends the word in a command"
     return "has a line break in it" if "\n" in value else None
-
-
-def find_secrets(workflow: Workflow) -> list[Problem]:
-    """Every value of a workflow that looks like a secret."""
-    found = []
-    values = [("the workflow", 0, workflow.config)]
-    for flows, node in workflow.walk():
-        name = f"`{path_of(node, flows)}`"
-        values.append((name, node.line, node.config))
-        given = {**node.params, **node.job}
-        values.append((name, node.line, {key: str(value) for key, value in given.items()}))
-        needs = {f"needs {number}": need.url for number, need in enumerate(node.needs)}
-        values.append((name, node.line, needs))
-    for name, line, table in values:
-        secret = first_secret(table)
-        if secret is not None:
-            sentence = (
-                f"`{secret[0]}` of {name} looks like {secret[1]}, and Azkaban shows and logs every "
-                "value: keep it in a file on the executor's host, and give its path."
-            )
-            found.append(Problem(line, sentence, workflow.file))
-    return found
 
 
 class _Compiler:

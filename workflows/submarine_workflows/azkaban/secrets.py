@@ -8,6 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from submarine_workflows.errors import Problem
+from submarine_workflows.node_commands import path_of
+from submarine_workflows.workflow import Workflow
+
 _NAME = re.compile(
     r"(?:^|_)(?:PASS|PASSWORD|PASSWD|PASSPHRASE|PWD|SECRET|TOKEN|CREDENTIALS?|API_?KEY|APIKEY"
     r"|ACCESS_?KEY(?:_ID)?|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY)(?:_|$)"
@@ -81,3 +85,25 @@ def _is_literal(value: str) -> bool:
     if not text or text.lower() in ("true", "false", "none", "null", "0", "1"):
         return False
     return not text.startswith(("/", "hdfs://", "file://", "jceks://"))
+
+
+def find_secrets(workflow: Workflow) -> list[Problem]:
+    """Every value of a workflow that looks like a secret."""
+    found = []
+    values = [("the workflow", 0, workflow.config)]
+    for flows, node in workflow.walk():
+        name = f"`{path_of(node, flows)}`"
+        values.append((name, node.line, node.config))
+        given = {**node.params, **node.job}
+        values.append((name, node.line, {key: str(value) for key, value in given.items()}))
+        needs = {f"needs {number}": need.url for number, need in enumerate(node.needs)}
+        values.append((name, node.line, needs))
+    for name, line, table in values:
+        secret = first_secret(table)
+        if secret is not None:
+            sentence = (
+                f"`{secret[0]}` of {name} looks like {secret[1]}, and Azkaban shows and logs every "
+                "value: keep it in a file on the executor's host, and give its path."
+            )
+            found.append(Problem(line, sentence, workflow.file))
+    return found

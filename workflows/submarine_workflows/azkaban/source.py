@@ -18,9 +18,9 @@ from submarine_workflows.azkaban.archive import Project
 from submarine_workflows.azkaban.compiling import (
     PROJECT_FILE,
     compile_workflow,
-    find_secrets,
     job_file_environment,
 )
+from submarine_workflows.azkaban.secrets import find_secrets
 from submarine_workflows.carried import Carried
 from submarine_workflows.command_line import split_command
 from submarine_workflows.errors import WorkflowError
