@@ -67,12 +67,12 @@ def server(tmp_path_factory: pytest.TempPathFactory, mute: Mute) -> Iterator[Ser
     _site(conf / "core-site.xml", fs_defaultFS=f"hdfs://127.0.0.1:{mute.port}")
     address = f"127.0.0.1:{mute.port}"
     _site(conf / "yarn-site.xml", yarn_resourcemanager_webapp_address=address)
-    _site(conf / "hdfs-site.xml")
+    _site(conf / "hdfs-site.xml", **{"dfs_namenode_http-address": address})
     made = Server(
         scratch,
         SUBMARINE_HADOOP_CONF_DIR=str(conf),
         SUBMARINE_TIMEOUT=str(LIMIT),
-        SUBMARINE_USER="ada",
+        HADOOP_USER_NAME="ada",
     )
     store = JobStore(scratch / "state" / "jobs.sqlite")
     for job_id, state in ((DONE, State.SUCCEEDED), (GOING, State.RUNNING)):
