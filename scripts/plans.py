@@ -72,15 +72,15 @@ QUICK_FRONT_END = Part(
 )
 #: With no cache; its types were checked when set-up built it.
 FRONT_END = Part("front end", 45, (jlpm("lint"), jlpm("test")), LABEXTENSION)
-# Programs that sleep and wait: two files at a time cost no more than one.
-TWO_FILES = ("-n", "2", "--dist", "loadfile")
+# Programs that sleep and wait: two files at a time keep a core busy for a third of the time.
+THREE_FILES = ("-n", "3", "--dist", "loadfile")
 LOCAL = (
     "tests/local",
     "tests/headless",
     "tests/notebook",
     "tests/kernel",
 )
-LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *TWO_FILES)
+LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *THREE_FILES)
 # By what it is not, so that a new folder of tests is never left out. The browser has a process of
 # its own: its event loop would be the current one of all tests after it.
 CLUSTER = ("tests", *(f"--ignore={it}" for it in ("tests/unit", *LOCAL, "tests/browser")))
