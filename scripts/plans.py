@@ -91,11 +91,11 @@ PLANS = {
     "test": (
         *CHECK,
         FRONT_END,
-        Part("local backend", 640, (LOCAL_TESTS,), real=True),
-        Part("browser", 440, (pytest("tests/browser", "-m", "not full"),), real=True),
+        Part("local backend", 420, (LOCAL_TESTS,), real=True),
+        Part("browser", 475, (pytest("tests/browser", "-m", "not full"),), real=True),
         Part(
             "cluster",
-            1120,
+            1300,
             (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),),
             real=True,
         ),
