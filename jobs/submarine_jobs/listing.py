@@ -61,8 +61,7 @@ def list_jobs(session: Session, limit: int = 100) -> list[JobRecord]:
             if isinstance(error, ClusterError) and not isinstance(error, StorageError):
                 trouble = error  # the next one would wait as long
             records[row.job_id] = unreachable(row, wrapped)
-    seen = session.store.seen
-    return [records.get(row.job_id) or unasked(row, seen(row.job_id)) for row in known]
+    return [records.get(row.job_id) or unasked(row, session.store) for row in known]
 
 
 def find_job(session: Session, text: str) -> Job:

@@ -172,14 +172,8 @@ def unreachable(known: Known, error: ClusterError) -> JobRecord:
     return replace(record, detail=words)
 
 
-def unasked(known: Known, seen: float | None) -> JobRecord:
-    """The same of a job whose cluster nobody here knows how to ask.
-
-    Parameters
-    ----------
-    seen
-        When this was written.
-    """
+def unasked(known: Known, store: JobStore) -> JobRecord:
+    """The same of a job whose cluster nobody here knows how to ask, with its age."""
     record = known.record or bare_record(known)
     if record.state.ended:
         return record
@@ -187,5 +181,6 @@ def unasked(known: Known, seen: float | None) -> JobRecord:
         f"{LAST_KNOWN}; its backend {known.backend} of the profile {known.profile} is not "
         "configured here now."
     )
+    seen = store.seen(known.job_id)
     behind = None if seen is None else max(time.time() - seen, 0.0)
     return replace(record, detail=words, behind=behind)

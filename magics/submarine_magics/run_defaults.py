@@ -64,22 +64,27 @@ def default_words(defaults: Mapping[str, Any], typed: list[str], source: str) ->
     from submarine_jobs.commands.verb import normal
 
     by_spelling = spellings()
-    for name in defaults:
-        check_name(str(name), source)
+    params = {name: option_named(str(name), source, by_spelling) for name in defaults}
     before = typed[: typed.index("--")] if "--" in typed else typed
     said = {key_of(by_spelling.get(normal(word.partition("=")[0]))) for word in before}
     if _WHOLE_SIZE in said:
         said.update(_SIZES)
     words: list[str] = []
     for name, value in defaults.items():
-        param = by_spelling["--" + normal(str(name))]
-        if key_of(param) not in said:
-            words += _written(param, name, value, source)
+        if key_of(params[name]) not in said:
+            words += _written(params[name], name, value, source)
     return words
 
 
-def check_name(name: str, source: str) -> None:
-    """Whether it is an option that may be given for several jobs at once.
+def option_named(
+    name: str, source: str, by_spelling: Mapping[str, click.Parameter]
+) -> click.Parameter:
+    """An option that may be given for several jobs at once.
+
+    Parameters
+    ----------
+    by_spelling
+        What ``spellings`` gives.
 
     Raises
     ------
@@ -88,10 +93,10 @@ def check_name(name: str, source: str) -> None:
     """
     from submarine_jobs.commands.verb import normal
 
-    by_spelling = spellings()
     param = by_spelling.get("--" + normal(name))
     if param is None or key_of(param) in _NOT_HERE:
         raise _no_such(name, source, by_spelling)
+    return param
 
 
 def spellings() -> Mapping[str, click.Parameter]:

@@ -27,11 +27,11 @@ def problem_of(options: Mapping[str, Scalar]) -> str:
 def _problem(fixed: tuple[tuple[str, Scalar], ...], names: tuple[str, ...]) -> str:
     # Not for a workflow without jobs: the options of `run` take a while to load.
     from submarine_jobs.commands.run import parse_run
-    from submarine_magics.run_defaults import check_name, default_words
+    from submarine_magics.run_defaults import default_words, option_named, spellings
 
     try:
         for name in names:
-            check_name(name, _SOURCE)
+            option_named(name, _SOURCE, spellings())
         parse_run(["job", *default_words(dict(fixed), [], _SOURCE)])
     except SubmarineError as error:
         return " ".join(word for word in (error.message, error.fix) if word)

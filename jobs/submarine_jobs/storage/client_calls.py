@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import secrets
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
 from submarine_jobs.errors import StorageError
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage.base import Entry, Storage
 from submarine_jobs.storage.timed_call import call_within
 from submarine_runtime.agent.store import NotThereError
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
@@ -62,6 +62,12 @@ def temporary_name(path: str) -> str:
     """A name beside ``path`` that listings leave out."""
     directory, _, name = path.rpartition("/")
     return f"{directory}/{TEMPORARY_PREFIX}{name}.{secrets.token_hex(6)}"
+
+
+def visible(entries: Iterable[Entry]) -> list[Entry]:
+    """By name, without what is being written."""
+    kept = [entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX)]
+    return sorted(kept, key=lambda entry: entry.name)
 
 
 def pieces(stream: BinaryIO, heard: Callable[[int], None] | None) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ from submarine_jobs.storage.client_calls import (
     ClientStorage,
     pieces,
     temporary_name,
+    visible,
 )
 from submarine_runtime.agent.store import StoreError
 from submarine_runtime.agent.store_webhdfs import WebHdfsStore
@@ -108,8 +109,7 @@ class HdfsStorage(ClientStorage):
         def work(client: Any) -> list[Entry]:
             return [_entry(status) for status in client.list_status(path)]
 
-        found = [e for e in self._call("list", path, work) if not e.name.startswith(".tmp-")]
-        return sorted(found, key=lambda entry: entry.name)
+        return visible(self._call("list", path, work))
 
     def stat(self, path: str) -> Entry | None:
         """See ``Storage.stat``."""

@@ -13,11 +13,10 @@ from pathlib import Path
 
 from submarine_jobs.errors import StorageError
 from submarine_jobs.storage.base import Entry
-from submarine_jobs.storage.client_calls import TRANSFER_FACTOR, ClientStorage, pieces
+from submarine_jobs.storage.client_calls import TRANSFER_FACTOR, ClientStorage, pieces, visible
 from submarine_runtime.agent.store import NotThereError
 from submarine_runtime.agent.store_webhdfs import WebHdfsStore
 from submarine_runtime.protocol.launch import JobStore
-from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
 
@@ -90,11 +89,7 @@ class WebHdfsStorage(ClientStorage):
                 raise NotThereError(path)
             return [Entry(*entry) for entry in found]
 
-        entries = self._call("list", path, work)
-        return sorted(
-            (entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX)),
-            key=lambda entry: entry.name,
-        )
+        return visible(self._call("list", path, work))
 
     def stat(self, path: str) -> Entry | None:
         """See ``Storage.stat``."""

@@ -91,10 +91,10 @@ def compile_workflow(
     return Project(workflow.name, (workflow.name,), files)
 
 
-def environment(workflow: Workflow) -> dict[str, str]:
+def environment(flow: str) -> dict[str, str]:
     """The properties that say to a node's command where it belongs."""
     return {
-        f"{ENVIRONMENT}{WORKFLOW}": workflow.name,
+        f"{ENVIRONMENT}{WORKFLOW}": flow,
         f"{ENVIRONMENT}{RUN}": f"{RUN_PREFIX}{EXECUTION}",
         f"{ENVIRONMENT}{TAGS}": ",".join(YARN_TAGS),
     }
@@ -102,12 +102,7 @@ def environment(workflow: Workflow) -> dict[str, str]:
 
 def job_file_environment() -> dict[str, str]:
     """The same for all jobs of Flow 1.0, whose flow and node only Azkaban names."""
-    return {
-        f"{ENVIRONMENT}{WORKFLOW}": "${azkaban.flow.flowid}",
-        f"{ENVIRONMENT}{RUN}": f"{RUN_PREFIX}{EXECUTION}",
-        f"{ENVIRONMENT}{NODE}": "${azkaban.job.id}",
-        f"{ENVIRONMENT}{TAGS}": ",".join(YARN_TAGS),
-    }
+    return {**environment("${azkaban.flow.flowid}"), f"{ENVIRONMENT}{NODE}": "${azkaban.job.id}"}
 
 
 def unfit_value(name: str, value: str | None, text: str) -> str | None:
@@ -142,7 +137,7 @@ class _Compiler:
     def flow(self, trigger: Any) -> dict[str, Any]:
         """The root of the ``.flow`` file."""
         workflow = self._workflow
-        config = {**environment(workflow), **workflow.config}
+        config = {**environment(workflow.name), **workflow.config}
         root: dict[str, Any] = {} if trigger is None else {"trigger": trigger}
         return {**root, "config": config, "nodes": self._level(workflow.nodes, ())}
 
