@@ -29,6 +29,8 @@ from submarine_minicluster.config import MARK
 OWN_MARK = "SUBMARINE_TEST_RUN"
 #: More failures than these are no accident of timing.
 SECOND_TRIES = 3
+#: Seconds in which a process that has noticed the end of what it watches ends by itself.
+ENDING = 15
 TESTS_FAILED = 1  # pytest's exit code
 
 
@@ -56,7 +58,7 @@ def run_part(part: Part, scratch: Path) -> Outcome:
             result = run_command(command, part, scratch, left)
         if result != "ok":
             failures.append(f"{Path(command[0]).name} {result}")
-    leftovers = end_leftovers(scratch)
+    leftovers = end_leftovers(scratch, ENDING)
     if leftovers:
         failures.append(f"left {len(leftovers)} processes: {'; '.join(leftovers)}")
     took = time.monotonic() - began
@@ -119,17 +121,24 @@ def run_command(command: tuple[str, ...], part: Part, scratch: Path, timeout: fl
     return "ok" if code == 0 else f"failed ({code})"
 
 
-def end_leftovers(scratch: Path) -> list[str]:
-    """End processes that carry this run's mark or a mark of its miniclusters; what they were."""
+def end_leftovers(scratch: Path, patience: float = 0) -> list[str]:
+    """End what carries this run's mark and did not end in ``patience`` seconds; what it was."""
+    deadline = time.monotonic() + patience
+    while (found := leftovers_of(scratch)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    names = [f"{one.pid} {' '.join(one.command_line)[:120].strip()}" for one in found]
+    processes.end(found, grace=5)
+    return names
+
+
+def leftovers_of(scratch: Path) -> list[processes.Identity]:
+    """Processes that carry this run's mark or a mark of its miniclusters."""
     # By process: one that sheds this run's mark between the two looks is found by both.
     marked = [
         *processes.marked(OWN_MARK, str(scratch)),
         *processes.marked(MARK, str(scratch), below=True),
     ]
-    found = list(dict.fromkeys(marked))
-    names = [f"{one.pid} {' '.join(one.command_line)[:120].strip()}" for one in found]
-    processes.end(found, grace=5)
-    return names
+    return list(dict.fromkeys(marked))
 
 
 def print_table(outcomes: list[Outcome]) -> None:

@@ -40,7 +40,9 @@ def test_a_part_that_takes_too_long_is_ended(parts, tmp_path):
     assert time.monotonic() - began < 15
 
 
-def test_what_a_part_leaves_running_is_ended_and_told(parts, tmp_path):
+def test_what_a_part_leaves_running_is_ended_and_told(parts, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "ENDING", 1)
+
     def starts(seconds, words=""):
         """A command that ends once what it leaves behind has its own words and environment."""
         there = tmp_path / str(seconds)
@@ -53,6 +55,8 @@ def test_what_a_part_leaves_running_is_ended_and_told(parts, tmp_path):
     assert "sleep 33" in outcome.result
     assert "sleep 34" in outcome.result
     assert parts.end_leftovers(tmp_path) == []
+    # What ends by itself in that time was not left.
+    assert parts.run_part(parts.Part("p", 60, (starts(0.5),)), tmp_path).result == "ok"
 
 
 def test_ci_calls_make_test_and_every_folder_of_tests_has_a_part(parts):

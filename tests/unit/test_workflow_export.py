@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.local.workflow_rig import is_gone, until
@@ -124,6 +125,19 @@ def watched(text):
     raise AssertionError("no WATCH")
 
 
+def in_group(group):
+    """Processes of a process group."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
 def test_a_step_ends_when_who_runs_it_is_killed(tmp_path):
     watch = watched(dag_of(read_workflow(FLOW, "n"), "n"))
     script = "trap 'echo told > told; exit' TERM\necho $$ > new; mv new pid\n"
@@ -139,6 +153,7 @@ def test_a_step_ends_when_who_runs_it_is_killed(tmp_path):
         runner.kill()
         until(lambda: is_gone(pid), "it goes on")
         assert (tmp_path / "told").exists()
+        until(lambda: not in_group(pid), "its watch stays", 20)
     finally:
         (tmp_path / "go").touch()
         runner.kill()

@@ -46,12 +46,24 @@ PARAMETERS = {parameters}
 
 #: Stands before each command and ends it, and all that it has started, when Airflow's process for
 #: it is gone without a word (SIGKILL): else it would run on, beside the next attempt. A process
-#: whose parent is gone has another at once.
+#: whose parent is gone has another at once. What ignores SIGTERM has 30 s.
 WATCH = r"""
 (trap "" HUP INT TERM
-while read -r line </proc/$$/stat; do
-  set -- ${{line##*) }}
-  [ "$2" = $PPID ] || {{ kill -s TERM 0; sleep 30; kill -s KILL 0; }}
+fields() {{ read -r line <$1 && set -- ${{line##*) }} && state=$1 parent=$2 group=$3; }}
+fields /proc/$BASHPID/stat
+own=$group
+others() {{
+  for one in /proc/[0-9]*; do
+    [ $one != /proc/$BASHPID ] && fields $one/stat && [ $group = $own ] && [ $state != Z ] && return
+  done
+  return 1
+}}
+while fields /proc/$$/stat; do
+  if [ $parent != $PPID ]; then
+    kill -s TERM 0
+    for second in {{1..30}}; do others || exit; sleep 1; done
+    kill -s KILL 0
+  fi
   sleep 2
 done) </dev/null >/dev/null 2>&1 &
 """
