@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,10 +14,6 @@ from urllib.request import urlopen
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "local"))
-
-from agent_rig import OLDEST_PYTHONS, Rig, wait_for
-
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.agent.store import StoreError
 from submarine_runtime.agent.store_webhdfs import WebHdfsStore
@@ -26,6 +21,7 @@ from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from tests.local.agent_rig import OLDEST_PYTHONS, Rig, wait_for
 
 pytestmark = pytest.mark.cluster
 

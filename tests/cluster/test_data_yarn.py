@@ -6,7 +6,6 @@ import os
 import secrets
 import select
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,10 +14,6 @@ from pathlib import Path
 from socketserver import BaseRequestHandler, TCPServer, ThreadingMixIn
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "local"))
-
-from data_rig import at_path, contents, make_config, make_scratch, newest, wait_until, write
 
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.agent.growing import assemble
@@ -29,6 +24,15 @@ from submarine_runtime.agent.store_webhdfs import WebHdfsStore
 from submarine_runtime.agent.syncing import Syncing
 from submarine_runtime.agent.versions import VersionError, save_version
 from submarine_runtime.protocol.launch import Input, JobStore
+from tests.local.data_rig import (
+    at_path,
+    contents,
+    make_config,
+    make_scratch,
+    newest,
+    wait_until,
+    write,
+)
 
 pytestmark = pytest.mark.cluster
 

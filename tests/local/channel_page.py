@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import websocket
-from server_rig import API, TOKEN, Server
+
+from tests.local.server_rig import API, TOKEN, Server
 
 Message = dict[str, Any]
 

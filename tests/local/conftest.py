@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from agent_rig import Rig
+
+from tests.local.agent_rig import Rig
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from agent_rig import AGENT_PYTHON, wait_for, zip_of
 
 from submarine_jobs.credentials import new_secret
 from submarine_jobs.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from tests.local.agent_rig import AGENT_PYTHON, wait_for, zip_of
 
 JOB_ID = "gang-20261121-0a1b"
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_rig import OLDEST_PYTHONS, Rig, wait_for
-from link_rig import PlayedCoordinator
 
 from submarine_jobs.credentials import new_secret
 from submarine_jobs.errors import ClusterError
@@ -24,6 +22,8 @@ from submarine_runtime.protocol.coordination import CoordinatorConfig
 from submarine_runtime.protocol.launch import Input
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
+from tests.local.agent_rig import OLDEST_PYTHONS, Rig, wait_for
+from tests.local.link_rig import PlayedCoordinator
 
 WAITS = "import time\nprint('up', flush=True)\ntime.sleep(60)\n"
 

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from agent_rig import Rig, wait_for, zip_of
 
 from submarine_jobs.backends.base import Observation, Stage, Submission
 from submarine_jobs.backends.local import LocalBackend
@@ -29,6 +28,7 @@ from submarine_jobs.submit import submit
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.local.agent_rig import Rig, wait_for, zip_of
 
 FOREVER = "import time\nprint('up', flush=True)\nwhile True: time.sleep(0.1)\n"
 
@@ -86,9 +86,9 @@ def test_the_job_outlives_its_submitter(tmp_path: Path) -> None:
     script = textwrap.dedent(
         f"""
         import os, sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        sys.path.insert(0, {str(Path(__file__).parents[2])!r})
         from pathlib import Path
-        from test_backend import *
+        from tests.local.test_backend import *
         session = Session(Profile(backend="local", state_dir=Path({str(tmp_path / "state")!r})))
         job = run(session, "import time; time.sleep(1); print('late')")
         print(job.id, flush=True)

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-from data_rig import JOB_ID, at_path, contents, make_config, make_scratch, newest, wait_until, write
 
 from submarine_runtime.agent.growing import assemble
 from submarine_runtime.agent.restore import forget, restore
@@ -20,6 +19,16 @@ from submarine_runtime.agent.store import StoreError
 from submarine_runtime.agent.store_local import LocalStore
 from submarine_runtime.agent.syncing import Syncing
 from submarine_runtime.protocol.launch import AgentConfig
+from tests.local.data_rig import (
+    JOB_ID,
+    at_path,
+    contents,
+    make_config,
+    make_scratch,
+    newest,
+    wait_until,
+    write,
+)
 
 #: Writes checkpoints as TensorFlow does, slowly; ends with 3 if what it goes on from is damaged.
 PROGRAM = """

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from data_rig import contents, wait_until, write
 
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cells import Cell
@@ -23,6 +22,7 @@ from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, NamedInput, Resources, Role
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.local.data_rig import contents, wait_until, write
 
 Submit = Callable[..., Job]
 

@@ -18,13 +18,13 @@ from typing import Any
 
 import psutil
 import pytest
-from agent_rig import wait_for
-from gang_rig import GangRig, task_of
 
 from submarine_jobs.live import tls_context
 from submarine_runtime.protocol.coordination import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.local.agent_rig import wait_for
+from tests.local.gang_rig import GangRig, task_of
 
 WORKERS = [RoleOrders("worker", "worker", 2)]
 FULL = [

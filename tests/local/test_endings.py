@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent_rig import OLDEST_PYTHONS, Rig, wait_for, zip_of
 
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from submarine_runtime.values import pack_values, unpack_values
+from tests.local.agent_rig import OLDEST_PYTHONS, Rig, wait_for, zip_of
 
 
 @pytest.mark.parametrize("python", OLDEST_PYTHONS)

@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
-from agent_rig import Rig, wait_for
 
 from submarine_jobs.credentials import JobSecret
 from submarine_runtime.agent.processes import family
 from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.local.agent_rig import Rig, wait_for
 
 SLEEPER = "import os, time\nprint(os.getpid(), flush=True)\nwhile True: time.sleep(0.1)\n"
 #: Ends when it is let go.

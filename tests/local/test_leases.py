@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent_rig import Rig, wait_for
-from gang_rig import GangRig
 
 from submarine_jobs.config import load_config
 from submarine_jobs.headless import Headless
@@ -23,6 +21,8 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordination import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.local.agent_rig import Rig, wait_for
+from tests.local.gang_rig import GangRig
 
 LEASE = 4.0
 #: Says so when it has run for longer than the lease.

@@ -12,11 +12,11 @@ import time
 from typing import Any
 
 import pytest
-from agent_rig import Rig, wait_for
 
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.live import tls_context
 from submarine_runtime.protocol.states import State
+from tests.local.agent_rig import Rig, wait_for
 
 WAITER = (
     "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from agent_rig import Rig
-
 from submarine_runtime.protocol.states import State
+from tests.local.agent_rig import Rig
 
 
 def test_200_mb_of_log(rig: Rig) -> None:

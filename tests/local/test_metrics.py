@@ -12,10 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from agent_rig import Rig, wait_for
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
-from gpu_node import build_driver, device_line
 
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.job import Job
@@ -28,6 +24,8 @@ from submarine_runtime.agent.device_locks import DIRECTORY
 from submarine_runtime.agent.gpu_view import device_numbers
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.local.agent_rig import Rig, wait_for
+from tests.unit.gpu_node import build_driver, device_line
 
 BUSY = """
 import os, sys, time

@@ -13,12 +13,12 @@ from typing import Any
 
 import psutil
 import pytest
-from agent_rig import wait_for
-from scheduler_rig import BASE, OURS, Scheduler, outputs_of
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.job import Job
 from submarine_runtime.protocol.states import State
+from tests.local.agent_rig import wait_for
+from tests.local.scheduler_rig import BASE, OURS, Scheduler, outputs_of
 
 TRAIN = "%%submarine --only\nprint('trained')\naccuracy = 0.5"
 RUN = "%submarine run digits --memory 256M"

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from server_rig import API, BASE, TOKEN, Server
-from submitting import submitting
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
+from tests.local.server_rig import API, BASE, TOKEN, Server
+from tests.local.submitting import submitting
 
 #: ada may all, eve may read, mallory nothing here; who they are is told by another than Jupyter.
 CONFIG = f"""\

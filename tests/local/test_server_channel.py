@@ -17,9 +17,6 @@ from typing import Any
 
 import pytest
 import websocket
-from channel_page import Page, Proxy, connect
-from server_rig import API, TOKEN, Server
-from submitting import Submit, submitting
 
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cells import Cell
@@ -29,6 +26,9 @@ from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_jobs.view import JobView
 from submarine_jobs.watch import Watcher
 from submarine_runtime.protocol.states import State
+from tests.local.channel_page import Page, Proxy, connect
+from tests.local.server_rig import API, TOKEN, Server
+from tests.local.submitting import Submit, submitting
 
 NOWHERE = "nothing-20261120-7f3a"
 #: Goes on until somebody makes the file.

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gang_rig import GangRig
-from tests.waiting import until
 
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import ClusterError
@@ -20,6 +18,8 @@ from submarine_jobs.log_times import parse_index, shipped_index
 from submarine_jobs.shipped_log import ShippedLog
 from submarine_jobs.storage.local import LocalStorage
 from submarine_runtime.protocol.coordination import RoleOrders
+from tests.local.gang_rig import GangRig
+from tests.waiting import until
 
 #: Writes into its TensorBoard file whenever it is told to, and says when it did.
 PROGRAM = """\

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server_rig import Server
 
 from submarine_jobs.store import JobStore, Known
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from tests.local.server_rig import Server
 
 DONE, GOING = "done-20261120-0001", "going-20261120-0002"
 #: Seconds that one call to the cluster may take, as the server is told.

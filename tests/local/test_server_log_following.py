@@ -8,12 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from log_followers import TALKER, OwnCore, Page, Submit, counted, following, submitter, whole
 
 from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import Resources, Role
+from tests.local.log_followers import (
+    TALKER,
+    OwnCore,
+    Page,
+    Submit,
+    counted,
+    following,
+    submitter,
+    whole,
+)
 
 
 @pytest.fixture

@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from log_followers import TALKER, Page, Submit, counted, submitter, whole
-from server_rig import API, TOKEN, Server
-from tests.waiting import until
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
@@ -22,6 +19,9 @@ from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_server.core import Core
+from tests.local.log_followers import TALKER, Page, Submit, counted, submitter, whole
+from tests.local.server_rig import API, TOKEN, Server
+from tests.waiting import until
 
 NUMBERED = """\
 import sys, time

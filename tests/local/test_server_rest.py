@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_rig import API, BASE, TOKEN, Server
-from submitting import Submit, submitting
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
@@ -20,6 +18,8 @@ from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_runtime.protocol.states import State
+from tests.local.server_rig import API, BASE, TOKEN, Server
+from tests.local.submitting import Submit, submitting
 
 SCRIPT = "<script>alert(1)</script>"
 NOWHERE = "nothing-20261120-7f3a"

@@ -18,8 +18,6 @@ from urllib.parse import quote
 
 import psutil
 import pytest
-from server_rig import BASE, TOKEN, Answer, Server
-from tests.waiting import until
 
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cells import Cell
@@ -27,6 +25,8 @@ from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
+from tests.local.server_rig import BASE, TOKEN, Answer, Server
+from tests.waiting import until
 
 BOARD = BASE + "submarine/tensorboard/"
 NOWHERE = "nothing-20261120-7f3a"

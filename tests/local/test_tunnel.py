@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from agent_rig import OLDEST_PYTHONS, Rig, wait_for
 
 from submarine_jobs.live import AgentAddress
 from submarine_jobs.tunnel import TunnelError, open_tunnel
 from submarine_jobs.tunnel_ports import TunnelPorts
 from submarine_runtime.protocol.tunnels import Target, declared
+from tests.local.agent_rig import OLDEST_PYTHONS, Rig, wait_for
 
 #: Echoes, and ends where it is told to; on a Unix socket and on a port.
 PROGRAM = """\

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 import pytest
-from zeppelin_rig import Note, until
 
 from submarine_jobs.commands import grammar
 from submarine_jobs.config import load_config
@@ -17,6 +16,7 @@ from submarine_jobs.session import Session
 from submarine_zeppelin.interpreters import printed
 from submarine_zeppelin.interpreters.known_jobs import KnownJobs
 from submarine_zeppelin.paragraph import Code, Kind
+from tests.local.zeppelin_rig import Note, until
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 Make = Callable[..., Note]

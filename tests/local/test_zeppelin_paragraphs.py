@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from zeppelin_rig import Note, until
 
 from submarine_zeppelin.paragraph import Code, Kind
+from tests.local.zeppelin_rig import Note, until
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from tests.azkaban import server as servers
-from zeppelin_rig import Note, ShownOutput, until
 
 from submarine_jobs.config import load_config
 from submarine_jobs.session import Session
 from submarine_zeppelin.interpreters.known_jobs import KnownJobs
 from submarine_zeppelin.paragraph import Code, Kind
+from tests.azkaban import server as servers
+from tests.local.zeppelin_rig import Note, ShownOutput, until
 
 FLOW = """\
 %submarine workflow nightly --schedule "0 30 2 ? * *"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "local"))
-
-from data_rig import (
+from submarine_runtime.agent import versions
+from submarine_runtime.agent.growing import Growing, assemble, shipped_lengths
+from submarine_runtime.agent.mirror import Mirror
+from submarine_runtime.agent.outputs import find_outputs
+from submarine_runtime.agent.store import StoreError
+from submarine_runtime.agent.store_local import LocalStore
+from tests.local.data_rig import (
     DyingStore,
     at_path,
     contents,
@@ -22,13 +25,6 @@ from data_rig import (
     tree,
     write,
 )
-
-from submarine_runtime.agent import versions
-from submarine_runtime.agent.growing import Growing, assemble, shipped_lengths
-from submarine_runtime.agent.mirror import Mirror
-from submarine_runtime.agent.outputs import find_outputs
-from submarine_runtime.agent.store import StoreError
-from submarine_runtime.agent.store_local import LocalStore
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "local"))
-
-from data_rig import (
-    contents,
-    make_config,
-    make_scratch,
-    write,
-)
-
 from submarine_runtime.agent.inputs import InputError, SourceFile, fetch, share
 from submarine_runtime.agent.store import StoreError
 from submarine_runtime.agent.store_local import LocalStore
 from submarine_runtime.protocol.launch import Input
 from submarine_runtime.protocol.reasons import EndReason
+from tests.local.data_rig import (
+    contents,
+    make_config,
+    make_scratch,
+    write,
+)
 
 
 @pytest.fixture

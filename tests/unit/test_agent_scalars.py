@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded_training import KERAS, TF1, TF2
 
 from submarine_runtime.agent import event_files
 from submarine_runtime.agent.event_files import EventFiles
 from submarine_runtime.agent.event_message import scalars
 from submarine_runtime.agent.printed import printed_scalars
 from submarine_runtime.agent.progress import Progress
+from tests.unit.recorded_training import KERAS, TF1, TF2
 
 
 def test_scalars_of_both_tensorflows(tmp_path: Path) -> None:

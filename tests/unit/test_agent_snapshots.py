@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 import time
 import zipfile
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "local"))
-
-from data_rig import (
+from submarine_runtime.agent.looking import is_coherent, is_whole
+from submarine_runtime.agent.manifest import Manifest, Saved
+from submarine_runtime.agent.restore import restore
+from submarine_runtime.agent.snapshots import MAX_PACKS, ChangedError, Snapshots
+from submarine_runtime.agent.store import StoreError
+from submarine_runtime.agent.store_local import LocalStore
+from tests.local.data_rig import (
     DyingStore,
     contents,
     make_config,
@@ -24,13 +27,6 @@ from data_rig import (
     tree,
     write,
 )
-
-from submarine_runtime.agent.looking import is_coherent, is_whole
-from submarine_runtime.agent.manifest import Manifest, Saved
-from submarine_runtime.agent.restore import restore
-from submarine_runtime.agent.snapshots import MAX_PACKS, ChangedError, Snapshots
-from submarine_runtime.agent.store import StoreError
-from submarine_runtime.agent.store_local import LocalStore
 
 
 @pytest.fixture

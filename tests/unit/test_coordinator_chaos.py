@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from coordinator_world import World, orders, role
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submarine_runtime.coordinator import machine
 from submarine_runtime.coordinator.play import Act, Stage, new_play
+from tests.unit.coordinator_world import World, orders, role
 
 FAULTS = st.tuples(
     st.integers(0, 60),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from coordinator_world import LOST_AFTER, World, orders, role, run_to_end
 
 from submarine_runtime.coordinator import machine
 from submarine_runtime.coordinator.actions import Send
@@ -11,6 +10,7 @@ from submarine_runtime.coordinator.gang import waiting_sentence
 from submarine_runtime.coordinator.play import Act, Stage
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.unit.coordinator_world import LOST_AFTER, World, orders, role, run_to_end
 
 
 def test_programs_start_together_and_only_when_every_task_is_ready() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-from test_display import NOW, check_html, record
-
 from submarine_jobs import display
 from submarine_jobs.display import task_rows, task_table, timeline
 from submarine_jobs.tasks import failed_task, telling_task
@@ -14,6 +12,7 @@ from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
+from tests.unit.test_display import NOW, check_html, record
 
 
 def task(role: str, index: int, state: State = State.RUNNING, **more: object) -> TaskRecord:

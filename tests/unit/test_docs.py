@@ -12,7 +12,6 @@ from pathlib import Path
 
 import click
 import pytest
-from pages import PAGES, ROOT, blocks, page_name
 
 from submarine_jobs import errors
 from submarine_jobs.commands.grammar import VERBS, build, plugins
@@ -23,6 +22,7 @@ from submarine_jobs.job import Job
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import MEANINGS
 from submarine_runtime.protocol.states import TRANSITIONS, State
+from tests.unit.pages import PAGES, ROOT, blocks, page_name
 
 REASONS_PAGE = ROOT / "docs" / "end-reasons.md"
 _COMMENT = re.compile(r"\s{2,}#\s.*$|\s{2,}\(.*\)$")
@@ -69,7 +69,7 @@ def with_table(text: str, name: str) -> str:
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_end_reasons_page_agrees_with_the_protocol(name: str) -> None:
     text = REASONS_PAGE.read_text(encoding="utf-8")
-    assert text == with_table(text, name), "run: python tests/unit/test_docs.py"
+    assert text == with_table(text, name), "run: python -m tests.unit.test_docs"
 
 
 def test_every_state_is_explained() -> None:

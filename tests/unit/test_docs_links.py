@@ -9,7 +9,8 @@ from urllib.parse import unquote
 
 import pytest
 from markdown.extensions.toc import slugify
-from pages import FENCE, PAGES, ROOT, page_name, without_code
+
+from tests.unit.pages import FENCE, PAGES, ROOT, page_name, without_code
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$", re.MULTILINE)

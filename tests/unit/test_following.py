@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from port_rig import FollowedJob, Port, log_line, skip_line
 
 from submarine_jobs import following
 from submarine_jobs.commands.log_lines import PrefixedLines
@@ -18,6 +17,7 @@ from submarine_jobs.live import LogChunk
 from submarine_jobs.log_position import LogKey, LogPosition, key_of
 from submarine_jobs.spec import Role
 from submarine_jobs.tasks import choose, ranges
+from tests.unit.port_rig import FollowedJob, Port, log_line, skip_line
 
 ROLES = (Role("worker", 3), Role("ps", 1, kind="untracked"))
 

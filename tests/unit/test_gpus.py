@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpu_node import RUNTIME, Claimer, build_driver, device_line
 
 from submarine_runtime.agent import gpu_view, gpus
 from submarine_runtime.agent.device_locks import DeviceLocks, LocksError
 from submarine_runtime.agent.gpu_meter import GpuMeter
 from submarine_runtime.agent.nvml import Nvml, Reading, within
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
+from tests.unit.gpu_node import RUNTIME, Claimer, build_driver, device_line
 
 Node = Callable[..., Path]
 no_devices = pytest.mark.skipif(bool(gpu_view.device_numbers()), reason="this machine has GPUs")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_yarn_gang import submission
 
 from submarine_jobs.backends.yarn import coordinatorpython
 from submarine_jobs.backends.yarn.gangapplication import Parts, build_gang
@@ -16,6 +15,7 @@ from submarine_jobs.config import load_config
 from submarine_jobs.errors import UsageError
 from submarine_jobs.spec import JobSpec
 from submarine_kernel.remote.placing import Asked, program, run_options, spec_of_kernel
+from tests.unit.test_yarn_gang import submission
 
 
 def installed(tmp_path: Path, *words: str) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from recorded_waits import recorded_waits
 
 from submarine_runtime.coordinator.capacity import Size, holders, running_nodes
 from submarine_runtime.coordinator.pending import Need, explain
 from submarine_runtime.coordinator.queue_tree import queue_of
+from tests.unit.recorded_waits import recorded_waits
 
 
 def sentence(found: Any, who: str, queue: str, *needs: Need, user: str = "root") -> str:

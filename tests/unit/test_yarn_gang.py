@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_yarn_plan import leaf, res
 
 from submarine_jobs.backends.base import Plan, Submission
 from submarine_jobs.backends.yarn import coordinatorpython
@@ -25,6 +24,7 @@ from submarine_jobs.stored_paths import NOTHING, path_in, reach
 from submarine_jobs.submission import make_submission
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from tests.unit.test_yarn_plan import leaf, res
 
 QUEUES = [
     leaf("default", res(8192, 8, 4), absoluteMaxCapacity=100.0, nodeLabels=["*"]),

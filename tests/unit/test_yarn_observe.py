@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from recorded_waits import recorded_waits
-
 from submarine_jobs.backends.base import Stage
 from submarine_jobs.backends.yarn.observe import find, observe
 from submarine_jobs.backends.yarn.waiting import Waits
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol.reasons import EndReason
+from tests.unit.recorded_waits import recorded_waits
 
 
 class Recorder:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thriftpy2.thrift import TClient
-from zeppelin_rig import NoServer, Obedient, Running, context, html, running, wait_for
 
 from submarine_jobs.errors import UsageError
 from submarine_zeppelin.paragraph import Code, Context, Kind, Message, Result
@@ -24,6 +23,7 @@ from submarine_zeppelin.serving.server import InterpreterServer
 from submarine_zeppelin.serving.sessions import Sessions
 from submarine_zeppelin.serving.transport import BoundSocket, connected
 from submarine_zeppelin.serving.writing import Outputs
+from tests.unit.zeppelin_rig import NoServer, Obedient, Running, context, html, running, wait_for
 
 
 class Rig:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from zeppelin_wire import Parts, Wire, exchange, without_number
 
 from submarine_zeppelin.paragraph import Context, Kind, Message
 from submarine_zeppelin.serving.events import EventClient, EventRefusedError
+from tests.unit.zeppelin_wire import Parts, Wire, exchange, without_number
 
 VERSIONS = ("0.11.2", "0.12.1")
 NOTE, PARAGRAPH = "2KQ4ZX7AB", "paragraph_1795323519655_1957597860"

@@ -8,13 +8,13 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zeppelin_rig import context, html, running, wait_for
 
 from submarine_zeppelin.paragraph import Code, Kind, Message, ParagraphGoneError, Result
 from submarine_zeppelin.serving import output, writing
 from submarine_zeppelin.serving.limit import fit, limit_of, tail_of_lines
 from submarine_zeppelin.serving.results import Delivery
 from submarine_zeppelin.serving.writing import Outputs
+from tests.unit.zeppelin_rig import context, html, running, wait_for
 
 
 def text(data: str) -> Message:

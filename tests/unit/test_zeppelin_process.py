@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-from zeppelin_rig import wait_for
 
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin.arguments import parse
@@ -20,6 +19,7 @@ from submarine_zeppelin.interpreters import ENTRIES
 from submarine_zeppelin.rehearsal import rehearsal
 from submarine_zeppelin.serving.lifecycle import RECOVERY_HOURS, Ending
 from submarine_zeppelin.serving.quiet import MASK, SecretsMask, set_up_logging
+from tests.unit.zeppelin_rig import wait_for
 
 RUNNER = [sys.executable, "-m", "submarine_zeppelin"]
 COMMAND = ["-d", "/", "-c", "127.0.0.1", "-i", "group"]

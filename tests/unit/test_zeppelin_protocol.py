@@ -10,12 +10,12 @@ import json
 from pathlib import Path
 
 import pytest
-from zeppelin_wire import Parts, Wire, exchange, without_number
 
 from submarine_zeppelin.paragraph import Code, Kind, Message, Result
 from submarine_zeppelin.serving import transport
 from submarine_zeppelin.serving.events import EventClient, EventRefusedError
 from submarine_zeppelin.serving.transport import BoundSocket
+from tests.unit.zeppelin_wire import Parts, Wire, exchange, without_number
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "zeppelin-0.10.0.json").read_text())
 TEXT = "\npercent 7\nhtml <i>x</i>\nlines 2\nlink http://h/p\nlist\nsay done ¶"
