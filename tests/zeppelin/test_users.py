@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from submarine_jobs.apart import stay_small
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.errors import StorageError
@@ -24,7 +25,7 @@ from tests.zeppelin.server import Note, Zeppelin
 from tests.zeppelin.test_notes import _JOB_ID, JOB, jobs_in, text_of
 
 pytestmark = pytest.mark.cluster
-#: What an interpreter may hold of its own, with the jobs of two users: libraries are shared.
+#: What an interpreter may hold, with the jobs of two users.
 MEMORY = 80 << 20
 PROGRAM = "%submarine.python\nimport time\nprint('words of', {user!r}, flush=True)\n{then}"
 
@@ -100,6 +101,7 @@ def test_users_of_one_process_have_jobs_of_their_own(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
     note, (ada, bob) = NoteOfNobody({"submarine.allow.service.user": "false"}), users
+    stay_small()  # as the process of a server does
     try:
         for user in users:
             note.write(f"run {user}", f"%submarine run of-{user} --memory 256M")
@@ -134,6 +136,7 @@ def test_users_of_one_process_have_jobs_of_their_own(
             note.run("own", user=user)
             until(lambda text=shown[user]: "CANCELLED" in text.text, JOB)  # type: ignore[misc]
     finally:
+        stay_small(False)
         note.close()
 
 
@@ -164,7 +167,7 @@ def test_users_of_a_server_share_one_process_and_each_sees_their_own(
                 notes[user].paragraphs[1], lambda now, u=user: f"words of {u}" in text_of(now), JOB
             )
         (process,) = server.interpreters("submarine")
-        assert psutil.Process(process.pid).memory_full_info().uss < MEMORY
+        assert psutil.Process(process.pid).memory_info().rss < MEMORY
         check_owners(minicluster, {user: min(shown[user]) for user in users}, tmp_path)
         server.login(bob, f"of-{bob}")
         refused = notes[bob].run(notes[bob].add(f"%submarine cancel {min(shown[ada])}"), JOB)

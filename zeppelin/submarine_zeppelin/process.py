@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
+from submarine_jobs.apart import stay_small
 from submarine_zeppelin.arguments import Arguments, parse
 from submarine_zeppelin.paragraph import Context, NoteParagraph, Output, Server
 from submarine_zeppelin.serving.events import EventClient, EventRefusedError, ServerAwayError
@@ -128,6 +129,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the process; returns only where it could not start."""
     parent = os.getppid()
     give_back_freed_memory()
+    stay_small()
     arguments = parse(words)
     own_group()
     mask = SecretsMask()

@@ -1,4 +1,4 @@
-"""The skein application of a submission: containers, files, the script that starts the agent.
+"""The application of a submission: containers, files, the script that starts the agent.
 
 Nothing that a user wrote goes through skein's environment, whose quoting is unsafe: the agent's
 orders travel as JSON in a quoted here-document. Submits nothing (``backend``).
@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn import cds, coordinatorpython
 from submarine_jobs.backends.yarn.localize import localized_files
-from submarine_jobs.backends.yarn.skein_calls import skein_module
+from submarine_jobs.backends.yarn.specification import (
+    ARCHIVE,
+    FILE,
+    PRIVATE,
+    Application,
+    File,
+    Master,
+    Resources,
+    Service,
+)
 from submarine_jobs.environments.python_env import DIRECTORY
 from submarine_jobs.localization import brought, container_names
 from submarine_jobs.spec import JobSpec, Role
@@ -69,53 +78,41 @@ def build(
     agent_python: str,
     brought_python: str | None = None,
     fallback_queue: str,
-) -> Any:
-    """The ``skein.ApplicationSpec`` of a submission."""
-    skein = skein_module()
-
+) -> Application:
+    """What YARN is asked to run for a submission of one task."""
     plan = submission.plan
-    master_files: dict[str, Any] = {"skein.jar": cached(submission, skein_jar)}
+    master_files = {"skein.jar": cached(submission, skein_jar)}
     if archive:
-        master_files[cds.DIRECTORY] = cached(submission, archive, "archive")
+        master_files[cds.DIRECTORY] = cached(submission, archive, ARCHIVE)
         jvm_options = (cds.OPTION, *jvm_options)
     if heartbeat_jar:
         master_files["heartbeat.jar"] = cached(submission, heartbeat_jar)
     task_files = job_files(submission, submission.spec.worker)
     task_files["runtime.zip"] = cached(submission, submission.runtime_zip)
     if brought_python:
-        task_files[coordinatorpython.DIRECTORY] = cached(submission, brought_python, "archive")
+        task_files[coordinatorpython.DIRECTORY] = cached(submission, brought_python, ARCHIVE)
     script = agent_script(submission, agent_python, submission.agent)
     master, task = _sizes(plan.containers)
     if task is None:
         master_files.update(task_files)
-    common: dict[str, Any] = {
-        "name": submission.spec.name[:100],
-        "queue": submission.spec.queue or fallback_queue,
-        "tags": {TAG, tag_of(submission.agent.job_id)}
-        | ({BESIDE_TAG} if task else set())
-        | added_tags(submission.spec),
-        "max_attempts": 1,
-        "master": skein.Master(
+    tags = {TAG, tag_of(submission.agent.job_id), *added_tags(submission.spec)}
+    return Application(
+        name=submission.spec.name[:100],
+        queue=submission.spec.queue or fallback_queue,
+        tags=frozenset(tags | ({BESIDE_TAG} if task else set())),
+        master=Master(
             resources=master,
             files=master_files,
             env={"JDK_JAVA_OPTIONS": " ".join(jvm_options)},
             script=script if task is None else "",
-            log_level="INFO",
         ),
-    }
-    if task is not None:
-        common["services"] = {
-            TASK_SERVICE: skein.Service(
-                instances=1, resources=task, files=task_files, script=script, max_restarts=0
-            )
-        }
-    return skein.ApplicationSpec(**common)
+        services={TASK_SERVICE: Service(task, task_files, script)} if task else {},
+    )
 
 
-def cached(submission: Submission, path: str, kind: str = "file") -> Any:
+def cached(submission: Submission, path: str, kind: str = FILE) -> File:
     """A file that jobs share: node managers keep it for this user between jobs."""
-    url = submission.storage.url(path)
-    return skein_module().File(source=url, type=kind, visibility="private")
+    return File(submission.storage.url(path), kind, PRIVATE)
 
 
 def agent_script(submission: Submission, python: str, orders: AgentConfig) -> str:
@@ -138,17 +135,15 @@ def _link(name: str, target: str) -> str:
     return f"mkdir -p {quote(parent)}\nln -s {up}{name} {quote(f'program/{target}')}\n"
 
 
-def job_files(submission: Submission, role: Role | None) -> dict[str, Any]:
+def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
     """What lies in the job directory already is brought from there: no second upload.
 
     ``role``'s program, values and environment; None: the secret alone.
     """
-    skein = skein_module()
     spec, storage, job_dir = submission.spec, submission.storage, submission.job_dir
 
-    def job_file(name: str) -> Any:
-        source = storage.url(f"{job_dir}/{name}")
-        return skein.File(source=source, type="file", visibility="application")
+    def job_file(name: str) -> File:
+        return File(storage.url(f"{job_dir}/{name}"))
 
     files = {layout.SECRET: job_file(layout.SECRET)}
     if role is None:
@@ -159,17 +154,15 @@ def job_files(submission: Submission, role: Role | None) -> dict[str, Any]:
         files[layout.VALUES] = job_file(layout.VALUES)
     environment = submission.environments.get(role.name)
     if environment:
-        files[DIRECTORY] = skein.File(environment, type="archive", visibility="private")
+        files[DIRECTORY] = File(environment, ARCHIVE, PRIVATE)
     files.update(localized_files(submission))
     return files
 
 
-def sized(entry: Mapping[str, Any]) -> Any:
-    """One container of a plan as skein's resources."""
-    return skein_module().Resources(
-        memory=int(entry["memory"]), vcores=int(entry["vcores"]), gpus=int(entry["gpus"])
-    )
+def sized(entry: Mapping[str, Any]) -> Resources:
+    """The size of one container of a plan."""
+    return Resources(int(entry["memory"]), int(entry["vcores"]), int(entry["gpus"]))
 
 
-def _sizes(containers: Any) -> tuple[Any, Any]:
+def _sizes(containers: Sequence[Mapping[str, Any]]) -> tuple[Resources, Resources | None]:
     return sized(containers[0]), sized(containers[1]) if len(containers) > 1 else None

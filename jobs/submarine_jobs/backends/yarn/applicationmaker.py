@@ -1,4 +1,4 @@
-"""Make skein's specification of a job, with the cached files that it needs on the cluster.
+"""Make the specification of a job's application, with the cached files that it needs there.
 
 What a specification says is in ``application``; this module knows where jars and archive lie.
 Does not submit.
@@ -16,6 +16,7 @@ from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.backends.yarn.plan import SLACK_BESIDE, SLACK_TOGETHER
 from submarine_jobs.backends.yarn.shipped import Shipped
+from submarine_jobs.backends.yarn.specification import Application
 from submarine_jobs.environments.python_env import parse_python_env
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import Role
@@ -48,8 +49,8 @@ class ApplicationMaker:
         self._directory = cache
         self._shipped: dict[str, Shipped] = {}
 
-    def spec(self, submission: Submission) -> object:
-        """The skein ``ApplicationSpec`` of a submission; uploads what the cache lacks."""
+    def spec(self, submission: Submission) -> Application:
+        """What YARN is asked to run for a submission; uploads what the cache lacks."""
         if submission.coordinator is not None:
             return self._gang(submission)
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
@@ -65,7 +66,7 @@ class ApplicationMaker:
             fallback_queue=self._profile.queue or "default",
         )
 
-    def _gang(self, submission: Submission) -> object:
+    def _gang(self, submission: Submission) -> Application:
         """The same of a distributed job."""
         cache, settings = self._cache(submission), self._profile.settings
         agents = {

@@ -13,12 +13,14 @@ from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 
+from submarine_jobs.apart import stays_small
 from submarine_jobs.backends.base import Backend, Handle, Handles, Observation, Plan, Submission
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.backends.yarn import observe
 from submarine_jobs.backends.yarn.answers import APPS, NODES, SCHEDULER
 from submarine_jobs.backends.yarn.applicationmaker import ApplicationMaker
 from submarine_jobs.backends.yarn.driver import Driver
+from submarine_jobs.backends.yarn.driverapart import DriverApart
 from submarine_jobs.backends.yarn.gangapplication import containers_needed
 from submarine_jobs.backends.yarn.gangplan import make_gang_plan
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf, path_on
@@ -91,7 +93,8 @@ class YarnBackend(Backend):
     @cached_property
     def driver(self) -> Driver:
         """The driver of this profile."""
-        return Driver(self._profile, self.conf)
+        kind = DriverApart if stays_small() else Driver
+        return kind(self._profile, self.conf)
 
     @cached_property
     def storage(self) -> Storage:
@@ -106,7 +109,7 @@ class YarnBackend(Backend):
 
     @cached_property
     def applications(self) -> ApplicationMaker:
-        """What makes skein's specification of a job."""
+        """What makes the specification of a job's application."""
         root = f"{self.job_root()[1]}/{RUNTIME_CACHE}"
         return ApplicationMaker(self._profile, self.conf, self.driver, self.storage, root)
 

@@ -26,7 +26,7 @@ from submarine_jobs.backends.yarn.driverprocess import (
     stop_directory,
 )
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
-from submarine_jobs.backends.yarn.skein_calls import DriverChannel, DriverUnreachableError
+from submarine_jobs.backends.yarn.skein_calls import Channel, DriverChannel, DriverUnreachableError
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.profile import Profile
 
@@ -59,7 +59,7 @@ class Driver:
         name = self._conf.fingerprint(str(self._conf.directory), java, user)
         return self._profile.state_dir / "driver" / name
 
-    def call(self, work: Callable[[DriverChannel], T], *, start: bool = True) -> T:
+    def call(self, work: Callable[[Channel], T], *, start: bool = True) -> T:
         """Run ``work`` on a live driver.
 
         A driver that is found dead at once is replaced; whether ``work`` may be repeated after a
@@ -72,7 +72,7 @@ class Driver:
         """
         return work(self.channel(start=start))
 
-    def channel(self, *, start: bool = True) -> DriverChannel:
+    def channel(self, *, start: bool = True) -> Channel:
         """A connection to a driver that has just answered a ping."""
         with self._lock:
             found = self._find()

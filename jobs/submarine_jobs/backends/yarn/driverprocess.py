@@ -92,7 +92,12 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
         arguments = [str(java / "bin" / "java"), "-Dskein.log.level=INFO", *options]
         arguments += ["com.anaconda.skein.Driver", "--jar", str(empty)]
         pid = _detach(arguments, env, directory)
-        port = _wait_for_port(callback, pid, directory, deadline)
+        try:
+            port = _wait_for_port(callback, pid, directory, deadline)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):  # nobody would ever find it
+                os.kill(pid, signal.SIGTERM)
+            raise
     running = Running(pid, _start_time(pid) or 0.0, port, str(conf.directory))
     _write_private(directory / "driver.json", json.dumps(asdict(running)).encode())
     return running
@@ -169,8 +174,6 @@ def _wait_for_port(callback: socket.socket, pid: int, directory: Path, deadline:
             data = connection.recv(4, socket.MSG_WAITALL)
         if len(data) == 4:
             return int(struct.unpack("!i", data)[0])
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
     raise failed(directory, f"it was not ready within {START_SECONDS:g} s")
 
 

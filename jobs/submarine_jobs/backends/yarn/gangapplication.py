@@ -1,4 +1,4 @@
-"""The skein application of a distributed job: a master with the coordinator, one service a role.
+"""The application of a distributed job: a master with the coordinator, one service a role.
 
 Services have no instances of their own: the coordinator adds containers to them, one by one, and
 tells each by three variables who it is. Files, labels and images belong to the service. As in
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn import cds, coordinatorpython
@@ -25,7 +24,7 @@ from submarine_jobs.backends.yarn.application import (
     sized,
     tag_of,
 )
-from submarine_jobs.backends.yarn.skein_calls import skein_module
+from submarine_jobs.backends.yarn.specification import ARCHIVE, Application, Master, Service
 from submarine_jobs.environments.python_env import parse_python_env
 from submarine_jobs.spec import JobSpec, Role
 from submarine_runtime.protocol import layout
@@ -69,12 +68,11 @@ class Parts:
     docker: Mapping[str, str] = field(default_factory=dict)
 
 
-def build_gang(submission: Submission, parts: Parts) -> Any:
-    """The ``skein.ApplicationSpec`` of a distributed job's submission."""
+def build_gang(submission: Submission, parts: Parts) -> Application:
+    """What YARN is asked to run for a distributed job's submission."""
     spec, orders = submission.spec, submission.coordinator
     if orders is None:
         raise ValueError("a submission without orders for a coordinator is no distributed job")
-    skein = skein_module()
     options = parts.jvm_options
     files = {
         "skein.jar": cached(submission, parts.skein_jar),
@@ -83,30 +81,27 @@ def build_gang(submission: Submission, parts: Parts) -> Any:
         layout.SECRET: job_files(submission, None)[layout.SECRET],
     }
     if parts.archive:
-        files[cds.DIRECTORY] = cached(submission, parts.archive, "archive")
+        files[cds.DIRECTORY] = cached(submission, parts.archive, ARCHIVE)
         options = (cds.OPTION, *options)
     if parts.coordinator_archive:
-        files[coordinatorpython.DIRECTORY] = cached(
-            submission, parts.coordinator_archive, "archive"
-        )
+        files[coordinatorpython.DIRECTORY] = cached(submission, parts.coordinator_archive, ARCHIVE)
     script = _SCRIPT.format(
         name=layout.COORDINATOR,
         end=END,
         orders=json.dumps(orders.to_json(), sort_keys=True),
         python=quote(parts.coordinator_python),
     )
-    return skein.ApplicationSpec(
+    tags = {TAG, tag_of(orders.job_id), f"{GANG_TAG}{containers_needed(submission) - 1}"}
+    return Application(
         name=spec.name[:100],
         queue=spec.queue or parts.fallback_queue,
-        tags={TAG, tag_of(orders.job_id), f"{GANG_TAG}{containers_needed(submission) - 1}"}
-        | added_tags(spec),
+        tags=frozenset(tags | added_tags(spec)),
         max_attempts=orders.application_attempts,
-        master=skein.Master(
+        master=Master(
             resources=sized(submission.plan.containers[0]),
             files=files,
             env={"JDK_JAVA_OPTIONS": " ".join(options)},
             script=script,
-            log_level="INFO",
         ),
         services={role.name: _service(submission, role, parts) for role in spec.roles},
     )
@@ -129,17 +124,14 @@ def gang_of(spec: JobSpec) -> list[Role]:
     return [role for role in spec.roles if role.kind != "sidecar"]
 
 
-def _service(submission: Submission, role: Role, parts: Parts) -> Any:
-    skein = skein_module()
+def _service(submission: Submission, role: Role, parts: Parts) -> Service:
     entry = next(e for e in submission.plan.containers if e.get("role") == role.name)
     files = job_files(submission, role)
     files["runtime.zip"] = cached(submission, submission.runtime_zip)
     python = parts.agent_python[role.name]
     if python == coordinatorpython.INTERPRETER and parts.coordinator_archive:
-        files[coordinatorpython.DIRECTORY] = cached(
-            submission, parts.coordinator_archive, "archive"
-        )
-    return skein.Service(
+        files[coordinatorpython.DIRECTORY] = cached(submission, parts.coordinator_archive, ARCHIVE)
+    return Service(
         instances=0,
         resources=sized(entry),
         files=files,

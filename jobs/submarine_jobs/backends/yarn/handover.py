@@ -14,10 +14,11 @@ from submarine_jobs.backends.yarn.applicationmaker import ApplicationMaker
 from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.rm import ResourceManager
 from submarine_jobs.backends.yarn.skein_calls import (
-    DriverChannel,
+    Channel,
     DriverTimeoutError,
     DriverUnreachableError,
 )
+from submarine_jobs.backends.yarn.specification import Application
 from submarine_jobs.errors import ClusterError, NotSubmittedError, RefusedError
 
 #: Seconds to wait for an application to turn up after the answer to a submit was lost.
@@ -57,8 +58,8 @@ def hand_over(
         If it is not known whether YARN has taken it.
     """
 
-    def work(spec: object) -> Callable[[DriverChannel], str]:
-        return lambda channel: channel.submit(spec, timeout)
+    def work(spec: Application) -> Callable[[Channel], str]:
+        return lambda channel: channel.submit(spec.to_json(), timeout)
 
     try:
         driver.channel()

@@ -6,22 +6,19 @@ a plain name; the agent's script links it to its place in the program's director
 
 from __future__ import annotations
 
-from typing import Any
-
 from submarine_jobs.backends.base import Submission
-from submarine_jobs.backends.yarn.skein_calls import skein_module
+from submarine_jobs.backends.yarn.specification import ARCHIVE, FILE, File
 from submarine_jobs.localization import brought, container_names, copy_of, on_hdfs
 
 
-def localized_files(submission: Submission) -> dict[str, Any]:
-    """Name in the container -> ``skein.File`` for every entry."""
-    skein = skein_module()
-    files: dict[str, Any] = {}
+def localized_files(submission: Submission) -> dict[str, File]:
+    """Name in the container -> its file, for every entry."""
+    files: dict[str, File] = {}
     spec = submission.spec
     for name, item in container_names(brought(spec)).items():
-        kind, source = ("archive" if item in spec.archives else "file"), item.source
+        kind, source = (ARCHIVE if item in spec.archives else FILE), item.source
         if not on_hdfs(item):
             path, archived = copy_of(submission.storage, submission.job_dir, item)
-            kind, source = ("archive" if archived else "file"), submission.storage.url(path)
-        files[name] = skein.File(source=source, type=kind, visibility="application")
+            kind, source = (ARCHIVE if archived else FILE), submission.storage.url(path)
+        files[name] = File(source, kind)
     return files

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
 
 from submarine_jobs.backends.yarn.refusals import translate
 from submarine_jobs.errors import ClusterError, RefusedError
@@ -72,8 +74,33 @@ def new_credentials() -> tuple[bytes, bytes]:
 
 
 def skein_jar() -> str:
-    """Path of skein's jar in the installed package."""
-    return str(skein_module().core._SKEIN_JAR)
+    """Path of skein's jar in the installed package, which is not imported for it.
+
+    Raises
+    ------
+    ClusterError
+        If the package is not there.
+    """
+    found = importlib.util.find_spec("skein")
+    if found is None or found.origin is None:
+        raise ClusterError("The package skein is not installed.", "pip install skein")
+    return str(Path(found.origin).parent / "java" / "skein.jar")
+
+
+class Channel(Protocol):
+    """What a driver can be asked for."""
+
+    def close(self) -> None:
+        """Give up the connection."""
+
+    def ping(self, timeout: float) -> None:
+        """Ask whether it lives."""
+
+    def submit(self, application: Mapping[str, Any], timeout: float) -> str:
+        """Submit an application; its id."""
+
+    def kill(self, application_id: str, timeout: float) -> None:
+        """Kill an application."""
 
 
 class DriverChannel:
@@ -114,8 +141,8 @@ class DriverChannel:
         """Raise unless the driver answers within ``timeout`` seconds."""
         self._call("ping", self._proto.Empty(), timeout)
 
-    def submit(self, spec: Any, timeout: float) -> str:
-        """Submit a ``skein.ApplicationSpec``; the application's id.
+    def submit(self, application: Mapping[str, Any], timeout: float) -> str:
+        """Submit an application (``Application.to_json``); its id.
 
         Raises
         ------
@@ -124,7 +151,8 @@ class DriverChannel:
         RefusedError, ClusterError
             It was not; the message says why.
         """
-        return str(self._call("submit", spec.to_protobuf(), timeout).id)
+        checked = skein_module().ApplicationSpec.from_dict(dict(application))
+        return str(self._call("submit", checked.to_protobuf(), timeout).id)
 
     def kill(self, application_id: str, timeout: float) -> None:
         """Kill an application; no error when there is none of that id."""
