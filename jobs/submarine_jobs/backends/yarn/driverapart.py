@@ -61,9 +61,9 @@ class ChannelApart:
         """See ``DriverChannel.ping``."""
         self.ask(ping, timeout, timeout=timeout)
 
-    def submit(self, application: Mapping[str, Any], timeout: float) -> str:
+    def submit(self, spec: Mapping[str, Any], timeout: float) -> str:
         """See ``DriverChannel.submit``."""
-        return str(self.ask(submit, application, timeout, timeout=timeout))
+        return str(self.ask(submit, spec, timeout, timeout=timeout))
 
     def kill(self, application_id: str, timeout: float) -> None:
         """See ``DriverChannel.kill``."""
@@ -80,11 +80,9 @@ def ping(profile: Mapping[str, Any], conf: str, timeout: float) -> None:
     _driver(profile, conf).call(lambda channel: channel.ping(timeout), start=False)
 
 
-def submit(
-    profile: Mapping[str, Any], conf: str, application: Mapping[str, Any], timeout: float
-) -> str:
+def submit(profile: Mapping[str, Any], conf: str, spec: Mapping[str, Any], timeout: float) -> str:
     """Submit an application."""
-    return _driver(profile, conf).call(lambda channel: channel.submit(application, timeout))
+    return _driver(profile, conf).call(lambda channel: channel.submit(spec, timeout))
 
 
 def kill(profile: Mapping[str, Any], conf: str, application_id: str, timeout: float) -> None:

@@ -96,7 +96,7 @@ class Channel(Protocol):
     def ping(self, timeout: float) -> None:
         """Ask whether it lives."""
 
-    def submit(self, application: Mapping[str, Any], timeout: float) -> str:
+    def submit(self, spec: Mapping[str, Any], timeout: float) -> str:
         """Submit an application; its id."""
 
     def kill(self, application_id: str, timeout: float) -> None:
@@ -141,7 +141,7 @@ class DriverChannel:
         """Raise unless the driver answers within ``timeout`` seconds."""
         self._call("ping", self._proto.Empty(), timeout)
 
-    def submit(self, application: Mapping[str, Any], timeout: float) -> str:
+    def submit(self, spec: Mapping[str, Any], timeout: float) -> str:
         """Submit an application (``Application.to_json``); its id.
 
         Raises
@@ -151,7 +151,7 @@ class DriverChannel:
         RefusedError, ClusterError
             It was not; the message says why.
         """
-        checked = skein_module().ApplicationSpec.from_dict(dict(application))
+        checked = skein_module().ApplicationSpec.from_dict(dict(spec))
         return str(self._call("submit", checked.to_protobuf(), timeout).id)
 
     def kill(self, application_id: str, timeout: float) -> None:
