@@ -8,6 +8,7 @@ import { commandsPlugin } from './commands/plugin';
 import { completionPlugin } from './completion/plugin';
 import { kernelsPlugin } from './kernels/plugin';
 import { tensorboardPlugin } from './tensorboard/plugin';
+import { workflowPlugin } from './workflow/plugin';
 
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
   // One line a concern.
@@ -20,6 +21,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   logPlugin,
   panelPlugin,
   kernelsPlugin,
-  tensorboardPlugin
+  tensorboardPlugin,
+  workflowPlugin
 ];
 export default plugins;

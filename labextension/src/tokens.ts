@@ -107,6 +107,14 @@ export interface ILogListener {
   error(message: string): void;
 }
 
+/** How a run of a workflow stood at one moment. */
+export interface IRunPicture {
+  /** Seconds since the epoch. */
+  readonly time: number;
+  /** Made by the server, without scripts. */
+  readonly html: string;
+}
+
 /** The page's one websocket: subscriptions outlive broken connections. */
 export interface IChannel {
   readonly connected: boolean;
@@ -121,6 +129,13 @@ export interface IChannel {
     job: string,
     points: number,
     listener: (series: readonly ISeries[]) => void
+  ): ISubscription;
+  /** A run of a workflow; `url` of the Azkaban that runs it, empty: the server's machine does. */
+  workflow(
+    run: string,
+    url: string,
+    listener: (picture: IRunPicture) => void,
+    onError: (message: string) => void
   ): ISubscription;
   log(
     job: string,

@@ -1,4 +1,4 @@
-"""A workflow's cell in Lab: its graph while it runs, what is left of it, its jobs in the panel."""
+"""A workflow's cell in Lab: its graph while it runs, with no kernel too, its jobs in the panel."""
 
 from __future__ import annotations
 
@@ -36,14 +36,17 @@ def test_a_workflow_is_seen_while_it_runs_and_its_job_stands_under_it(desk: Desk
     expect(drawn.locator("svg text", has_text="features")).to_be_visible(timeout=60_000)
     expect(drawn).to_contain_text("Kept in looks.flow")
     expect(running.locator("svg")).to_contain_text("running", timeout=60_000)
+    # From here on no kernel draws it: the server does, for this page and any other.
+    desk.save()
+    desk.shut_down_kernel()
+    desk.reload()
+    expect(running.locator("svg")).to_contain_text("running", timeout=60_000)
     (folder / "looks.go").touch()
     expect(running.get_by_text("FAILED", exact=True)).to_be_visible(timeout=120_000)
     expect(running.locator("svg")).to_contain_text("succeeded")
     expect(running).to_contain_text("Its command ended with code 3")
-    desk.save()
-    desk.shut_down_kernel()
-    desk.reload()
-    expect(running.locator("svg")).to_contain_text("failed", timeout=60_000)
+    expect(running.locator("svg")).to_contain_text("failed")
+    expect(running.locator(".jp-Submarine-workflow-note")).to_have_count(0)
     desk.command("submarine:jobs")
     desk.page.get_by_label("Search jobs").fill("looks-2")  # what its runs are called
     panel = desk.page.get_by_role("listbox", name="Jobs")

@@ -1,14 +1,14 @@
 /**
  * The page's one channel: who listens to what, through one connection that comes back.
  *
- * What a subscription remembers is its feed's (`job_feeds.ts`, `log_feed.ts`), what is said of it on
- * the wire `subscriptions.ts`'s; connecting is `socket.ts`'s.
+ * What a subscription remembers is its feed's (`*_feed.ts`, `job_feeds.ts`), what is said of it on the
+ * wire `subscriptions.ts`'s; connecting is `socket.ts`'s.
  */
 
 import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
-import type { IChannel, ILogListener, ISubscription } from '../tokens';
+import type { IChannel, ILogListener, IRunPicture, ISubscription } from '../tokens';
 import type { IFeed, Listeners } from './feed';
 import { safely } from './feed';
 import { JobFeed, JobsFeed, MetricsFeed } from './job_feeds';
@@ -19,6 +19,7 @@ import type { IEntry } from './subscriptions';
 import type { IJobView, ISeries } from './job_types';
 import type { IJobRow } from './list_types';
 import { API, VERSION } from './version';
+import { WorkflowFeed } from './workflow_feed';
 
 interface IShared<T> extends IFeed {
   readonly listeners: Listeners<T>;
@@ -98,6 +99,25 @@ export class Channel implements IChannel {
   ): ISubscription {
     const make = () => new MetricsFeed(job, points);
     return this.share(`metrics ${points} ${job}`, make, listener);
+  }
+
+  workflow(
+    run: string,
+    url: string,
+    listener: (picture: IRunPicture) => void,
+    onError: (message: string) => void
+  ): ISubscription {
+    return this.share(
+      `workflow ${JSON.stringify([run, url])}`,
+      () => new WorkflowFeed(run, url),
+      news => {
+        if ('picture' in news) {
+          listener(news.picture);
+        } else {
+          onError(news.error);
+        }
+      }
+    );
   }
 
   log(

@@ -11,6 +11,8 @@ export type ClientMessage =
   | { op: 'subscribe'; id: number; kind: 'jobs' }
   | { op: 'subscribe'; id: number; kind: 'job'; job: string }
   | { op: 'subscribe'; id: number; kind: 'metrics'; job: string; points: number }
+  /** `url` of the Azkaban that runs it; empty: the server's machine does. */
+  | { op: 'subscribe'; id: number; kind: 'workflow'; run: string; url: string }
   | {
       op: 'subscribe';
       id: number;
@@ -33,6 +35,8 @@ export type ServerMessage =
   | { id: number; type: 'jobs'; whole: boolean; rows: IJobRow[]; total: number; problem: string }
   | { id: number; type: 'job'; view: IJobView }
   | { id: number; type: 'metrics'; series: ISeries[]; whole: boolean }
+  /** How a run stood at `time`, as HTML without scripts. */
+  | { id: number; type: 'workflow'; time: number; html: string }
   /** `data` is base64 of the log's bytes from `offset`. */
   | {
       id: number;

@@ -7,6 +7,7 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import React from 'react';
+import { Sight } from '../sight';
 import { Card } from './card';
 import type { ICardContext } from './context';
 import type { CardModel } from './model';
@@ -24,7 +25,7 @@ export class CardWidget extends ReactWidget {
 
   override dispose(): void {
     if (!this.isDisposed) {
-      this.unwatch();
+      this._sight?.dispose();
       this.model.dispose();
       super.dispose();
     }
@@ -36,38 +37,16 @@ export class CardWidget extends ReactWidget {
 
   protected override onAfterAttach(message: Message): void {
     super.onAfterAttach(message);
-    this._seen = typeof IntersectionObserver === 'undefined';
-    if (!this._seen) {
-      this._observer = new IntersectionObserver(
-        entries => {
-          this._seen = entries.at(-1)?.isIntersecting ?? false;
-          this.tell();
-        },
-        // A little before it comes into view, so that it is fresh by then.
-        { rootMargin: '200px' }
-      );
-      this._observer.observe(this.node);
-    }
-    document.addEventListener('visibilitychange', this.tell);
-    this.tell();
+    this._sight = new Sight(this.node, visible => {
+      this.model.setVisible(visible);
+    });
   }
 
   protected override onBeforeDetach(message: Message): void {
-    this.unwatch();
+    this._sight?.dispose();
     this.model.setVisible(false);
     super.onBeforeDetach(message);
   }
 
-  private unwatch(): void {
-    this._observer?.disconnect();
-    this._observer = null;
-    document.removeEventListener('visibilitychange', this.tell);
-  }
-
-  private readonly tell = (): void => {
-    this.model.setVisible(this._seen && document.visibilityState === 'visible');
-  };
-
-  private _seen = false;
-  private _observer: IntersectionObserver | null = null;
+  private _sight: Sight | null = null;
 }

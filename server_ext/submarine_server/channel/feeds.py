@@ -1,7 +1,7 @@
 """What a subscription is made of: a feed that says something, the way to its page, its credit.
 
 Does not know the websocket (``socket``) nor what a page has subscribed to (``page``); the feeds
-themselves are ``jobs_feed``, ``job_feed``, ``metrics_feed`` and ``log_feed``.
+themselves are ``jobs_feed``, ``job_feed``, ``metrics_feed``, ``log_feed`` and ``workflow_feed``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from submarine_server.watching.displays import Displays
     from submarine_server.watching.jobs import JobsWatch
     from submarine_server.watching.metrics import MetricsReaders
+    from submarine_server.watching.runs import RunDisplays
 
 #: A message without its ``id``, or its text.
 Message = Mapping[str, Any] | str
@@ -74,6 +75,7 @@ class Services:
     jobs: JobsWatch
     displays: Displays
     metrics: MetricsReaders
+    runs: RunDisplays
 
 
 class Feed(ABC):

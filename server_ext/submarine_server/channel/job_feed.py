@@ -25,10 +25,5 @@ class JobFeed(Feed):
     async def run(self) -> None:
         """Send views until the job has ended."""
         async with self.services.displays.open(self._job) as display:
-            number = 0
-            while not display.ended or number < display.number:
-                await display.wait(number)
-                number = display.number
-                if display.error is not None:
-                    raise display.error
-                await self.send(display.text)
+            async for text in display.texts():
+                await self.send(text)

@@ -10,7 +10,8 @@ from submarine_server.channel.job_feed import JobFeed
 from submarine_server.channel.jobs_feed import JobsFeed
 from submarine_server.channel.log_feed import LogFeed
 from submarine_server.channel.metrics_feed import MetricsFeed
+from submarine_server.channel.workflow_feed import WorkflowFeed
 
 KINDS: Mapping[str, type[Feed]] = MappingProxyType(
-    {feed.kind: feed for feed in (JobsFeed, JobFeed, LogFeed, MetricsFeed)}
+    {feed.kind: feed for feed in (JobsFeed, JobFeed, LogFeed, MetricsFeed, WorkflowFeed)}
 )

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import SubmarineError
@@ -33,10 +33,10 @@ MOMENT = 1.0
 
 
 class Display:
-    """One job, for all pages that show it."""
+    """One job (or run), for all pages that show it."""
 
-    def __init__(self, job_id: str) -> None:
-        self.job_id = job_id
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.pages = 0
         #: The message of the newest view without the number of a subscription; empty: none yet.
         self.text = ""
@@ -46,12 +46,17 @@ class Display:
         self.error: BaseException | None = None
         self._changed = asyncio.Event()
 
-    def show(self, view: dict[str, object], *, ended: bool = False) -> None:
-        """Take the newest view."""
-        text = json.dumps({"type": "job", "view": view}, separators=(",", ":"), allow_nan=False)
+    def show(self, message: Mapping[str, object], *, ended: bool = False) -> None:
+        """Take the newest view, as the message that goes out."""
+        text = json.dumps(message, separators=(",", ":"), allow_nan=False)
         if text != self.text or ended != self.ended:
             self.text, self.ended = text, ended
             self._tell()
+
+    def end(self) -> None:
+        """Nothing follows what was shown."""
+        self.ended = True
+        self._tell()
 
     def fail(self, error: BaseException) -> None:
         """There is nothing to show."""
@@ -63,10 +68,17 @@ class Display:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def wait(self, number: int) -> None:
-        """Wait until there is something after ``number``."""
-        while self.number <= number:
-            await self._changed.wait()
+    async def texts(self) -> AsyncIterator[str]:
+        """The newest message whenever the one before has been taken; the last one in any case."""
+        number, told = 0, ""
+        while not self.ended or number < self.number:
+            while self.number <= number:
+                await self._changed.wait()
+            number = self.number
+            if self.error is not None:
+                raise self.error
+            if self.text != told:
+                yield (told := self.text)
 
 
 class _Besides:
@@ -134,7 +146,7 @@ class Displays:
 
     async def _work(self, display: Display) -> None:
         try:
-            job = await self._core.job(display.job_id)
+            job = await self._core.job(display.name)
             known = await self._core.here(job.known)
             if known is not None and known.final:
                 await self._end(display, job)
@@ -144,7 +156,7 @@ class Displays:
         except (SubmarineError, TimeoutError) as error:
             display.fail(error)
         except Exception as error:
-            log.exception("job %s cannot be shown", display.job_id)
+            log.exception("job %s cannot be shown", display.name)
             display.fail(error)
 
     async def _follow(self, display: Display, job: Job) -> None:
@@ -175,7 +187,7 @@ class Displays:
                 if view.record.state.ended and view.record.state is not State.LOST:
                     await self._end(display, job)
                     return
-                display.show(view_json(view, await besides.about(view)))
+                display.show(_message(view, await besides.about(view)))
         finally:
             stop()
 
@@ -183,4 +195,8 @@ class Displays:
         """Show the job's last word, whole."""
         record = await self._core.call(final_record, job)
         about = await self._core.call(self._core.abouts.of, job, record)
-        display.show(view_json(JobView(record, source="final"), about), ended=True)
+        display.show(_message(JobView(record, source="final"), about), ended=True)
+
+
+def _message(view: JobView, about: About) -> dict[str, object]:
+    return {"type": "job", "view": view_json(view, about)}

@@ -13,12 +13,15 @@ from submarine_server.watching.displays import Displays
 from submarine_server.watching.hints import teller
 from submarine_server.watching.jobs import JobsWatch
 from submarine_server.watching.metrics import MetricsReaders
+from submarine_server.watching.runs import RunDisplays
 
 
 def attach(settings: dict[str, Any], core: Core) -> None:
     """Put the services of the channel into the settings; the first look comes a little later."""
     jobs = JobsWatch(core, teller(settings.get("event_logger")))
-    settings[SERVICES] = Services(core, jobs, Displays(core, jobs), MetricsReaders(core, jobs))
+    settings[SERVICES] = Services(
+        core, jobs, Displays(core, jobs), MetricsReaders(core, jobs), RunDisplays(core)
+    )
     settings[PAGES] = set()
 
     async def close() -> None:

@@ -65,7 +65,8 @@ def picture_of(found: Execution, url: str, command: str) -> dict[str, Any]:
     }
     run = f"{RUN_PREFIX}{found.execid}"
     ended = found.ended if found.over else None
-    state = RunState(run, found.status, found.started or found.submitted, ended, states)
+    begun = found.started or found.submitted
+    state = RunState(run, found.status, begun, ended, states, url=url)
     return of_run(workflow, state, _next_steps(found, run, url, command))
 
 

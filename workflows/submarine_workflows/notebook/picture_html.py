@@ -52,7 +52,7 @@ def run_html(workflow: Workflow, run: RunState, steps: Sequence[Step], now: floa
     style, said = _BADGE.format(colour=colour), escaped_line(status_words(run.status), 30)
     badge = f'<strong style="{style}">{said}</strong>'
     about = (time_taken(run.started, run.ended, now), progress(run))
-    seen = "" if run.ended else f" &nbsp;as of {moment(now).split()[1]}"
+    seen = "" if run.ended else f" &nbsp;as of {moment(now)}"
     head = (
         f"<div>{_title(workflow)} &nbsp;{badge} "
         f'<span style="{_QUIET}">{escaped_line(", ".join(filter(None, about)))}{seen}'

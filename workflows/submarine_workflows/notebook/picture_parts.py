@@ -29,7 +29,13 @@ class NodeState:
 
 @dataclass(frozen=True)
 class RunState:
-    """A run at one moment; ``nodes`` by path, ``inner:train``."""
+    """A run at one moment; ``nodes`` by path, ``inner:train``.
+
+    Attributes
+    ----------
+    url
+        Of the Azkaban that runs it; empty: this machine does.
+    """
 
     run: str
     status: str
@@ -37,6 +43,7 @@ class RunState:
     ended: float | None = None
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
     detail: str = ""
+    url: str = ""
 
 
 @dataclass(frozen=True)

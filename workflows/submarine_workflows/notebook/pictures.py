@@ -77,6 +77,7 @@ def _plain(workflow: Workflow, run: RunState | None = None) -> dict[str, Any]:
     if run is not None:
         found |= {
             "run": one_line(run.run, 200),
+            "url": one_line(run.url, 500),
             "status": run.status,
             "started": run.started,
             "ended": run.ended,

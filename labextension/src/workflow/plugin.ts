@@ -1,0 +1,53 @@
+/** Workflows and their runs in outputs: a run goes on to be drawn after a reload. */
+
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import {
+  htmlRendererFactory,
+  IRenderMimeRegistry,
+  MimeModel,
+  textRendererFactory
+} from '@jupyterlab/rendermime';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { DOMAIN } from '../api/plugin';
+import { ISubmarine } from '../tokens';
+import type { Draw } from './renderer';
+import { WorkflowRenderer } from './renderer';
+import { MIME_TYPE } from './snapshot';
+
+/** Before HTML, of which the same output has a form for those without us. */
+const RANK = 40;
+
+export const workflowPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-submarine:workflow',
+  description: "Shows a workflow's run in the output of a cell, live.",
+  autoStart: true,
+  requires: [IRenderMimeRegistry],
+  optional: [ISubmarine, ITranslator],
+  activate: (
+    _app: JupyterFrontEnd,
+    rendermime: IRenderMimeRegistry,
+    submarine: ISubmarine | null,
+    translator: ITranslator | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load(DOMAIN);
+    rendermime.addFactory(
+      {
+        // Safe in a notebook from anybody: what is drawn of it is drawn as that notebook's HTML.
+        safe: true,
+        mimeTypes: [MIME_TYPE],
+        defaultRank: RANK,
+        createRenderer: options => {
+          const draw: Draw = async (data, trusted) => {
+            const factory = 'text/html' in data ? htmlRendererFactory : textRendererFactory;
+            const [mimeType = ''] = Object.keys(data);
+            const renderer = factory.createRenderer({ ...options, mimeType });
+            await renderer.renderModel(new MimeModel({ data, trusted }));
+            return renderer;
+          };
+          return new WorkflowRenderer(submarine, draw, trans);
+        }
+      },
+      RANK
+    );
+  }
+};

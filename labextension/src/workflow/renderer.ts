@@ -1,0 +1,160 @@
+/**
+ * A workflow in the output of a cell: as it was drawn last, and live where it is a run that the
+ * server knows.
+ *
+ * Draws nothing itself: both come as HTML, the stored one as trusted as its notebook is.
+ */
+
+import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Message } from '@lumino/messaging';
+import { Panel } from '@lumino/widgets';
+import { Sight } from '../sight';
+import type { IRunPicture, ISubmarine, ISubscription } from '../tokens';
+import type { IRunSnapshot } from './snapshot';
+import { MIME_TYPE, readSnapshot, textOf } from './snapshot';
+
+/** What draws HTML (or text), with the notebook's own rules for what is not trusted. */
+export type Draw = (
+  data: Record<string, string>,
+  trusted: boolean
+) => Promise<IRenderMime.IRenderer>;
+
+export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
+  constructor(
+    private readonly submarine: ISubmarine | null,
+    private readonly draw: Draw,
+    private readonly trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('jp-Submarine-workflow');
+    this._note.className = 'jp-Submarine-workflow-note';
+  }
+
+  /** May be called again with a newer output of the same cell. */
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    const shown = readSnapshot(model.data[MIME_TYPE]);
+    if (shown?.run !== this._run?.run || shown?.url !== this._run?.url) {
+      this.unfollow();
+      this._drawn = 0;
+      this.say('');
+    }
+    this._run = shown;
+    const time = shown?.time ?? 0;
+    // A kernel that draws it too may be a moment behind the server.
+    if (time >= this._drawn) {
+      const html = textOf(model.data['text/html']);
+      const data = html
+        ? { 'text/html': html }
+        : { 'text/plain': textOf(model.data['text/plain']) };
+      await this.paint(data, model.trusted, time);
+    }
+    this.follow();
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._sight?.dispose();
+      this.unfollow();
+      super.dispose();
+    }
+  }
+
+  protected override onAfterAttach(message: Message): void {
+    super.onAfterAttach(message);
+    this._sight = new Sight(this.node, visible => {
+      this._visible = visible;
+      this.follow();
+    });
+  }
+
+  protected override onBeforeDetach(message: Message): void {
+    this._sight?.dispose();
+    this._visible = false;
+    this.follow();
+    super.onBeforeDetach(message);
+  }
+
+  /** Listen to the server while somebody can see it. */
+  private follow(): void {
+    const run = this._run;
+    if (!this._visible || !run || !this.submarine) {
+      this.unfollow();
+      return;
+    }
+    this._following ??= this.submarine.channel.workflow(
+      run.run,
+      run.url,
+      picture => {
+        void this.take(picture);
+      },
+      problem => {
+        this.fail(problem);
+      }
+    );
+  }
+
+  private unfollow(): void {
+    this._following?.dispose();
+    this._following = null;
+  }
+
+  private async take({ time, html }: IRunPicture): Promise<void> {
+    this._live = true;
+    this.say('');
+    if (time >= this._drawn) {
+      await this.paint({ 'text/html': html }, true, time);
+    }
+  }
+
+  /** What is drawn stays; it says of when, and the note why nothing newer comes. */
+  private fail(problem: string): void {
+    if (!this._live && this._run?.ended === false) {
+      this.say(this.trans.__('Not live, but as it was drawn last: %1', problem));
+    }
+  }
+
+  private say(words: string): void {
+    this._note.textContent = words;
+    if (words) {
+      this.node.append(this._note);
+    } else {
+      this._note.remove();
+    }
+  }
+
+  private async paint(data: Record<string, string>, trusted: boolean, time: number): Promise<void> {
+    this._drawn = time;
+    const call = ++this._call;
+    const fresh = await this.draw(data, trusted);
+    if (this.isDisposed || call !== this._call) {
+      fresh.dispose();
+      return;
+    }
+    const before = this._shown;
+    this._shown = fresh;
+    const left = before ? scrolled(before.node)?.scrollLeft : 0;
+    this.insertWidget(0, fresh);
+    before?.dispose();
+    // A wide graph stays where somebody has pushed it.
+    const box = scrolled(fresh.node);
+    if (box && left) {
+      box.scrollLeft = left;
+    }
+  }
+
+  private readonly _note = document.createElement('div');
+  private _run: IRunSnapshot | null = null;
+  private _shown: IRenderMime.IRenderer | null = null;
+  private _following: ISubscription | null = null;
+  private _sight: Sight | null = null;
+  private _visible = false;
+  private _live = false;
+  private _drawn = 0;
+  private _call = 0;
+}
+
+/** The box in which a wide graph is pushed to and fro. */
+function scrolled(node: HTMLElement): Element | null {
+  return node.querySelector('svg')?.parentElement ?? null;
+}

@@ -1,0 +1,153 @@
+"""A run of a workflow on pages of a real jupyter-server: live for each of them, asked for once."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from submarine_workflows.local.runs import RunFolder, Runs
+from tests.azkaban import server as azkabans
+from tests.local.channel_page import Page
+from tests.local.server_rig import Server
+from tests.waiting import until
+
+FLOW = """\
+nodes:
+  - {name: one, type: command, config: {command: "sh wait.sh <b>one"}}
+  - {name: two, type: command, dependsOn: [one], config: {command: "true"}}
+"""
+
+
+class Nightly:
+    """A workflow whose first node waits for a file, started as a terminal does."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.folder, self.environment = folder, environment
+        folder.mkdir()
+        (folder / "nightly.flow").write_text(FLOW)
+        (folder / "wait.sh").write_text(f"while ! [ -e {folder}/go ]; do sleep 0.1; done\n")
+        self.runs = Runs(Path(environment["SUBMARINE_STATE_DIR"]) / "workflows")
+
+    def do(self, *words: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "submarine_jobs.cli", "workflow", *words]
+        with (self.folder / "said").open("ab") as said:
+            return subprocess.Popen(
+                command, env=self.environment, cwd=self.folder, stdout=said, stderr=said
+            )
+
+    def begun(self) -> RunFolder:
+        until(lambda: self.runs.of("nightly"), "the run has begun")
+        return self.runs.of("nightly")[0]
+
+    def go(self) -> None:
+        (self.folder / "go").touch()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = Server(tmp_path_factory.mktemp("workflows"), SUBMARINE_BACKEND="local")
+    made.start()
+    yield made
+    assert made.stop(), "the server did not end"
+    assert "Traceback" not in made.log.read_text()
+
+
+@pytest.fixture
+def pages(server: Server) -> Iterator[list[Page]]:
+    made = [Page(server), Page(server)]
+    yield made
+    for page in made:
+        page.close()
+
+
+def test_every_page_sees_a_run_go_on_to_its_end(
+    server: Server, pages: list[Page], tmp_path: Path
+) -> None:
+    nightly = Nightly(tmp_path / "here", server.environment)
+    runner = nightly.do("run", "nightly.flow")
+    try:
+        run = nightly.begun().run
+        for page in pages:
+            page.subscribe(1, "workflow", run=run)
+            first = page.until(lambda m: m["type"] == "workflow" and ">RUNNING<" in m["html"])
+            assert "&lt;b&gt;one" in first["html"]
+            assert "<b>" not in first["html"]
+        nightly.go()
+        for page in pages:
+            last = page.until(lambda m: m["type"] == "workflow" and ">SUCCEEDED<" in m["html"])
+            assert last["time"] >= first["time"]
+            page.until(lambda m: m["type"] == "end")
+        late = Page(server)
+        late.subscribe(1, "workflow", run=run)
+        assert ">SUCCEEDED<" in late.next()["html"]
+        late.until(lambda m: m["type"] == "end")
+        late.close()
+    finally:
+        nightly.go()
+        assert runner.wait(120) == 0, (nightly.folder / "said").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"run": "nightly-20261122-023000-1f0a"}, "No run nightly-20261122-023000-1f0a is among"),
+        ({"run": "../../etc"}, r"No run ../../etc is among"),
+        ({"run": "azkaban:7", "url": "http://127.0.0.1:1"}, "No Azkaban is named."),
+        ({"run": ""}, "`run` must be the id of a run."),
+        ({"run": 7}, "`run` must be text of at most 500 characters."),
+        ({"run": "x" * 501}, "`run` must be text of at most 500 characters."),
+        ({"run": "x", "url": []}, "`url` must be text of at most 500 characters."),
+        ({}, "`run` must be text of at most 500 characters."),
+    ],
+)
+def test_what_cannot_be_known_is_a_mistake_and_not_asked_for_again(
+    pages: list[Page], words: dict[str, object], said: str
+) -> None:
+    pages[0].subscribe(1, "workflow", **words)
+    answer = pages[0].until(lambda m: m.get("id") == 1)
+    assert (answer["type"], answer["code"]) == ("error", "usage")
+    assert answer["error"].startswith(said)
+
+
+def test_an_execution_at_azkaban_is_followed_by_the_server(tmp_path: Path) -> None:
+    """With the server's own settings; no page and no kernel has a password."""
+    with azkabans.running(tmp_path / "azkaban", kill_seconds=0.3) as azkaban:
+        scratch = tmp_path / "server"
+        home = scratch / "config" / "jupyter-submarine"
+        (home / "azkaban").mkdir(parents=True)
+        (home / "submarine.toml").write_text(
+            f'[azkaban]\nurl = "{azkaban.url}"\nuser = "alice"\n', encoding="utf-8"
+        )
+        password = home / "azkaban" / f"{azkaban.url[7:].replace(':', '_')}.password"
+        password.touch(0o600)
+        password.write_text("correct horse\n")
+        server = Server(scratch, SUBMARINE_BACKEND="local")
+        nightly = Nightly(tmp_path / "there", server.environment)
+        server.start()
+        try:
+            submit = nightly.do(
+                *("submit", "nightly.flow", "--to", "azkaban", "--run", "--include", "wait.sh")
+            )
+            assert submit.wait(120) == 0, (nightly.folder / "said").read_text()
+            said = (nightly.folder / "said").read_text()
+            [run] = set(re.findall(r"azkaban:\d+", said))
+            page = Page(server)
+            page.subscribe(1, "workflow", run=run, url=azkaban.url)
+            page.until(lambda m: m["type"] == "workflow" and ">RUNNING<" in m["html"])
+            page.subscribe(2, "workflow", run=run, url="http://127.0.0.1:1")
+            other = page.until(lambda m: m.get("id") == 2)
+            assert other["error"] == f"This server asks {azkaban.url} and no other Azkaban."
+            page.subscribe(3, "workflow", run="azkaban:99", url=azkaban.url)
+            assert page.until(lambda m: m.get("id") == 3)["code"] == "usage"
+            nightly.go()
+            page.until(lambda m: m["type"] == "workflow" and ">SUCCEEDED<" in m["html"])
+            page.until(lambda m: m["type"] == "end")
+            page.close()
+        finally:
+            nightly.go()
+            server.stop()

@@ -1,0 +1,58 @@
+"""The run that an output shows, found again by what the output says of it: for the server.
+
+An output may be anybody's, so nothing in it leads anywhere: a run of this machine is one of those
+that this user's state directory holds, an execution one of the Azkaban that is configured here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from submarine_jobs.commands import Mouth
+from submarine_jobs.errors import UsageError
+from submarine_workflows.local.runs import RunNotFoundError, Runs
+from submarine_workflows.notebook.local_run import LocalRun
+from submarine_workflows.notebook.watching import Source
+
+#: How notebooks call our commands.
+_COMMAND = "%submarine"
+
+
+def find_run(run: str, url: str, state_dir: Path) -> Source:
+    """What can be followed of a run.
+
+    Parameters
+    ----------
+    url
+        Of the Azkaban that runs it; empty: this machine does.
+    state_dir
+        Of the user whose runs these may be.
+
+    Raises
+    ------
+    SubmarineError
+        If nothing is known here of such a run.
+    """
+    return _execution(run, url) if url else _local(run, state_dir)
+
+
+def _local(run: str, state_dir: Path) -> Source:
+    for folder in Runs(state_dir / "workflows").all():
+        if folder.run == run:
+            return LocalRun(folder, _COMMAND)
+    raise RunNotFoundError(f"No run {run[:80]} is among those of this server's user.")
+
+
+def _execution(run: str, url: str) -> Source:
+    from submarine_workflows.azkaban.run_ids import execution_id
+    from submarine_workflows.azkaban.settings import load_settings
+    from submarine_workflows.azkaban.verbs import connect
+    from submarine_workflows.notebook.azkaban_run import AzkabanRun
+
+    settings = load_settings()
+    if settings.url != url:
+        raise UsageError(
+            f"This server asks {settings.url} and no other Azkaban.",
+            "Its own configuration names it, under [azkaban] in submarine.toml.",
+        )
+    return AzkabanRun(connect(settings, Mouth()), execution_id(run), _COMMAND)
