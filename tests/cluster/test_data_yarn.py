@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from socketserver import BaseRequestHandler, TCPServer, ThreadingMixIn
 
@@ -131,7 +132,7 @@ def test_checkpoints_go_up_and_come_back(
     for step in range(3):
         write(folder, {"model 1+%.pt": os.urandom(9 << 20), f"sub é/step {step}": b"%d" % step})
         expected = contents(folder)
-        wait_until(lambda now=expected: there(eyes, path, tmp_path / "back") == now, 90)
+        wait_until(partial(lambda now: there(eyes, path, tmp_path / "back") == now, expected), 90)
     write(board, {"train/events.out.tfevents.1": b"one two"})
     operations = store.operations
     wait_until(
@@ -218,6 +219,7 @@ class Door(ThreadingMixIn, TCPServer):
         host, _, port = url.rpartition("/")[2].partition(":")
         self.target = (host, int(port))
         self.open = True
+        self.turned_away = 0
         super().__init__(("127.0.0.1", 0), Passage)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -230,6 +232,7 @@ class Passage(BaseRequestHandler):
 
     def handle(self) -> None:
         if not self.server.open:
+            self.server.turned_away += 1
             return
         with socket.create_connection(self.server.target) as far:
             ends = {self.request: far, far: self.request}

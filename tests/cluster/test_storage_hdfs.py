@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from submarine_jobs.storage.choosing import hdfs_storage
 from submarine_jobs.storage.hdfs import HdfsStorage
 from submarine_jobs.storage.webhdfs import WebHdfsStorage
 from submarine_minicluster.cluster import Minicluster
+from tests.cluster.test_data_yarn import Door
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -135,3 +137,41 @@ def test_a_user_that_cannot_be_named_to_hdfs_is_said(tmp_path: Path) -> None:
     storage = hdfs_storage("hdfs://127.0.0.1:1", user="mallory", timeout=1)
     with pytest.raises(StorageError, match="that mallory is meant"):
         storage.stat("/")
+
+
+def test_a_namenode_that_was_away_is_waited_for(minicluster: Minicluster, tmp_path: Path) -> None:
+    """As somebody who is not the process's user; hdfs-native waits by itself."""
+    conf = HadoopConf(Path(minicluster.environ()["HADOOP_CONF_DIR"]))
+    user, door = f"user-{secrets.token_hex(3)}", Door(conf.webhdfs[0])
+    mine = WebHdfsStorage("hdfs://away", webhdfs=[door.url], user=user, timeout=60.0)
+    place = f"/tmp/{user}"
+    (tmp_path / "source").write_bytes(b"12345")
+    works: dict[str, Callable[[], object]] = {
+        "publish": lambda: mine.publish(f"{place}/a", b"1"),
+        "exclusive": lambda: mine.publish_exclusive(f"{place}/b", b"2"),
+        "upload": lambda: mine.upload(tmp_path / "source", f"{place}/c"),
+        "list": lambda: [entry.name for entry in mine.list_directory(place)],
+        "read": lambda: mine.read(f"{place}/a"),
+        "delete": lambda: mine.delete(place, recursive=True),
+        "stat": lambda: mine.stat(place),
+    }
+    found: dict[str, object] = {}
+    with ThreadPoolExecutor(1) as pool:
+        for name, work in works.items():
+            door.open, before = False, door.turned_away
+            done = pool.submit(work)
+            until(lambda before=before: door.turned_away > before + 1)  # type: ignore[misc]
+            assert not done.done()
+            door.open = True
+            found[name] = done.result(120)
+    assert found["exclusive"] is True
+    assert (found["list"], found["read"]) == (["a", "b", "c"], b"1")
+    assert found["stat"] is None
+    # Who stays away is told as ever.
+    soon = WebHdfsStorage("hdfs://away", webhdfs=[door.url], user=user, timeout=2.0)
+    door.open, before = False, door.turned_away
+    with pytest.raises(StorageError, match=r"Cannot read hdfs://away/tmp/x|did not answer in time"):
+        soon.read("/tmp/x")
+    assert door.turned_away > before + 1
+    door.shutdown()
+    door.server_close()

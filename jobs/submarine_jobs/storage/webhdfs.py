@@ -1,24 +1,30 @@
 """Job directories on HDFS as a user who is not the process's own, through WebHDFS.
 
 Every request names its user, so that one process can act as several, each with a storage of their
-own. Slower for large files than ``hdfs``, which can act as the process's user only. Does not do
-Kerberos: where the cluster wants it, a name in a request is not believed.
+own; what fails for a passing reason is tried again for as long as a call may take. Slower for large
+files than ``hdfs``, which can act as the process's user only. Does not do Kerberos: where the
+cluster wants it, a name in a request is not believed.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from submarine_jobs.errors import StorageError
 from submarine_jobs.storage.base import Entry
 from submarine_jobs.storage.client_calls import TRANSFER_FACTOR, ClientStorage, pieces, visible
-from submarine_runtime.agent.store import NotThereError
+from submarine_runtime.agent.store import NotThereError, patiently
 from submarine_runtime.agent.store_webhdfs import WebHdfsStore
 from submarine_runtime.protocol.launch import JobStore
 
+T = TypeVar("T")
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
+#: Part of a call's limit within which it is repeated: the rest is for the answer to the last try.
+_PATIENCE = 0.9
 
 
 class WebHdfsStorage(ClientStorage):
@@ -53,6 +59,13 @@ class WebHdfsStorage(ClientStorage):
                 f"HADOOP_USER_NAME={self._user} for the whole process.",
             )
         return WebHdfsStore(self._webhdfs, "", self._user, self._timeout)
+
+    def _call(self, doing: str, path: str, work: Callable[[WebHdfsStore], T], factor: int = 1) -> T:
+        """A NameNode that restarts is waited for, as hdfs-native does: all work may be repeated."""
+        until = time.monotonic() + _PATIENCE * factor * self._timeout
+        return super()._call(
+            doing, path, lambda client: patiently(lambda: work(client), until), factor
+        )
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
