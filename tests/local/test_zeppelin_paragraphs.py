@@ -136,6 +136,27 @@ def test_a_session_that_dies_says_so_and_starts_anew(note: Note) -> None:
     assert note.run("b").code is Code.SUCCESS
 
 
+def test_a_session_that_is_left_says_so_and_help_is_shown(note: Note) -> None:
+    note.write("a", "%submarine.python\nprint?")
+    assert note.run("a").code is Code.SUCCESS
+    assert "Prints the values" in note.outputs["a"].text
+    note.write("b", "%submarine.python\nx = 1\nexit()")
+    assert note.run("b").code is Code.SUCCESS
+    assert "as was asked" in note.outputs["b"].text
+    note.write("c", "%submarine.python\nprint('x' in globals())")
+    assert note.run("c").code is Code.SUCCESS
+    assert note.outputs["c"].text == "False\n"
+
+
+def test_a_misspelt_word_in_brackets_runs_nothing(note: Note) -> None:
+    note.write("a", "%submarine.python(onyl)\nprint('ran')")
+    note.write("b", "%submarine.sh(other)\necho ran")
+    for paragraph, said in (("a", "Did you mean (only)?"), ("b", "takes no (other)")):
+        assert note.run(paragraph).code is Code.ERROR
+        assert said in note.outputs[paragraph].text
+        assert "ran" not in note.outputs[paragraph].text
+
+
 def test_completion_is_the_kernels(note: Note) -> None:
     python = note.entry("Python")
     assert python.completion("pri", 3, note.context("a")) == []
@@ -170,6 +191,17 @@ def test_ten_thousand_lines_stay_within_the_limit(note: Note) -> None:
         assert "line 9999" in shown.text
         assert "lines before these" in shown.text
         assert shown.shows < 200
+
+
+def test_a_line_that_is_longer_than_the_limit_keeps_its_end(note: Note) -> None:
+    note.write("a", "%submarine.python\nprint('first')\nprint('x' * 300_000 + 'end')")
+    note.write("b", "%submarine.sh\nhead -c 300000 /dev/zero | tr '\\0' x; echo end")
+    for paragraph in "ab":
+        assert note.run(paragraph).code is Code.SUCCESS
+        (shown,) = note.outputs[paragraph].messages
+        assert shown.data.endswith("xxxend\n")
+        assert "characters of a line before these\n" in shown.data[:100]
+        assert 50_000 < len(shown.data) <= 102_400
 
 
 def test_nothing_is_lost_of_what_is_printed_line_by_line(note: Note) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def run(*words: str) -> str:
     return execute(["zeppelin", *words], Mouth()).text
 
 
-def setting(home: Path) -> list[dict]:
+def setting(home: Path) -> list[dict[str, Any]]:
     return json.loads((home / "interpreter" / "submarine" / "interpreter-setting.json").read_text())
 
 
@@ -78,6 +79,15 @@ def test_installing_again_keeps_what_an_administrator_set(home: Path) -> None:
     assert file.read_bytes() == before
 
 
+def test_a_tick_is_any_word_for_yes_and_an_empty_paragraph_shows_the_help(home: Path) -> None:
+    run("install", str(home), "--set", "submarine.wait=yes", "--set", "zeppelin.some.other=1")
+    own, python, _ = setting(home)
+    assert own["properties"]["submarine.wait"]["defaultValue"] is True
+    assert own["properties"]["zeppelin.some.other"]["defaultValue"] == "1"
+    assert own["config"]["checkEmpty"] is False
+    assert "checkEmpty" not in python["config"]
+
+
 def test_it_says_what_zeppelin_does_not_take_over(home: Path) -> None:
     saved = {"group": "submarine", "properties": {"submarine.yarn.queue": {"value": "a"}}}
     (home / "conf" / "interpreter.json").write_text(
@@ -123,6 +133,11 @@ def test_uninstall_leaves_nothing_and_touches_nothing_of_others(home: Path) -> N
         (["--set", "=x"], "NAME=VALUE"),
         (["--set", "a b=x"], "cannot be a property"),
         (["--python", "/no/such/python"], "no program"),
+        (["--set", "submarine.allow.service.usr=true"], "mean submarine.allow.service.user"),
+        (["--set", "yarn.queue=gpu"], "no setting yarn.queue"),
+        (["--set", "submarine.allow.service.user=maybe"], "true or false"),
+        (["--set", "tf.worker.services.num=two"], "whole number"),
+        (["--set", "submarine.stop=kill"], "cancel or detach"),
     ],
 )
 def test_what_is_wrong_is_said(home: Path, words: list[str], said: str) -> None:
@@ -149,9 +164,13 @@ def test_a_path_with_a_blank_is_refused(home: Path, tmp_path: Path) -> None:
         run("install", str(home), "--python", str(python))
 
 
-def found(home: Path) -> dict[str, str]:
+def checks(home: Path) -> dict[str, dict[str, str]]:
     outcome = execute(["zeppelin", "check", str(home)], Mouth())
-    return {one["name"]: one["status"] for one in outcome.value["checks"]}
+    return {one["name"]: one for one in outcome.value["checks"]}
+
+
+def found(home: Path) -> dict[str, str]:
+    return {name: one["status"] for name, one in checks(home).items()}
 
 
 def test_check_starts_what_zeppelin_would(home: Path) -> None:
@@ -162,3 +181,30 @@ def test_check_starts_what_zeppelin_would(home: Path) -> None:
     run("install", str(home), "--python", "/bin/false")
     said = found(home)
     assert (said["python"], said["start"]) == ("error", "error")
+
+
+def test_check_looks_at_the_cluster_and_the_users_that_paragraphs_will_have(
+    home: Path, tmp_path: Path
+) -> None:
+    run("install", str(home), "--python", "/bin/false")
+    said = checks(home)
+    assert said["profile"]["status"] == said["users"]["status"] == "warning"
+    assert "--set HADOOP_CONF_DIR=" in said["profile"]["fix"]
+    assert "--set submarine.allow.service.user=true" in said["users"]["fix"]
+    conf = tmp_path / "hadoop"
+    conf.mkdir()
+    sets = f"HADOOP_CONF_DIR={conf}", "submarine.allow.service.user=true"
+    run("install", str(home), "--python", "/bin/false", *(f"--set={one}" for one in sets))
+    said = checks(home)
+    assert str(conf) in said["profile"]["sentence"]
+    assert said["users"]["status"] == "ok"
+    # What Zeppelin's server has saved is what a process is given.
+    saved = {"submarine.allow.service.user": {"value": False}, "HADOOP_CONF_DIR": {"value": ""}}
+    (home / "conf" / "interpreter.json").write_text(
+        json.dumps({"interpreterSettings": {"a": {"group": "submarine", "properties": saved}}})
+    )
+    said = checks(home)
+    assert said["profile"]["status"] == said["users"]["status"] == "warning"
+    assert "page Interpreters" in said["users"]["fix"]
+    (home / "conf" / "shiro.ini").write_text("[users]\n")
+    assert checks(home)["users"]["status"] == "ok"

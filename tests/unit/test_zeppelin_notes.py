@@ -287,6 +287,11 @@ def test_metrics_are_a_picture_without_markup_of_the_job() -> None:
     assert len(re.findall("<polyline", picture)) == 1
     assert len(picture) < 10_000
     assert svg({}) == ""
+    # A job that was too short for a curve has no lone dot.
+    short = svg({"loss": [(1.0, 0.5)], evil: [(1.0, 2.0)]})
+    assert "<svg" not in short
+    assert "<script" not in short
+    assert "loss 0.5" in short
 
 
 def test_shell_files_are_not_judged_as_python() -> None:
@@ -313,6 +318,9 @@ def test_help_of_a_note_has_what_a_note_can_do() -> None:
     assert re.search(r"(?m)^  workflow +", said)
     assert not re.search(r"(?m)^  (kernel|minicluster|zeppelin) ", said)
     assert "minicluster" not in said
+    assert "cells are collected" not in said
+    for words in ("dashboard", "%submarine.python(only)", "%submarine.sh"):
+        assert re.search(rf"(?m)^  {re.escape(words)} ", said)
 
 
 def grammar_help() -> str:

@@ -77,9 +77,8 @@ def test_the_example_trains_on_the_cluster(submarine: Zeppelin) -> None:
         )
     assert "test accuracy 0.9" in text_of(ended)
     assert jobs_in(ended) == jobs_in(ran)
-    # What it printed of its training is a picture.
-    assert "<svg" in output_of(ended)
-    assert re.search(r"accuracy 0\.9", text_of(ended))
+    # What it printed of its training, beside the curves where it took long enough for some.
+    assert re.search(r"loss 0\.\d", text_of(ended))
     assert ended["runtimeInfos"]["jobUrl"]["values"][0]["jobUrl"].startswith("http")
 
 

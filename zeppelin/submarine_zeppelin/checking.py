@@ -10,7 +10,7 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from submarine_jobs.config import load_config
@@ -20,9 +20,16 @@ from submarine_jobs.doctor.patient import Patient
 from submarine_jobs.doctor.result import Check, Finding, Result, error, ok, warning
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin import setting_file
-from submarine_zeppelin.installing import Installation, is_ours, runner_in, saved_properties
-from submarine_zeppelin.properties import text
+from submarine_zeppelin.installing import (
+    Installation,
+    is_ours,
+    properties_in_force,
+    runner_in,
+    saved_properties,
+)
+from submarine_zeppelin.properties import flag, text
 from submarine_zeppelin.serving.handler import FORM_TYPE
+from submarine_zeppelin.setting_file import GROUP
 
 #: Those of the doctor that say whether the cluster is seen and answers.
 OF_THE_CLUSTER = ("profile", "hadoop configuration", "resource manager", "hdfs")
@@ -32,38 +39,74 @@ _TIMEOUT = 60.0
 
 def check(where: Installation) -> list[Result]:
     """All findings, in order."""
+    try:
+        properties, broken = properties_in_force(where), False
+    except SubmarineError:
+        properties, broken = {}, True
+    environ = {**os.environ, **_variables(properties)}
     own = (
         Check("installation", lambda _: _installation(where)),
         Check("settings of Zeppelin", lambda _: _saved(where)),
         Check("python", lambda _: _python(where), seconds=_TIMEOUT),
-        Check("start", lambda _: _start(where), seconds=_TIMEOUT),
+        Check("start", lambda _: _start(where, environ), seconds=_TIMEOUT),
+        Check("users", lambda _: _users(where, properties)),
     )
     chosen = [one for one in CHECKS if one.name in OF_THE_CLUSTER]
-    options, broken = _options(where)
     try:
-        patient = Patient(load_config(options).profile)
+        patient = Patient(load_config(_options(properties), environ=environ).profile)
     except SubmarineError as wrong:
         sentence, fix = wrong.message, wrong.fix
         chosen = [Check("profile", lambda _: error(sentence, fix))]
         patient = Patient(load_config({"backend": "local"}).profile)
+    if patient.profile.backend is None:
+        chosen[0] = Check("profile", lambda _: _no_cluster(where))
     return examine(patient, own if broken else (*own, *chosen))
 
 
-def _options(where: Installation) -> tuple[dict[str, Any], bool]:
-    """What the settings say of the cluster; and whether they cannot be read."""
-    try:
-        entries = setting_file.read(where.setting)
-    except SubmarineError:
-        return {}, True
-    properties: dict[str, str] = {}
-    for entry in entries:
-        for name, one in (entry.get("properties") or {}).items():
-            if isinstance(one, dict):
-                properties[name] = str(one.get("defaultValue") or "")
+def _variables(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that Zeppelin gives a process as variables of its environment."""
+    return {
+        name: value
+        for name, value in properties.items()
+        if value and name.isascii() and name == name.upper() and name.isidentifier()
+    }
+
+
+def _options(properties: Mapping[str, str]) -> dict[str, Any]:
+    """What the settings say of the cluster."""
     return {
         "profile": text(properties, "submarine.profile") or None,
         "hadoop_conf_dir": text(properties, "SUBMARINE_HADOOP_CONF_DIR") or None,
-    }, False
+    }
+
+
+def _how_to_set(where: Installation, *pairs: str) -> str:
+    """How an administrator gives a setting another value, now."""
+    if saved_properties(where) is None:
+        words = " ".join(f"--set {pair}" for pair in pairs)
+        return f"`submarine zeppelin install {where.home} {words}`"
+    return f"set {' and '.join(pairs)} on its page Interpreters"
+
+
+def _no_cluster(where: Installation) -> Finding:
+    to_set = _how_to_set(where, "HADOOP_CONF_DIR=DIRECTORY")
+    return warning(
+        "No cluster is configured, so jobs need --backend local.",
+        f"Name its client configuration: {to_set}. `submarine minicluster start` makes a cluster "
+        "on this machine, and submarine.profile=minicluster uses it.",
+    )
+
+
+def _users(where: Installation, properties: Mapping[str, str]) -> Finding:
+    if flag(properties, "submarine.allow.service.user"):
+        return ok("Everybody's jobs run as Zeppelin's account (submarine.allow.service.user).")
+    if (where.home / "conf" / "shiro.ini").is_file():
+        return ok("Jobs run as who is logged in to Zeppelin.")
+    to_set = _how_to_set(where, "submarine.allow.service.user=true")
+    return warning(
+        "Zeppelin has no logins (conf/shiro.ini), and jobs of nobody are refused.",
+        f"Give it logins; or let everybody's jobs run as Zeppelin's account: {to_set}.",
+    )
 
 
 def _installation(where: Installation) -> Finding:
@@ -78,7 +121,9 @@ def _installation(where: Installation) -> Finding:
             f"{where.folder} holds {jars[0].name}, whose settings Zeppelin takes instead of ours.",
             f"Run `submarine zeppelin install --replace {where.home}`.",
         )
-    names = ", ".join(f"%{entry['group']}.{entry['name']}" for entry in entries)
+    names = ", ".join(
+        f"%{GROUP}" if entry["name"] == GROUP else f"%{GROUP}.{entry['name']}" for entry in entries
+    )
     return ok(f"{where.setting} has {names}.")
 
 
@@ -87,7 +132,7 @@ def _saved(where: Installation) -> Finding:
     if saved is None:
         return ok("Zeppelin has none of the group yet and takes the defaults.")
     ours = {name for entry in setting_file.read(where.setting) for name in entry["properties"]}
-    if missing := sorted(ours - saved):
+    if missing := sorted(ours - saved.keys()):
         return warning(
             f"Zeppelin's own settings of the group lack {', '.join(missing)}: their defaults hold.",
             "Add what is to be another on its page Interpreters.",
@@ -122,10 +167,10 @@ def _python(where: Installation) -> Finding:
     return ok(f"{python} has the interpreter and thriftpy2 {done.stdout.strip()}.")
 
 
-def _start(where: Installation) -> Finding:
+def _start(where: Installation, environ: Mapping[str, str]) -> Finding:
     from submarine_zeppelin.rehearsal import rehearsal
 
-    with rehearsal(_runner(where), {**os.environ, "ZEPPELIN_LOG_DIR": ""}) as started:
+    with rehearsal(_runner(where), {**environ, "ZEPPELIN_LOG_DIR": ""}) as started:
         form = _called(lambda: started.client.getFormType("session", "class"))
     if form != FORM_TYPE:
         return error(

@@ -167,7 +167,8 @@ def _to_know(
         return ["Restart Zeppelin, and bind the interpreter to a note."]
     ours = {name for entry in contents for name in entry["properties"]}
     said = ["Restart Zeppelin, or the interpreter on its page Interpreters."]
-    new = sorted(ours - saved) + sorted(set(wanted) & saved)
+    held = {name for name in wanted if name in saved and saved[name] != wanted[name]}
+    new = sorted(ours - saved.keys()) + sorted(held)
     if new:
         said.append(
             "Zeppelin has settings of this group already and takes no new ones from here: set "
@@ -176,12 +177,40 @@ def _to_know(
     return said
 
 
-def saved_properties(where: Installation) -> set[str] | None:
-    """Names of the properties that Zeppelin's server has of the group; None: it has none yet."""
+def saved_properties(where: Installation) -> dict[str, str] | None:
+    """The group's properties as Zeppelin's server has them; None: it has none yet."""
     try:
         found = json.loads((where.home / "conf" / "interpreter.json").read_text(encoding="utf-8"))
         settings = found["interpreterSettings"].values()
-        names = [set(one["properties"]) for one in settings if one.get("group") == GROUP]
+        groups = [one["properties"] for one in settings if one.get("group") == GROUP]
+        pairs = {name: one for group in groups for name, one in group.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return set().union(*names) if names else None
+    if not groups:
+        return None
+    return {
+        name: _as_text(one.get("value") if isinstance(one, dict) else one)
+        for name, one in pairs.items()
+    }
+
+
+def properties_in_force(where: Installation) -> dict[str, str]:
+    """The values with which a process of the group is started: what the server has comes first.
+
+    Raises
+    ------
+    SubmarineError
+        If the file of settings cannot be read.
+    """
+    found: dict[str, str] = {}
+    for entry in setting_file.read(where.setting):
+        for name, one in (entry.get("properties") or {}).items():
+            if isinstance(one, dict):
+                found[name] = _as_text(one.get("defaultValue"))
+    return {**found, **(saved_properties(where) or {})}
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)

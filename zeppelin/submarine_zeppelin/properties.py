@@ -6,6 +6,7 @@ on to mean what they meant. Writes no file (``install`` does) and decides nothin
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from submarine_jobs.errors import UsageError
 
 #: Characters of output that Zeppelin takes for one paragraph, where its server does not say.
 OUTPUT_LIMIT = 102_400
+#: What Stop does, and what it may be.
+STOP, STOPS = "submarine.stop", ("cancel", "detach")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")
 
 
@@ -47,7 +50,7 @@ PROPERTIES = (
         "Profile of submarine.toml to use; empty: its default, or what HADOOP_CONF_DIR says.",
     ),
     Property(
-        "submarine.stop",
+        STOP,
         "cancel",
         "What Stop does to the job that a paragraph waits for: cancel (end it) or detach (leave "
         "it running).",
@@ -62,7 +65,7 @@ PROPERTIES = (
     Property(
         "submarine.allow.service.user",
         "false",
-        "Where no proxy user is configured: let everybody's jobs run as the account of Zeppelin.",
+        "Let jobs of everybody run as the account of Zeppelin; without logins none run else.",
         "checkbox",
     ),
     Property(
@@ -205,6 +208,29 @@ def choice(properties: Mapping[str, str], name: str, words: tuple[str, ...]) -> 
             f"Set it to {' or '.join(words)}.",
         )
     return found
+
+
+def check_given(name: str, value: str) -> None:
+    """Refuse a value that somebody gives to a setting and that would be complained of later.
+
+    Raises
+    ------
+    UsageError
+        If there is no such setting, or the value is none that it takes.
+    """
+    item = _BY_NAME.get(name)
+    if item is None:
+        near = difflib.get_close_matches(name, _BY_NAME, 1, 0.8)
+        if not near and (name.upper() == name or name.startswith("zeppelin.")):
+            return  # a variable of the process, or one of the server's own
+        hint = f"Did you mean {near[0]}?" if near else "Variables of its process are in capitals."
+        raise UsageError(f"The interpreter has no setting {name[:80]}.", hint)
+    if item.kind == "checkbox":
+        flag({name: value}, name)
+    elif item.kind == "number":
+        number({name: value}, name)
+    elif name == STOP:
+        choice({name: value}, name, STOPS)
 
 
 def output_limit(properties: Mapping[str, str]) -> int:

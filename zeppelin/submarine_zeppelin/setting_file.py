@@ -15,7 +15,7 @@ from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_zeppelin.interpreters import ENTRIES, Entry
-from submarine_zeppelin.properties import PROPERTIES
+from submarine_zeppelin.properties import PROPERTIES, check_given, flag
 
 GROUP = "submarine"
 FILE_NAME = "interpreter-setting.json"
@@ -23,6 +23,8 @@ MODULE = "submarine_zeppelin"
 #: Titles are names of files. Zeppelin's pages run a paragraph as soon as a list of its form has
 #: changed, unless told not to: the dashboard's would run its job before the fields are filled in.
 _CONFIG = {"title": True, "runOnSelectionChange": False}
+#: Its server runs no empty paragraph unless told to; %submarine alone shows the help.
+_CONFIG_OF = {GROUP: {"checkEmpty": False}}
 
 
 def runner_of(python: str) -> str:
@@ -71,7 +73,11 @@ def entries(
                 "defaultInterpreter": entry.name == GROUP,
                 "properties": properties,
                 "editor": had.get("editor") or _editor(entry),
-                "config": {**_CONFIG, **(had.get("config") or {})},
+                "config": {
+                    **_CONFIG,
+                    **_CONFIG_OF.get(entry.name, {}),
+                    **(had.get("config") or {}),
+                },
                 # The last entry's is taken, in any version.
                 "runner": {"linux": runner},
                 **({"option": had["option"]} if "option" in had else {}),
@@ -81,11 +87,12 @@ def entries(
 
 
 def _check_names(wanted: Mapping[str, str]) -> None:
-    for name in wanted:
+    for name, value in wanted.items():
         if not name or any(char.isspace() or not char.isprintable() for char in name):
             raise UsageError(
                 f"{name[:60]!r} cannot be a property's name.", "Write --set NAME=VALUE."
             )
+        check_given(name, value)
 
 
 def _properties(entry: Entry, had: object, wanted: Mapping[str, str]) -> dict[str, Any]:
@@ -98,17 +105,14 @@ def _properties(entry: Entry, had: object, wanted: Mapping[str, str]) -> dict[st
         if isinstance(old := before.get(item.name), dict):
             value = old.get("defaultValue", value)
         if item.name in wanted:
-            value = _typed(item.kind, wanted[item.name])
+            value = wanted[item.name]
+            value = flag({item.name: value}, item.name) if item.kind == "checkbox" else value
         made[item.name] = _property(item.name, value, item.description, item.kind)
     for name, old in before.items():
         if name not in made and isinstance(old, dict):
             value = wanted.get(name, old.get("defaultValue", ""))
             made[name] = {**old, "defaultValue": value}
     return made
-
-
-def _typed(kind: str, value: str) -> Any:
-    return value.lower() == "true" if kind == "checkbox" else value
 
 
 def _property(name: str, value: Any, description: str, kind: str = "string") -> dict[str, Any]:

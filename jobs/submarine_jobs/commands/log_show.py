@@ -113,6 +113,7 @@ def kept(
 ) -> Outcome:
     """The end of the logs as text, for a notebook's output and for ``--json``."""
     from submarine_jobs.display import ansi
+    from submarine_jobs.display.card import BOX
 
     room = max(KEEP // max(len(keys) // 2, 1), 1 << 12)
     ends: dict[tuple[str, str], bytes] = {(key.task, key.stream): b"" for key in keys}
@@ -131,7 +132,7 @@ def kept(
         joined = b"".join(_whole_lines(data) for data in ends.values())
     return Outcome(
         text=TerminalFilter().feed(joined, final=True).rstrip("\n"),
-        html=ansi.to_html(joined.decode("utf-8", "replace")),
+        html=f'<pre style="{BOX}">{ansi.to_html(joined.decode("utf-8", "replace"))}</pre>',
         value={"job_id": job.id, **_values(keys, ends, reached, together)},
     )
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from submarine_jobs.live import LogChunk
     from submarine_jobs.log_position import LogKey
 
+#: Who takes a log as it comes, and bounds it by itself.
+_STREAMING = ("cli", "zeppelin")
+
 
 def _number(text: str) -> int:
     plain = text.strip()
@@ -136,7 +139,7 @@ def logs(
         return followed(found, mouth, keys, starts, together=together)
     whole = limit is None and tail is None and offset is None
     pieces = _pieces(found, keys, starts, limit, whole)
-    if mouth.kind == "cli" and not as_json:
+    if mouth.kind in _STREAMING and not as_json:
         shown(mouth, pieces, keys, together=together)
         return Outcome()
     return kept(found, pieces, keys, starts, together=together)

@@ -51,10 +51,16 @@ class Curves:
 
 
 def svg(series: Series) -> str:
-    """A row of little curves with name and newest value; empty where there is nothing to draw."""
+    """A row of little curves with name and newest value; empty where there is nothing to draw.
+
+    A job that was too short for a curve has the values alone.
+    """
     drawn = [(name, points) for name, points in series.items() if points][:MAX_SERIES]
     if not drawn:
         return ""
+    if all(len(points) == 1 for _, points in drawn):
+        words = " &nbsp; ".join(_words(name, points) for name, points in drawn)
+        return f'<div style="font-size:12px">{words}</div>'
     width = len(drawn) * (_WIDTH + _GAP)
     parts = [
         _curve(name, points, number * (_WIDTH + _GAP), _COLOURS[number])
@@ -82,9 +88,12 @@ def _curve(name: str, points: Sequence[tuple[float, float]], left: int, colour: 
         shape = f'<circle cx="{left + 3}" cy="{20 + _HEIGHT / 2:.0f}" r="2.5" fill="{colour}"/>'
     else:
         shape = f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
-    words = f"{escaped_line(name, 24)} {values[-1]:.4g}"
     return (
-        f'<text x="{left}" y="12" fill="currentColor">{words}</text>'
+        f'<text x="{left}" y="12" fill="currentColor">{_words(name, points)}</text>'
         f'<line x1="{left}" y1="{20 + _HEIGHT}" x2="{left + _WIDTH}" y2="{20 + _HEIGHT}" '
         f'stroke="#8b949e" stroke-opacity=".4"/>{shape}'
     )
+
+
+def _words(name: str, points: Sequence[tuple[float, float]]) -> str:
+    return f"{escaped_line(name, 24)} {points[-1][1]:.4g}"

@@ -148,6 +148,10 @@ class Kernel:
         """What Ctrl-C does in a terminal: to the program and whatever it has started."""
         self._process.signal(signal.SIGINT)
 
+    def finish(self) -> None:
+        """End the process: its program asked for that. The next execution starts another."""
+        self._worker.do(self._process.end)
+
     def close(self) -> None:
         """End the process and all that it has left running; more than once is no error."""
         self._closed = True

@@ -44,7 +44,7 @@ class Lines:
         self._mouth = mouth
         self._properties = properties
         self._boards = boards
-        self._mode = settings.choice(properties, "submarine.stop", ("cancel", "detach"))
+        self._mode = settings.choice(properties, settings.STOP, settings.STOPS)
 
     def perform(self, text: str) -> tuple[bool, Mapping[str, object] | None]:
         """Do one after the other, up to the first that fails.
@@ -90,13 +90,20 @@ class Lines:
             return True
         if words[:1] == ["workflow"]:
             self._mouth.write_notebook()
+        if words[0] in _WAITING and not asks:
+            # Until the cluster has taken a job there is nothing else to see for some seconds.
+            self._mouth.renew("Submitting ...")
         try:
             with printed_to(self._mouth.say):
                 outcome = execute(words, self._mouth, body)
         except KeyboardInterrupt:
             self._stop_runs(words)
             raise
+        finally:
+            self._mouth.page.step("")
         good = show_outcome(outcome, self._mouth)
+        if good and words[:1] == ["logs"] and self._mouth.page.empty:
+            self._mouth.say("Nothing is in this log yet.")
         if outcome.exit_code == INTERRUPTED:
             self._stop_runs(words)
         return good

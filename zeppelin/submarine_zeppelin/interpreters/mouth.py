@@ -169,7 +169,9 @@ class ZeppelinMouth(Mouth):
         self.page.show()
 
     def renew(self, text: str) -> bool:
-        """Steps under way are not shown: a paragraph's output is sent as a whole."""
+        """A step under way, below what is there."""
+        self.page.step(text)
+        self.page.show()
         return True
 
     def write(self, data: bytes, stream: str = "stdout") -> None:

@@ -23,6 +23,8 @@ from submarine_zeppelin.paragraph import NoteParagraph
 #: Before a paragraph's number where a cell's label is wanted; ``wording`` makes a word of it.
 MARK = "¶"
 GROUP = "submarine"
+#: Words in brackets behind the interpreter's name.
+OPTIONS = ("only", "local")
 _HEAD = re.compile(r"[ \t\r\n]*%([A-Za-z_][\w-]*(?:\.[\w-]+)*)(\([^)\n]*\))?")
 _SHELL_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.sh")
 _PYTHONS = ("python", "ipython", "pyspark", "ipyspark", "jupyter")

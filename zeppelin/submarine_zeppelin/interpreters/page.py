@@ -20,9 +20,10 @@ from submarine_jobs.metrics import MetricsReader
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.states import State
 from submarine_zeppelin.interpreters.chart import Curves, svg
-from submarine_zeppelin.interpreters.screen import terminal_html
+from submarine_zeppelin.interpreters.screen import lines_before, terminal_html
 from submarine_zeppelin.interpreters.wording import in_note
 from submarine_zeppelin.paragraph import Kind, Message, Output
+from submarine_zeppelin.serving.limit import tail_of_lines
 
 log = logging.getLogger(__name__)
 #: Links of a record that are the cluster's own page of the job, the best first.
@@ -98,6 +99,8 @@ class Card:
 class _Lines:
     text: str = ""
     terminal: bool = False
+    #: Lines before these that are kept no more.
+    cut: int = 0
 
 
 @dataclass
@@ -115,9 +118,15 @@ class Page:
         self._limit = limit
         self._lock = threading.RLock()
         self._items: list[Card | Picture | _Lines | str] = []
-        self._linked = ""
+        self._linked = self._step = ""
         #: Whether a job was submitted by this run, and whether the run was one of the form.
         self.started = self.form = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to see."""
+        with self._lock:
+            return not any(not isinstance(item, _Lines) or item.text for item in self._items)
 
     @property
     def cards(self) -> list[Card]:
@@ -153,12 +162,20 @@ class Page:
                     return card
             card = Card(job)
             self._items.append(card)
+            self._step = ""
             return card
+
+    def step(self, text: str) -> None:
+        """What goes on now, as the last line; the next one and a card take its place."""
+        with self._lock:
+            self._step = in_note(printable(text, 200))
 
     def messages(self) -> tuple[Message, ...]:
         """It as a paragraph's output."""
         with self._lock:
             items = list(self._items)
+            if self._step:
+                items.append(_Lines(self._step + "\n"))
         room = self._limit * 9 // 10
         share = room // max(1, len(items))
         return tuple(self._message(item, max(share, room // 4)) for item in items)
@@ -182,7 +199,9 @@ class Page:
                 self._items.append(last)
             last.text += text
             if len(last.text) > 2 * self._limit:
-                last.text = last.text[-self._limit :].partition("\n")[2]
+                kept = tail_of_lines(last.text, self._limit)
+                last.cut += last.text.count("\n", 0, len(last.text) - len(kept))
+                last.text = kept
 
     def _message(self, item: Card | Picture | _Lines | str, room: int) -> Message:
         if isinstance(item, Card):
@@ -193,7 +212,8 @@ class Page:
             if len(item) <= room:
                 return Message(Kind.HTML, item)
             return Message(Kind.TEXT, f"An output of {len(item):,} characters is too long here.\n")
-        text = item.text[-room:]
         if item.terminal:
-            return Message(Kind.HTML, terminal_html(text, room))
-        return Message(Kind.TEXT, text)
+            return Message(Kind.HTML, terminal_html(item.text, room, before=item.cut))
+        text = tail_of_lines(item.text, room)
+        cut = item.cut + item.text.count("\n", 0, len(item.text) - len(text))
+        return Message(Kind.TEXT, lines_before(cut) + text)

@@ -34,6 +34,10 @@ from submarine_zeppelin.paragraph import (
 )
 
 _MAX_COMPLETIONS = 100
+_LEFT = (
+    "The Python process of this note has ended, as was asked, and its variables are gone. The next "
+    "paragraph starts a new one.\n"
+)
 
 
 class PythonInterpreter(LocalInterpreter):
@@ -114,6 +118,9 @@ class PythonInterpreter(LocalInterpreter):
             try:
                 reply = session.kernel.run(as_typed(text), shown.hear, stop.is_set)
                 good = reply.get("status") == "ok"
+                if shown.payload(reply.get("payload")):
+                    session.kernel.finish()
+                    shown.screen.text(_LEFT)
             except KernelDiedError as died:
                 shown.screen.text(f"{died}\n")
                 good = False

@@ -28,7 +28,9 @@ class _Piece:
     kind: Kind
     data: str
     display: str = ""
+    #: Lines, and characters of a line, that are not kept.
     cut: int = 0
+    cut_within: int = 0
 
     @property
     def terminal(self) -> bool:
@@ -129,26 +131,48 @@ class Screen:
                 return
             if piece.kind is not Kind.TEXT or not piece.data:
                 continue
-            place = piece.data.find("\n", min(excess, len(piece.data) - 1)) + 1
-            place = place or min(excess, len(piece.data))
-            piece.cut += piece.data.count("\n", 0, place) or 1
+            place = min(excess, len(piece.data))
+            line_end = piece.data.find("\n", place) + 1
+            if 0 < line_end < len(piece.data):
+                place = line_end
+            cut = piece.data[:place]
+            piece.cut += cut.count("\n")
+            # A line that is longer than all that is shown is cut within.
+            within = len(cut) - (cut.rfind("\n") + 1)
+            piece.cut_within = within if "\n" in cut else piece.cut_within + within
             piece.data = piece.data[place:]
             self._text -= place
             excess -= place
 
     def _message(self, piece: _Piece) -> Message:
-        note = f"... {piece.cut:,} lines before these\n" if piece.cut else ""
         if not piece.terminal:
-            return Message(piece.kind, note + piece.data)
-        return Message(Kind.HTML, terminal_html(note + piece.data, self._limit))
+            return Message(piece.kind, lines_before(piece.cut, piece.cut_within) + piece.data)
+        return Message(Kind.HTML, terminal_html(piece.data, self._limit, before=piece.cut))
 
 
-def terminal_html(text: str, limit: int) -> str:
-    """Text of a terminal as a page: escaped, in its colours, its last lines within ``limit``."""
+def lines_before(lines: int, characters: int = 0) -> str:
+    """What is said above text of which the beginning is not shown; empty where nothing is cut."""
+    words = []
+    if lines:
+        words.append(f"{lines:,} line{'' if lines == 1 else 's'}")
+    if characters:
+        words.append(f"{characters:,} characters of a line")
+    return f"... {' and '.join(words)} before these\n" if words else ""
+
+
+def terminal_html(text: str, limit: int, *, before: int = 0) -> str:
+    """Text of a terminal as a page: escaped, in its colours, its last lines within ``limit``.
+
+    Parameters
+    ----------
+    before
+        Lines that were cut already.
+    """
     shown = ansi.to_html(text, width=_WIDTH)
     if len(shown) > limit:
         # Colours may take more room than the text.
-        place = shown.find("\n", len(shown) - limit)
-        before = shown.count("\n", 0, place + 1)
-        shown = f"... {before:,} lines before these\n{shown[place + 1 :]}" if place >= 0 else ""
-    return f'<pre style="{BOX}">{shown}</pre>'
+        place = shown.find("\n", len(shown) - limit) + 1
+        before += shown.count("\n", 0, place)
+        shown = shown[place:] if place else ""
+        shown = shown or ansi.to_html(ansi.to_text(text, lines=1, width=limit // 8), width=_WIDTH)
+    return f'<pre style="{BOX}">{lines_before(before)}{shown}</pre>'

@@ -70,6 +70,21 @@ class Shown:
         else:
             self.screen.tick()
 
+    def payload(self, items: object) -> bool:
+        """What a reply carries besides: help that ``?`` asked for; whether the program is to end.
+
+        Other payloads, which edit cells, mean nothing in a note.
+        """
+        ends = False
+        for item in items if isinstance(items, list) else ():
+            source = item.get("source") if isinstance(item, dict) else None
+            if source == "page" and isinstance(item.get("data"), dict):
+                words = item["data"].get("text/plain")
+                self.screen.text(f"{words}\n" if isinstance(words, str) else "")
+            elif source == "ask_exit":
+                ends = not item.get("keepkernel")
+        return ends
+
     def _display(self, kind: str, content: Mapping[str, Any]) -> None:
         data = content.get("data")
         if not isinstance(data, dict):

@@ -41,8 +41,25 @@ _OTHERS = (
     (re.compile(r"\bcollect the cell that\b"), "put into the program the paragraph that"),
     (re.compile(r"\bThe notebook has no code cell called\b"), "The note has no paragraph called"),
     (re.compile(r" It is looked for in [^\n<]{1,200}\.ipynb as saved\."), ""),
+    (re.compile(r">Cell</th>"), ">Paragraph</th>"),
     (re.compile(r"%%submarine (?=workflow\b)"), "%submarine "),
     (re.compile(r"%%submarine\b"), "%submarine.python"),
+)
+_PARAGRAPHS = """\
+  %submarine.python         Code of the program, and run here. Titled model.py it is that file.
+  %submarine.python(only)   Code of the program, not run here.
+  %submarine.python(local)  Run here, and no code of the program.
+  %submarine.sh             Bash, run here. Titled prepare.sh it lies beside the program.
+"""
+#: In the help of all verbs.
+_HELP = (
+    (r"^Notebook cells:$", f"Paragraphs:\n{_PARAGRAPHS.rstrip()}"),
+    (r"\bRun notebook cells and\b", "Run a note's paragraphs and"),
+    (r"^(  cells +)Show which cells are collected\b", r"\1Show which paragraphs make the program"),
+    (
+        r"^(  run +.*\n)",
+        r"\1  dashboard    A form that runs a job, as of the former interpreter.\n",
+    ),
 )
 
 
@@ -59,7 +76,10 @@ def help_in_note(text: str) -> str:
     """The help of all verbs without what is for a terminal."""
     text = re.sub(rf"(?m)^  (?:{TERMINAL}) .*\n", "", text)
     text = re.sub(r"(?s)\n?^The first minute:\n.*", "", text, flags=re.MULTILINE)
-    return re.sub(r"(?m)^Notebook cells:$", "Paragraphs:", text)
+    text = re.sub(r"(?m)^  clear .*\n", "", text)
+    for pattern, words in _HELP:
+        text = re.sub(pattern, words, text, flags=re.MULTILINE)
+    return text
 
 
 def sentence(error: SubmarineError) -> str:

@@ -1,0 +1,76 @@
+"""What a `%submarine` paragraph shows: logs with their lines, the step under way, its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from submarine_zeppelin.interpreters.page import Page
+from submarine_zeppelin.paragraph import Kind, Message, Output
+
+LIMIT = 10_000
+
+
+class Shown(Output):
+    """Keeps each output that was shown."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+
+    def show(self, messages: Sequence[Message]) -> None:
+        self.all.append("\n".join(message.data for message in messages))
+
+
+def test_a_log_keeps_its_lines_and_says_how_many_went_before() -> None:
+    page = Page(Shown(), LIMIT)
+    for number in range(5000):
+        page.write(f"line {number} <b>\n")
+    (message,) = page.messages()
+    assert message.kind is Kind.HTML
+    assert message.data.startswith("<pre ")
+    assert len(message.data) <= LIMIT
+    first, *rest = message.data.partition(">")[2].split("\n")
+    count = int(first.removeprefix("... ").removesuffix(" lines before these").replace(",", ""))
+    assert rest[0] == f"line {count} &lt;b&gt;"
+    assert rest[-1].startswith("line 4999 &lt;b&gt;")
+
+
+def test_sentences_are_cut_at_lines_and_a_single_long_line_within() -> None:
+    page = Page(Shown(), LIMIT)
+    for number in range(2000):
+        page.say(f"row {number}")
+    (message,) = page.messages()
+    first, second, *_ = message.data.split("\n")
+    count = int(first.removeprefix("... ").removesuffix(" lines before these").replace(",", ""))
+    assert second == f"row {count}"
+    coloured = Page(Shown(), LIMIT)
+    coloured.write("".join(f"\x1b[3{number % 8}mx" for number in range(4000)))
+    (message,) = coloured.messages()
+    assert "xxxx" in message.data
+    assert len(message.data) <= LIMIT
+
+
+def test_a_step_is_there_until_the_next_thing() -> None:
+    shown = Shown()
+    page = Page(shown, LIMIT)
+    page.say("first")
+    page.step("Submitting <b> ...")
+    page.show()
+    page.step("Packing: 50 %")
+    page.show()
+    page.step("")
+    page.show()
+    assert [text.split("\n") for text in shown.all] == [
+        ["first", "", "Submitting <b> ...", ""],
+        ["first", "", "Packing: 50 %", ""],
+        ["first", ""],
+    ]
+    # Words of a step are text, never a page.
+    assert {message.kind for message in page.messages()} == {Kind.TEXT}
+
+
+def test_a_log_with_nothing_in_it_is_empty() -> None:
+    page = Page(Shown(), LIMIT)
+    page.write("")
+    assert page.empty
+    page.say("something")
+    assert not page.empty
