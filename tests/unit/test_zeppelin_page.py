@@ -19,6 +19,12 @@ class Shown(Output):
     def show(self, messages: Sequence[Message]) -> None:
         self.all.append("\n".join(message.data for message in messages))
 
+    def append(self, text: str, kind: Kind = Kind.TEXT) -> None:
+        raise AssertionError("a page is shown as a whole")
+
+    def link(self, label: str, url: str, tooltip: str = "") -> None:
+        raise AssertionError("no job, no link")
+
 
 def test_a_log_keeps_its_lines_and_says_how_many_went_before() -> None:
     page = Page(Shown(), LIMIT)
