@@ -112,7 +112,7 @@ class Memory:
 
 
 def _renders(process: dict[str, Any]) -> bool:
-    return process["type"] == "renderer"
+    return bool(process["type"] == "renderer")
 
 
 def click_for(at: Rig, seconds: float, memory: Memory, every: float = 0.4) -> dict[str, Any]:

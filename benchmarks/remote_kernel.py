@@ -33,6 +33,7 @@ from jupyter_client.manager import KernelManager
 from on_minicluster import open_session, run_on_minicluster
 
 from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.job import Job
 from submarine_jobs.tunnel_ports import tunnel_loop
 from submarine_kernel.install import install_kernel
 from submarine_kernel.remote.owner import RemoteKernel
@@ -127,6 +128,13 @@ def bare(client: Any, scratch: Path) -> float:
         time.sleep(1.0)  # the next turn starts on a quiet cluster
 
 
+def job_of(manager: KernelManager) -> Job:
+    """The job that the kernel is."""
+    provisioner: Any = manager.provisioner
+    job: Job = provisioner._remote.job
+    return job
+
+
 def ours(specs: KernelSpecManager) -> float:
     """Seconds from the kernel manager's start to the answer of our kernel."""
     manager = KernelManager(kernel_name="far", kernel_spec_manager=specs)
@@ -137,7 +145,7 @@ def ours(specs: KernelSpecManager) -> float:
             answered(kernel)
             return time.monotonic() - began
     finally:
-        job = manager.provisioner._remote.job
+        job = job_of(manager)
         manager.shutdown_kernel(now=True)
         job.wait(PATIENCE)
         time.sleep(1.0)
@@ -189,7 +197,7 @@ def round_trips(specs: KernelSpecManager) -> dict[str, Any]:
             manager.start_kernel()
             stack.callback(manager.shutdown_kernel, now=True)
             clients[name] = stack.enter_context(connected(manager.get_connection_info()))
-        job = managers["far"].provisioner._remote.job
+        job = job_of(managers["far"])
         address = job.directory.address()
         assert address is not None
         port = stack.enter_context(relayed(address.host, address.port))

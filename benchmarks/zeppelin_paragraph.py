@@ -88,7 +88,8 @@ def main() -> None:
     run("quick", "1 + 1")
     print("lines     seconds  outputs  characters sent  largest output  paragraph beside it (p50)")
     for name, program in PROGRAMS.items():
-        over, beside = threading.Event(), []
+        over = threading.Event()
+        beside: list[float] = []
 
         def others(over: threading.Event, beside: list[float]) -> None:
             while not over.is_set():

@@ -37,7 +37,7 @@ def say(line: str) -> None:
 
 def execute(target: Path) -> nbformat.NotebookNode:
     """Execute the notebook cell by cell and save it, whether or not a cell fails."""
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook: nbformat.NotebookNode = nbformat.read(NOTEBOOK, as_version=4)
     wanted = notebook.metadata.get("kernelspec", {}).get("name", "python3")
     kernel = wanted if wanted in KernelSpecManager().find_kernel_specs() else "python3"
     client = NotebookClient(
@@ -78,7 +78,7 @@ def jobs_in(notebook: nbformat.NotebookNode) -> Iterator[dict[str, Any]]:
 def fetch(job: dict[str, Any]) -> Path:
     """Copy what the job left, from HDFS or a local path, to where it outlives the cluster."""
     directory = str(job["job_dir"]).rstrip("/")
-    target = OUT / job["job_id"]
+    target = OUT / str(job["job_id"])
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     files, root = fsspec.core.url_to_fs(directory)

@@ -117,8 +117,8 @@ def _to_version_4(raw: Any, path: str) -> dict[str, Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            node = nbformat.from_dict(raw)  # type: ignore[no-untyped-call]
-            document = nbformat.convert(node, to_version=4)  # type: ignore[no-untyped-call]
+            node = nbformat.from_dict(raw)
+            document = nbformat.convert(node, to_version=4)
     except Exception:  # whatever nbformat stumbles over, the document is at fault
         raise problem from None
     cells, metadata = document.get("cells"), document.get("metadata", {})

@@ -22,15 +22,16 @@ def holds(condition: str, outputs: Mapping[str, Mapping[str, str]]) -> bool:
     for whole, job, name in [(m[0], m[1], m[2]) for m in VARIABLE.finditer(text)]:
         value = outputs.get(job, {}).get(name, "null")
         text = text.replace(whole, f"'{value}'")
-    tokens, at = [], 0
+    tokens: list[str] = []
+    at = 0
     while at < len(text.rstrip()):
         found = TOKEN.match(text, at)
         if found is None:
             return False  # the engine fails, which counts as no
         tokens.append(next(group for group in found.groups() if group is not None))
         at = found.end()
-    value = _Judge(tokens).either()
-    return value if isinstance(value, bool) else False  # a cast to boolean that fails
+    judged = _Judge(tokens).either()
+    return judged if isinstance(judged, bool) else False  # a cast to boolean that fails
 
 
 class _Judge:

@@ -135,7 +135,7 @@ class Azkaban:
     def fault(self, name: str, *faults: Fault | Reply) -> None:
         """The next calls of ``name`` meet these, one each, before anything else is done."""
         made = [(lambda _, it=one: it) if isinstance(one, Reply) else one for one in faults]
-        self._faults.setdefault(name, []).extend(made)  # type: ignore[arg-type]
+        self._faults.setdefault(name, []).extend(made)
 
     def project(self, name: str) -> Project | None:
         """A project by its name, in letters of either size."""

@@ -362,7 +362,7 @@ def test_the_spec_is_refused_before_anything_is_written(session: Session) -> Non
         ({"memory": 1 << 20}, "memory"),
         ({"gpus": 64}, "GPU"),
     ):
-        spec, bundle = make_spec("print(1)\n", **changes)  # type: ignore[arg-type]
+        spec, bundle = make_spec("print(1)\n", **changes)
         with pytest.raises(RefusedError, match=words) as caught:
             session.submit(spec, bundle)
         assert "Exception" not in str(caught.value)

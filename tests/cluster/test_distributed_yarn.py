@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ def test_a_cancel_at_any_point_leaves_nothing(submit: Callable[..., Job], delay:
     # KILLED, or FINISHED where a second master came up before it was killed and found the record.
     wait("the application's end", lambda: state() in ("KILLED", "FINISHED", "FAILED"))
     for kind in ("master", "coordinator", "agent", "program"):
-        wait(f"the end of every {kind}", lambda kind=kind: not processes(job, kind))
+        wait(f"the end of every {kind}", partial(lambda *of: not processes(*of), job, kind))
     assert job.directory.storage.stat(f"/user/{backend.user}/.skein/{application_id}") is None
 
 

@@ -117,7 +117,7 @@ def test_two_versions_of_one_framework_side_by_side(here: Here) -> None:
         here.start("xgboost_train.py", "--worker", "2", "--memory", "600M", *environment(folder))
         for folder in folders
     ]
-    versions = []
+    versions: list[str] = []
     for job in jobs:
         here.wait(job)
         logs = here.logs(job, *TWO)

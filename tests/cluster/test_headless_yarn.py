@@ -17,8 +17,9 @@ from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_minicluster.cluster import Minicluster
 from submarine_workflows.headless.places import place_of
-from tests.headless.rig import ENDED, LOAD, SLEEP, WAITING, Rig, cell, read, says, until
+from tests.headless.rig import ENDED, LOAD, SLEEP, WAITING, Rig, cell, read, says
 from tests.headless.test_runs import CODES, RUNNERS, card
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 FOLDER = "hdfs:///tmp/submarine-headless"

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ def pids(cluster: Minicluster) -> dict[str, int | None]:
     return {daemon.name: daemon.pid for daemon in cluster.status().daemons}
 
 
-def wait_for(check, what: str, timeout: float = 120) -> None:
+def wait_for(check: Callable[[], object], what: str, timeout: float = 120) -> None:
     deadline = time.monotonic() + timeout
     while not check():
         assert time.monotonic() < deadline, f"not in {timeout} s: {what}"

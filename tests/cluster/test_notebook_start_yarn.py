@@ -35,10 +35,11 @@ def test_a_lab_in_a_container(shell: Shell) -> None:
         assert guest.ask("GET", "/api/contents")[0] == 200
         guest.save("mine.ipynb", "saved on YARN")
         record = job.record()
-        assert record.application_id
+        application = record.application_id
+        assert application
         assert token not in str(record.to_json())
         # From YARN's own page, through its proxy, to the door, which asks who is there.
-        linked = until(lambda: link_on_yarn(shell, record.application_id), "YARN has the link")
+        linked = until(lambda: link_on_yarn(shell, application), "YARN has the link")
         assert linked == record.links["JupyterLab"] == page
         status, headers, _ = stranger.ask("GET", urlsplit(linked).path)
         assert (status, "/login" in headers["Location"]) == (302, True)

@@ -15,7 +15,8 @@ from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
-from tests.local.scheduler_rig import BASE, OURS, Scheduler
+from tests.local.scheduler_rig import OURS, Scheduler
+from tests.local.server_rig import BASE
 
 from .training import until
 

@@ -241,7 +241,8 @@ def test_a_lost_submit_gives_one_application(
 ) -> None:
     """The connection to the driver breaks before or after the submit went through."""
     submission = make("import time; time.sleep(600)")
-    real, broken = DriverChannel.submit, []
+    real = DriverChannel.submit
+    broken: list[str] = []
 
     def submit(self: DriverChannel, spec: Any, timeout: float) -> str:
         if broken:

@@ -60,7 +60,7 @@ def test_a_helper_says_that_its_port_is_taken(
         other.bind(("127.0.0.1", 0))
         other.listen()
         place = ["--address", "127.0.0.1", "--port", str(other.getsockname()[1])]
-        command = [python, runtime, verb, *place, *more]
+        command = [str(python), runtime, verb, *place, *more]
         done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout == ""

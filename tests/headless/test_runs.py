@@ -13,7 +13,8 @@ import pytest
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_workflows.headless.saving import whole
-from tests.headless.rig import ENDED, LOAD, PATIENCE, SLEEP, WAITING, Rig, cell, read, says, until
+from tests.headless.rig import ENDED, LOAD, PATIENCE, SLEEP, WAITING, Rig, cell, read, says
+from tests.waiting import until
 
 PARAMETERS = ("%%submarine --only --file train.py\nsteps = 1", ["parameters"])
 TRAIN = """%%submarine --only --file train.py

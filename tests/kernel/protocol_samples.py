@@ -42,8 +42,8 @@ class Samples:
     file_extension = ".py"
     code_hello_world = "print('hello, world')"
     code_stderr = "import sys; print('x', file=sys.stderr)"
-    completion_samples = ({"text": "zi", "matches": {"zip"}},)
-    complete_code_samples = ("1", "print('hello')")
+    completion_samples: tuple[dict[str, Any], ...] = ({"text": "zi", "matches": {"zip"}},)
+    complete_code_samples: tuple[str, ...] = ("1", "print('hello')")
     incomplete_code_samples = ("print('''hello", "def f():\n  x*2")
     invalid_code_samples = ("import = 7q",)
     code_page_something = "print?"

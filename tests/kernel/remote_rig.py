@@ -110,6 +110,7 @@ class Remote:
 
     def job_of(self, manager: KernelManager) -> Job:
         """The job that a kernel is."""
+        assert manager.provisioner is not None
         asked = manager.provisioner.get_provisioner_info()
         told = asyncio.run_coroutine_threadsafe(asked, tunnel_loop()).result(PATIENCE)
         return self.session.job(told["job_id"])

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ def test_a_life(remote: Remote) -> None:
         == "x" * 9_000_000 + "\n"
     )
 
+    assert manager.provisioner is not None
     info = asyncio.run(manager.provisioner.get_provisioner_info())
     assert json.loads(json.dumps(info))["job_id"] == job.id
 
@@ -71,6 +72,7 @@ def test_a_life(remote: Remote) -> None:
     # A kernel that dies, not its container.
     client.execute("import os; os._exit(7)")
     until(lambda: not manager.is_alive())
+    assert manager.provisioner is not None
     assert asyncio.run(manager.provisioner.poll()) == 7
     assert job.record().state is State.RUNNING
     manager.restart_kernel(now=True)
@@ -150,6 +152,7 @@ def test_a_server_that_comes_back_finds_the_kernel(remote: Remote) -> None:
     manager = remote.manager()
     # What a server that persists its kernels does, in a new process.
     asyncio.run(manager._async_pre_start_kernel())
+    assert manager.provisioner is not None
     asyncio.run(manager.provisioner.load_provisioner_info(said["info"]))
     manager._reconcile_connection_info(manager.provisioner.connection_info)
     assert remote.job_of(manager).id == said["job"]
@@ -179,7 +182,7 @@ def test_the_same_notebook_gets_its_kernel_back_and_no_other_does(remote: Remote
         manager, client = remote.start(JPY_SESSION_NAME="work/digits.ipynb")
         if remote.job_of(manager).id == said["job"]:
             return manager, client
-            manager.shutdown_kernel(now=True)
+        manager.shutdown_kernel(now=True)
         return None
 
     _, client = until(back)
@@ -189,7 +192,8 @@ def test_the_same_notebook_gets_its_kernel_back_and_no_other_does(remote: Remote
 def test_the_key_is_nowhere_but_in_a_file_of_the_container(remote: Remote) -> None:
     manager, client = remote.start()
     job = remote.job_of(manager)
-    key = bytes(manager.get_connection_info()["key"])
+    info: Mapping[str, Any] = manager.get_connection_info()
+    key = bytes(info["key"])
     token = job.directory.secret().token.encode()
     execute(client, "print('something for the log')")
     assert job.handle is not None

@@ -85,7 +85,7 @@ class Page:
         self._unacknowledged = 0
         words = {**self.words, "job": self.job, "at": dict(self.at)}
         services = cast("Services", SimpleNamespace(core=self.core))
-        feed = LogFeed(services, words, self.send, self._credit)
+        feed = LogFeed(services, words, cast("Any", self.send), self._credit)
 
         async def run() -> None:
             await feed.run()

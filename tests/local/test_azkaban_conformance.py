@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.azkaban import probing
-from tests.local.workflow_rig import until
 
 from submarine_workflows.azkaban.client import Azkaban, options_of
 from submarine_workflows.azkaban.compiling import compile_workflow
@@ -21,6 +20,8 @@ from submarine_workflows.azkaban.errors import AzkabanError, NoProjectError, Unr
 from submarine_workflows.azkaban.following import Follower
 from submarine_workflows.azkaban.seen import Execution
 from submarine_workflows.reading import read_workflow
+from tests.azkaban import probing
+from tests.local.workflow_rig import until
 
 FLOW = """
 config: {gate: "/nowhere", word: "given"}
@@ -169,13 +170,13 @@ def test_runs_beside_each_other_and_kill(place: probing.Place) -> None:
     client, project = place.client(), place.project()
     client.create(project, "x")
     uploaded(client, project, place.folder / "work", WAITING, wait=WAIT)
-    first = client.execute(project, "nightly", **options_of("cancelImmediately", "")).execid
+    first = client.execute(project, "nightly", None, **options_of("cancelImmediately", "")).execid
     until(lambda: "waiting" in "".join(Follower(client, first, "wait").now()), "no log")
     assert client.running(project, "nightly") == [first]
     assert "already running" in refused(lambda: client.execute(project, "nightly"))
-    beside = client.execute(project, "nightly", **options_of("", "ignore"))
+    beside = client.execute(project, "nightly", None, **options_of("", "ignore"))
     assert "concurrently" in beside.message
-    behind = client.execute(project, "nightly", **options_of("", "pipeline"))
+    behind = client.execute(project, "nightly", None, **options_of("", "pipeline"))
     assert "Pipelining level 1" in behind.message
     asked = refused(lambda: client.execute(project, "nightly", concurrentOption="pipeline"))
     assert "Missing required parameter 'pipelineLevel'" in asked
@@ -203,7 +204,7 @@ def test_schedules(place: probing.Place) -> None:
     assert found.user == place.settings.user
     assert found.next_run.endswith(" 02:31:00")
     for wrong in ("0 30 2 * * *", "0 30 2 ? * * 2001", "30 2 * * *"):
-        said = refused(lambda cron=wrong: client.schedule(project, "nightly", cron))
+        said = refused(partial(client.schedule, project, "nightly", wrong))
         assert "can not be parsed to quartz cron" in said
     assert "cannot be found" in refused(lambda: client.schedule(project, "other", "0 30 2 ? * *"))
     missing = refused(lambda: client.schedule("submarine-test-none", "nightly", "0 30 2 ? * *"))

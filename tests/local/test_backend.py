@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -206,12 +207,13 @@ def test_plans(session: Session) -> None:
         ("ps", 1),
     ]
     assert "3 processes and a coordinator" in many.placement
-    for impossible in (
+    impossible: tuple[dict[str, Any], ...] = (
         {"python_env": "archive:/x.tar.gz"},
         {"docker_image": "python:3.12"},
         {"node_label": "gpu"},
-    ):
-        (refused,) = backend.plan(replace(spec, roles=(Role(**impossible),))).errors
+    )
+    for words in impossible:
+        (refused,) = backend.plan(replace(spec, roles=(Role(**words),))).errors
         assert "local backend" in refused
     absent = replace(spec, python="/nowhere/python")
     assert "/nowhere/python" in backend.plan(absent).errors[0]

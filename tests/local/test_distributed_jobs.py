@@ -14,7 +14,6 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.waiting import until
 
 from submarine_jobs.backends import localprocess
 from submarine_jobs.backends.base import Stage
@@ -26,6 +25,7 @@ from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Localization, NamedInput, Resources, Role
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.waiting import until
 
 SMALL = Resources(200)
 SAY = 'echo "$SUBMARINE_ROLE $SUBMARINE_INDEX"'
@@ -157,7 +157,8 @@ def test_a_job_whose_supervisor_and_coordinator_are_killed_is_closed(session: Se
         for process in processes:
             if verb in process.info["cmdline"]:
                 os.kill(process.pid, signal.SIGKILL)
-    record = until(lambda: (r := job.record()).state.ended and r)
+    until(lambda: job.record().state.ended)
+    record = job.record()
     assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST)
     assert sorted(task.task for task in record.tasks) == ["worker:0", "worker:1"]
     assert {task.state for task in record.tasks} == {State.FAILED}

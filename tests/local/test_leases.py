@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_jobs_live_as_long_as_their_owner(
     jobs = [session.job(name) for name in names]
     try:
         for job in jobs:
-            wait_for(lambda job=job: b"still there" in job.log("stdout").data, 120.0)
+            wait_for(partial(lambda job: b"still there" in job.log("stdout").data, job), 120.0)
             assert job.record().state is State.RUNNING
         owner.send_signal(signal.SIGKILL)
         for job in jobs:

@@ -9,7 +9,8 @@ import socket
 import ssl
 import threading
 import time
-from typing import Any
+from collections.abc import Generator
+from typing import Any, cast
 
 import pytest
 
@@ -249,7 +250,7 @@ def test_followers_are_bounded(rig: Rig, followers: int) -> None:
     agent = rig.start(WAITER)
     rig.wait_for_log(b"up\n")
     client = rig.client()
-    streams = [client.stream(0, 0, 0) for _ in range(followers)]
+    streams = [cast("Generator[dict[str, Any]]", client.stream(0, 0, 0)) for _ in range(followers)]
     for stream in streams[:16]:
         assert next(stream)["type"] == "status"
     for stream in streams[16:]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_failure_is_raised_when_waiting(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options_are_one_sentence(
-    tmp_path: Path, options: dict[str, object], words: str
+    tmp_path: Path, options: dict[str, Any], words: str
 ) -> None:
     (tmp_path / "train.py").write_text("print(1)")
     with pytest.raises(UsageError, match=words):

@@ -18,7 +18,8 @@ from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.job import Job
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import wait_for
-from tests.local.scheduler_rig import BASE, OURS, Scheduler, outputs_of
+from tests.local.scheduler_rig import OURS, Scheduler, outputs_of
+from tests.local.server_rig import BASE
 
 TRAIN = "%%submarine --only\nprint('trained')\naccuracy = 0.5"
 RUN = "%submarine run digits --memory 256M"

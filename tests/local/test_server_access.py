@@ -112,7 +112,8 @@ def test_the_websocket_is_for_who_may_read(server: Server) -> None:
 
 def test_a_proxy_that_ends_tls_says_so_and_the_origin_is_exact(server: Server) -> None:
     secure = server.origin.replace("http://", "https://")
-    for forwarded in ({"X_Forwarded_Proto": "https"}, {"X_Forwarded_Proto": "https, http"}):
+    by_tls: list[dict[str, Any]] = [{"X_Forwarded_Proto": it} for it in ("https", "https, http")]
+    for forwarded in by_tls:
         assert server.call("GET", "jobs", Origin=secure, **forwarded).status == 200
         assert upgraded(server, TOKEN, Origin=secure, **forwarded) == 101
         # The page came by TLS: one that did not is another origin, and so is another host.
@@ -120,7 +121,8 @@ def test_a_proxy_that_ends_tls_says_so_and_the_origin_is_exact(server: Server) -
             assert server.call("GET", "jobs", Origin=origin, **forwarded).status == 403, origin
             assert upgraded(server, TOKEN, Origin=origin, **forwarded) == 403, origin
     # A proxy that says nothing, or nonsense.
-    for words in ({}, {"X_Forwarded_Proto": "gopher"}):
+    silent_or_wrong: list[dict[str, Any]] = [{}, {"X_Forwarded_Proto": "gopher"}]
+    for words in silent_or_wrong:
         assert server.call("GET", "jobs", Origin=secure, **words).status == 403
         assert server.call("GET", "jobs", Origin=server.origin, **words).status == 200
 
@@ -134,5 +136,5 @@ def test_only_a_server_that_trusts_its_proxy_believes_its_other_words(
     assert answer.status == (200 if trusting else 403)
     # A host that the request was not sent to is never ours.
     other = "https://hub.example"
-    sent = {"X_Forwarded_Host": "hub.example", "X_Forwarded_Proto": "https"}
+    sent: dict[str, Any] = {"X_Forwarded_Host": "hub.example", "X_Forwarded_Proto": "https"}
     assert server.call("GET", "jobs", Origin=other, **sent).status == 403

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import os
 import queue
 import signal
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +151,7 @@ def test_a_job_that_has_ended_is_told_once(channel: Page, submit: Submit) -> Non
     job.wait(60)
     for number in (1, 2):
         channel.subscribe(number, "job", job=job.id)
-        channel.until(lambda m, n=number: m == {"id": n, "type": "end"})
+        channel.until(partial(operator.eq, {"id": number, "type": "end"}))
         (view,) = [message["view"] for message in channel.of(number, "job")]
         assert view["record"]["state"] == "FAILED"
         assert view["record"]["failure"]["type"] == "ValueError"
@@ -271,9 +273,12 @@ def test_watching_is_no_activity(
     before = last()
     page = open_page(server)
     job = submit("import time\ntime.sleep(3)")
-    for number, (kind, words) in enumerate(
-        (("jobs", {}), ("job", {"job": job.id}), ("metrics", {"job": job.id, "points": 50}))
-    ):
+    asked: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("jobs", {}),
+        ("job", {"job": job.id}),
+        ("metrics", {"job": job.id, "points": 50}),
+    )
+    for number, (kind, words) in enumerate(asked):
         page.subscribe(number, kind, **words)
     page.until(lambda m: m == {"id": 1, "type": "end"})
     page.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +77,15 @@ def test_a_look_and_a_question_for_times_reach_every_task(rig: GangRig, tmp_path
     for number, size in ((1, 100), (2, 200)):
         Path(f"{go}{number}").touch()
         for task in WORKERS:
-            until(lambda task=task, count=number: lines_of(client, task).count(b"\n") == count)
+            until(partial(lambda task, n: lines_of(client, task).count(b"\n") == n, task, number))
         client.look()
         for task in WORKERS:
-            until(lambda task=task, least=size: pieces(rig, task) >= least)
+            until(partial(lambda task, least: pieces(rig, task) >= least, task, size))
 
     marks = {}
     for task in WORKERS:
         length = len(lines_of(client, task))
-        marks[task] = until(
-            lambda task=task, length=length: noted(client, task, length), seconds=60.0
-        )
+        marks[task] = until(partial(noted, client, task, length), seconds=60.0)
         check_times(lines_of(client, task), marks[task])
     with pytest.raises(ClusterError, match="404"):
         client.times("worker:7", "stdout", "e1-a1")

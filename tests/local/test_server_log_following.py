@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -176,9 +177,9 @@ def test_cut_connections_and_a_long_outage_cost_no_byte(
         page, other = Page(core, job.id), Page(core, job.id)
         async with following(page, other):
             for number in range(1, 4):
-                await page.until(lambda least=number: gate.connections >= least)
+                await page.until(partial(lambda least: gate.connections >= least, number))
                 seen = len(page.text())
-                await page.until(lambda before=seen: len(page.text()) > before)
+                await page.until(partial(lambda before: len(page.text()) > before, seen))
                 gate.cut()
             await page.until(lambda: gate.connections >= 4)
             gate.shut = True
@@ -212,7 +213,7 @@ def test_a_page_that_comes_and_goes_gets_every_byte_once(session: Session, submi
             page.core = OwnCore(session)
             page.open()
             before = len(page.text())
-            await page.until(lambda seen=before: page.ended or len(page.text()) > seen)
+            await page.until(partial(lambda seen: page.ended or len(page.text()) > seen, before))
             await page.close()
             await asyncio.sleep(0.1)
         assert page.text() == counted(300)

@@ -253,7 +253,7 @@ def test_nonsense_in_a_subscription_is_told_and_ends_it(server: Server, over: Jo
         for number, words in enumerate(asked):
             message = {"op": "subscribe", "id": number, "kind": "log", **words}
             await channel.write_message(json.dumps(message))
-        told = set()
+        told: set[int] = set()
         while len(told) < len(asked):
             message = json.loads(await asyncio.wait_for(channel.read_message(), 30))
             if message["type"] != "hello":

@@ -128,7 +128,8 @@ def test_the_list_filters_and_pages(server: Server, submit: Submit, done: Job) -
     running = submit("import time; time.sleep(600)", "paged-running")
     server.until("jobs?state=RUNNING&text=paged", lambda page: page["total"] == 1)
     seen: list[str] = []
-    after, total = "", None
+    after: str | None = ""
+    total: int | None = None
     while after is not None:
         page = server.call("GET", f"jobs?text=PAGED&limit=2&after={after}").json
         assert total in (None, page["total"])
@@ -271,7 +272,7 @@ def test_a_page_of_another_site_cannot_post_nor_read(server: Server, done: Job) 
         assert (there.status, there.json["code"]) == (403, "cross_origin")
         read = server.call("GET", "jobs", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors", **known)
         assert read.status == 403
-    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    link: dict[str, Any] = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
     assert server.call("GET", "jobs", Sec_Fetch_Dest="document", **link, **known).status == 200
     assert server.call("GET", "jobs", Sec_Fetch_Dest="iframe", **link, **known).status == 403
 
@@ -280,7 +281,7 @@ def test_a_cookie_alone_does_not_post(server: Server, done: Job) -> None:
     cookie, xsrf = server.log_in()
     path = f"jobs/{done.id}/models"
     assert server.call("POST", path, {"name": "x"}, token=None, Cookie=cookie).status == 403
-    known = {"Cookie": cookie, "X_XSRFToken": xsrf, "Origin": server.origin}
+    known: dict[str, Any] = {"Cookie": cookie, "X_XSRFToken": xsrf, "Origin": server.origin}
     ok = server.call(
         "POST", path, {"name": "posted"}, token=None, Sec_Fetch_Site="same-origin", **known
     )

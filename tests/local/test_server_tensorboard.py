@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psutil
@@ -176,10 +177,8 @@ def test_a_running_job_is_shown_as_it_grows_and_so_is_its_end(
     assert other.wait(60).state == "SUCCEEDED"
     # Both in one, each a run called by its job; the order in the address does not matter.
     both = f"{other.id},{job.id}"
-    runs = until(
-        lambda: len(found := server.call("GET", f"{BOARD}{both}/data/runs").json) == 2 and found
-    )
-    assert sorted(runs) == sorted([f"{job.id}/train", f"{other.id}/train"])
+    all_runs = sorted([f"{job.id}/train", f"{other.id}/train"])
+    until(lambda: sorted(server.call("GET", f"{BOARD}{both}/data/runs").json) == all_runs)
     turned = f"{job.id},{other.id}"
     assert len(curve(server, turned, f"{other.id}/train")) == 5
     assert len(boards_of(server)) == 2
@@ -285,7 +284,7 @@ def test_who_may_not(telltale: Server, known: str) -> None:
     assert telltale.call("POST", place, b"a=1", token=None).status == 403
     cookie, _ = telltale.log_in()
 
-    def visit(method: str, **headers: str) -> Answer:
+    def visit(method: str, **headers: Any) -> Answer:
         body = b"a=1" if method == "POST" else None
         return telltale.call(method, place, body, token=None, Cookie=cookie, **headers)
 

@@ -13,11 +13,11 @@ import subprocess
 import sys
 
 import pytest
-from tests.local.workflow_rig import Workflows, is_gone, until
 
 from submarine_jobs.commands import execute
 from submarine_workflows.local.journal import is_held
 from submarine_workflows.local.keeper import Keeper
+from tests.local.workflow_rig import Workflows, is_gone, until
 
 FLOW = """
 nodes:
@@ -48,7 +48,7 @@ def flows(tmp_path):
     found.close()
 
 
-def begun(flows: Workflows, script: str, *words: str):
+def begun(flows: Workflows, script: str, *words: str) -> tuple[subprocess.Popen[str], int]:
     flows.script("a.sh", script)
     process = flows.spawn("w.flow", *words)
     pid = int(flows.wait_for("pid"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,9 @@ def test_the_record_that_the_job_writes_names_workflow_run_and_node(
     session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
     command = f"{shlex.quote(sys.executable)} -c pass"
     role = Role(instances=workers, resources=Resources(memory=256), command=command)
-    names = dict(zip(("workflow", "workflow_run", "workflow_node"), FROM, strict=True))
+    names: dict[str, Any] = dict(
+        zip(("workflow", "workflow_run", "workflow_node"), FROM, strict=True)
+    )
     spec = JobSpec("fit", "local", roles=(role,), python=sys.executable, program=None, **names)
     job = session.submit(spec, None)
     assert origin(job.record()) == FROM

@@ -85,8 +85,8 @@ def test_only_that_cell_is_kept_from_running(notebook: Notebook) -> None:
 
 
 def test_odd_metadata_is_no_tag(notebook: Notebook) -> None:
-    notebook.good("a = 1", cell_id="one", tags=[{"submarine": 1}, None, 7])  # type: ignore[list-item]
-    notebook.good("b = 1", cell_id="two", tags="submarine")  # type: ignore[arg-type]
+    notebook.good("a = 1", cell_id="one", tags=[{"submarine": 1}, None, 7])
+    notebook.good("b = 1", cell_id="two", tags="submarine")
     assert listed(notebook) == []
 
 

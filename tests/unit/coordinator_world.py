@@ -16,6 +16,7 @@ from submarine_runtime.coordinator.play import Play, Stage, new_play
 from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.states import State
 
 LOST_AFTER = 25.0
 #: Seconds that an agent which was cut off takes to end its program; less than the margin.
@@ -144,7 +145,12 @@ class World:
     def register(self, agent: Agent, running: Any = None) -> None:
         agent.linked = agent.alive = True
         agent.acked = self.now
-        words = {"task": agent.task, "host": agent.node, "node": agent.node, "nonce": agent.seat}
+        words: dict[str, Any] = {
+            "task": agent.task,
+            "host": agent.node,
+            "node": agent.node,
+            "nonce": agent.seat,
+        }
         words.update(address="10.0.0.1", ports=[1], gpus=[], running=running)
         self.tell({"type": "register", "seat": agent.seat, **words})
 
@@ -178,6 +184,10 @@ class World:
         while not until():
             assert self.now < end, f"still {self.play.act}, {[t.stage for t in self.tasks]}"
             self.step()
+
+    @property
+    def state(self) -> State:
+        return self.play.state
 
     @property
     def tasks(self) -> list[Any]:

@@ -24,6 +24,7 @@ from submarine_runtime.agent.ports import Reservation
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.reasons import EndReason
+from tests.waiting import until
 
 
 def taken(outbox: Outbox) -> list[object]:
@@ -79,19 +80,17 @@ def test_nobody_waits_for_a_reader_that_will_never_come() -> None:
 def test_the_dead_man_counts_from_the_sending() -> None:
     fired: list[float] = []
     deadman = DeadMan(lambda: fired.append(time.monotonic()))
-    sent = time.monotonic()
-    deadman.heard(sent, 0.3)
-    time.sleep(0.2)
-    deadman.heard(sent + 0.15, 0.3)  # heard now, and sent earlier: that is what counts
-    deadline = time.monotonic() + 5
-    while not fired and time.monotonic() < deadline:
-        time.sleep(0.005)
-    assert 0.45 <= fired[0] - sent < 0.7
+    now, hour = time.monotonic(), 3600.0
+    # Heard now, and sent an hour ago: that is what counts.
+    deadman.heard(now - hour, hour + 1.5)
+    deadman.heard(now - hour + 0.2, hour + 1.5)
+    until(lambda: fired, "the dead man counts from the hearing")
+    assert fired[0] - now >= 1.7
     assert deadman.fired
-    deadman.heard(time.monotonic(), 60)
-    assert not deadman.fired
+    deadman.heard(time.monotonic(), hour)
+    still_fired = deadman.fired
     deadman.stop()
-    assert len(fired) == 1
+    assert (still_fired, len(fired)) == (False, 1)
 
 
 def test_reserved_ports_are_ours_until_they_are_released() -> None:

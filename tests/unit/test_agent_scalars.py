@@ -33,7 +33,7 @@ def test_an_event_file_that_grows_byte_by_byte(tmp_path: Path) -> None:
     path = tmp_path / "events.out.tfevents.1"
     path.write_bytes(b"")
     files = EventFiles(str(tmp_path))
-    seen = []
+    seen: list[float] = []
     for end in range(0, len(TF2) + 1, 7):
         path.write_bytes(TF2[:end])
         value = files.look().get("epoch_loss")

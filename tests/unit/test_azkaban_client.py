@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 import requests
 import tenacity
-from tests.azkaban import server as servers
-from tests.azkaban.server import JETTY, LOGIN_PAGE, Reply, broken
 
 from submarine_jobs.errors import ConfigError, UsageError
 from submarine_workflows.azkaban import connection as connection_module
@@ -30,6 +28,8 @@ from submarine_workflows.azkaban.following import Follower
 from submarine_workflows.azkaban.sessions import SessionFile
 from submarine_workflows.azkaban.settings import Settings, load_settings
 from submarine_workflows.azkaban.submitting import start
+from tests.azkaban import server as servers
+from tests.azkaban.server import JETTY, LOGIN_PAGE, Reply, broken
 
 FLOW = 'nodes: [{name: one, type: command, config: {command: "echo <b>&amp; grüße 北京"}}]\n'
 
@@ -423,11 +423,16 @@ def test_where_a_password_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
     settings = load_settings(environ={})
     assert settings.url == "https://az:8443"
     asked: list[str] = []
-    assert find_password(settings, asked.append, {}) == "from a file"
+
+    def ask(words: str) -> str:
+        asked.append(words)
+        return ""
+
+    assert find_password(settings, ask, {}) == "from a file"
     elsewhere = Settings("https://other:8443", "alice")
     with pytest.raises(ConfigError, match="is not known here"):
         find_password(elsewhere, None, {})
-    find_password(elsewhere, asked.append, {})
+    find_password(elsewhere, ask, {})
     assert asked == ["Password of alice at https://other:8443"]
     host = own / "azkaban" / "other_8443.password"
     host.write_text("of the other\nmore\n")

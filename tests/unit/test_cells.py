@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -391,5 +392,6 @@ def test_the_magic_line_has_the_last_word_over_tags() -> None:
 
 def test_tags_are_read_from_any_metadata() -> None:
     assert tags_in({"tags": ["a", 3, None, "b"]}) == ("a", "b")
+    odd: Any
     for odd in (None, {}, {"tags": "submarine"}, {"tags": {"a": 1}}, []):
         assert tags_in(odd) == ()

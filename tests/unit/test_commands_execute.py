@@ -30,7 +30,7 @@ class Notebook(Mouth):
 
     def __init__(self) -> None:
         super().__init__()
-        self.collection = CellCollection()
+        self.collection: CellCollection = CellCollection()
         self.namespace = {"x": 41}
         self.said: list[str] = []
         self.asked: list[str] = []

@@ -123,13 +123,12 @@ def test_unknown_profile_names_the_close_one(project: Path) -> None:
 def test_a_file_of_another_user_is_not_obeyed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import submarine_jobs.config_file as config_file
 
     path = tmp_path / "submarine.toml"
     path.write_text('java_home = "/tmp/evil"\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     owner = path.stat().st_uid
-    monkeypatch.setattr(config_file.os, "getuid", lambda: owner + 1)
+    monkeypatch.setattr("submarine_jobs.config_file.os.getuid", lambda: owner + 1)
     if owner == 0:
         import os
 

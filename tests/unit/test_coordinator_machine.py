@@ -25,7 +25,7 @@ def test_programs_start_together_and_only_when_every_task_is_ready() -> None:
     world.run(world.all_running)
     assert [start.epoch for start in world.starts] == [1, 1, 1, 1]
     assert {m.task for m in world.starts[0].members} == {"worker:0", "worker:1", "worker:2", "ps:0"}
-    assert world.play.state is State.RUNNING
+    assert world.state is State.RUNNING
     world.succeed()
     world.run(lambda: world.ended)
     assert world.reason() is EndReason.SUCCEEDED

@@ -39,7 +39,7 @@ class FakeBackend(Backend):
     def plan(self, spec: JobSpec) -> Plan:
         raise AssertionError
 
-    def prepare(self) -> None:
+    def prepare(self, spec: JobSpec | None = None) -> None:
         raise AssertionError
 
     def submit(self, submission: Submission) -> Handle:

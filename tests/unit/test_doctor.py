@@ -94,7 +94,7 @@ def site(**values: str) -> str:
 def patient(
     directory: Path,
     rm: ResourceManager | None = None,
-    yarn: dict[str, str] | None = None,
+    yarn: Any = None,
     **core: str,
 ) -> Patient:
     """A patient with a configuration directory made for the test."""
@@ -116,11 +116,12 @@ def patient(
 
 def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
     def hang(_: Patient) -> Finding:
-        time.sleep(20)
+        time.sleep(90)
         raise AssertionError
 
     def broken(_: Patient) -> Finding:
-        return ok(str({}["gone"]))
+        facts: dict[str, str] = {}
+        return ok(facts["gone"])
 
     def refused(_: Patient) -> Finding:
         raise ClusterError("It is down.", "Start it.")
@@ -134,7 +135,7 @@ def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
     ]
     started = time.monotonic()
     results = examine(Patient(Profile()), checks)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
     assert [result.name for result in results] == ["hangs", "broken", "refused", "good"]
     assert [str(result.status) for result in results] == ["error", "error", "error", "ok"]
     assert "0.3 s" in results[0].sentence

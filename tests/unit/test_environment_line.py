@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from submarine_jobs.commands import environment_line
 from submarine_jobs.commands.environment_line import EnvironmentLine
 from submarine_jobs.commands.mouth import Mouth
 
@@ -36,7 +35,9 @@ def pack(mouth: Mouth) -> None:
 
 def test_one_line_is_renewed_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(1000))
-    monkeypatch.setattr(environment_line.time, "monotonic", lambda: next(now) * 0.1)
+    monkeypatch.setattr(
+        "submarine_jobs.commands.environment_line.time.monotonic", lambda: next(now) * 0.1
+    )
     mouth = Listener(able=True)
     pack(mouth)
     assert mouth.renewed[0] == "Packing this environment: 0 % of 2.0 GB"

@@ -10,6 +10,7 @@ import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -103,7 +104,9 @@ def test_what_is_packed_runs_anywhere(packages: Path, tmp_path: Path) -> None:
     place = tmp_path / "a place" / "python-env"
     place.mkdir(parents=True)
     # Python has filters since 3.11.4; Debian 12's is older.
-    whole = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
+    whole: dict[str, Any] = (
+        {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
+    )
     with tarfile.open(archive) as tar:
         tar.extractall(place, **whole)
     code = "import abacus, ssl, ctypes, json, sys; print(json.dumps([abacus.BEADS, sys.prefix]))"

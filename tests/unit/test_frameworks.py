@@ -24,7 +24,7 @@ COMMON = {
 
 
 def members_of(roles: Mapping[str, int], processes: int = 1, gpus: int = 0) -> list[Member]:
-    made = []
+    made: list[Member] = []
     for role, count in roles.items():
         for index in range(count):
             kind = "untracked" if role in ("ps", "scheduler", "server") else "tracked"

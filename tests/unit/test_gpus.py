@@ -109,7 +109,7 @@ def test_every_failure_is_no_driver(devices: Node, tmp_path: Path) -> None:
 def test_a_driver_that_hangs_is_none() -> None:
     began = time.monotonic()
     assert within(0.1, lambda: time.sleep(30) or "late", "none") == "none"
-    assert within(5.0, lambda: 1 // 0, "none") == "none"
+    assert within(5.0, lambda: str(1 // 0), "none") == "none"
     assert within(5.0, lambda: "told", "none") == "told"
     assert time.monotonic() - began < 20
 
@@ -117,7 +117,7 @@ def test_a_driver_that_hangs_is_none() -> None:
 def test_the_meter_measures_and_averages(devices: Node) -> None:
     driver = devices(device_line("GPU-a", 2, 1000), device_line("GPU-b", 98, 3000))
     meter = GpuMeter(["GPU-b", "GPU-a", "GPU-gone"], str(driver), every=0.02)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(meter.idleness()) < 2 or meter.idleness()[0].seconds < 0.1:
         assert time.monotonic() < deadline
         time.sleep(0.01)

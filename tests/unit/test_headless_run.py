@@ -469,7 +469,8 @@ def test_failures_go_to_the_cells_that_started_the_jobs() -> None:
     [None, 1, [], {}, {"failed": 3}, {"failed": [1, None], "detached": 3}, {"detached": [None]}],
 )
 def test_nonsense_of_a_kernel_breaks_nothing(said: Any) -> None:
-    jobs, returned, lines = barrier.JobsEnd(), returning.Returned(), []
+    jobs, returned = barrier.JobsEnd(), returning.Returned()
+    lines: list[str] = []
     jobs.take({barrier.MIME_TYPE: said})
     returned.take({returning.MIME_TYPE: said})
     announcer = Announcer(lines.append)

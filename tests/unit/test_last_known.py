@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
-from submarine_jobs import store as stores
 from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
@@ -36,8 +36,8 @@ def put(session: Session, number: int, state: State, age: float, patch: pytest.M
     reason = EndReason.SUCCEEDED if state.ended else None
     record = JobRecord(job_id, "old", state, backend="yarn", created=1e9, reason=reason)
     with patch.context() as at:
-        now = stores.time.time()
-        at.setattr(stores.time, "time", lambda: now - age)
+        now = time.time()
+        at.setattr("submarine_jobs.store.time.time", lambda: now - age)
         session.store.put(
             Known(job_id, "old", "yarn", "gone", "hdfs://nn/x", 1e9, state, None, record)
         )
@@ -56,6 +56,7 @@ def test_a_state_that_nobody_can_ask_for_has_a_question_mark_and_an_age(
     note = done.text.splitlines()[-1]
     assert "and 1 more: Last known; its backend yarn of the profile gone is not" in note
     assert note.endswith("configured here now. Seen 2 d 00 h ago.")
+    assert done.html is not None
     assert "RUNNING?" in done.html
     assert "Seen 2 d 00 h ago." in done.html
     by_id = {record["job_id"]: record for record in done.value}

@@ -131,7 +131,7 @@ def test_executions_know_what_the_front_end_says(shell: InteractiveShell) -> Non
 
 
 def write_notebook(path: Path, *ids: str) -> Path:
-    cells = [
+    cells: list[dict[str, Any]] = [
         {"id": name, "cell_type": "code", "metadata": {}, "source": "", "outputs": [],
          "execution_count": None}
         for name in ids

@@ -104,7 +104,7 @@ def test_configuration_agrees_with_itself(tmp_path):
 
     def read(path: Path) -> dict[str, str]:
         root = ElementTree.parse(path).getroot()
-        return {entry.findtext("name"): entry.findtext("value") for entry in root}
+        return {entry.findtext("name", ""): entry.findtext("value", "") for entry in root}
 
     client = read(layout.client_conf / "yarn-site.xml")
     server = read(layout.conf("resourcemanager") / "yarn-site.xml")
@@ -196,7 +196,7 @@ def test_marked_leaves_out_the_caller(tmp_path):
 def test_a_lock_makes_the_second_wait_and_then_complain(tmp_path):
     path, waited = tmp_path / "lock", []
     with (
-        file_lock(path, timeout=1),
+        file_lock(path, timeout=60),
         pytest.raises(MiniclusterError, match="has held"),
         file_lock(path, timeout=0.1, on_wait=lambda: waited.append(1)),
     ):
@@ -205,15 +205,15 @@ def test_a_lock_makes_the_second_wait_and_then_complain(tmp_path):
     order: list[str] = []
 
     def second() -> None:
-        with file_lock(path, timeout=5):
+        with file_lock(path, timeout=60):
             order.append("second")
 
-    with file_lock(path, timeout=1):
+    with file_lock(path, timeout=60):
         thread = threading.Thread(target=second)
         thread.start()
         time.sleep(0.2)
         order.append("first")
-    thread.join(5)
+    thread.join(60)
     assert order == ["first", "second"]
 
 
@@ -255,7 +255,7 @@ def test_maven_absent_or_failing_is_one_sentence(tmp_path, monkeypatch):
 
 def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 1 << 20})
-    monkeypatch.setattr(artifacts.shutil, "disk_usage", lambda path: usage)
+    monkeypatch.setattr("submarine_minicluster.artifacts.shutil.disk_usage", lambda path: usage)
     with pytest.raises(MiniclusterError, match=r"has 1 MB free .*needs 600 MB"):
         artifacts.check_disk(tmp_path, 600 << 20)
 
@@ -266,8 +266,11 @@ def test_two_fetches_at_once_resolve_once(tmp_path, monkeypatch):
     fake_program(tmp_path / "bin" / "mvn", script)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     found: list[Path] = []
+    said: list[str] = []
     threads = [
-        threading.Thread(target=lambda: found.append(artifacts.ensure_jars("3.5.0", JAVA, str)))
+        threading.Thread(
+            target=lambda: found.append(artifacts.ensure_jars("3.5.0", JAVA, said.append))
+        )
         for _ in range(2)
     ]
     for thread in threads:

@@ -188,4 +188,4 @@ def test_parsers_refuse_or_understand_any_text(text: str) -> None:
         pairs.parse_localization,
     ):
         with contextlib.suppress(UsageError):
-            parse(text)  # type: ignore[operator]
+            parse(text)

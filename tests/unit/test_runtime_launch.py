@@ -17,7 +17,7 @@ LAUNCH = Path(submarine_runtime.__file__).parent / "launch.py"
 OLDEST = Path.home() / ".pyenv/versions/3.8.18/bin/python"
 PYTHONS = [sys.executable] + ([str(OLDEST)] if OLDEST.exists() else [])
 
-PROGRAMS = {
+PROGRAMS: dict[str, str | bytes] = {
     "success": "import sys\nprint(sys.argv[1:])\nprint('err', file=sys.stderr)\n",
     "exception": "def f():\n    raise ValueError('no')\n\n\nf()\n",
     "chained": (

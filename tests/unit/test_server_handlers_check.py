@@ -56,7 +56,7 @@ class OnlyAuthenticated(APIHandler):
 
 class Copied(Good):
     @functools.wraps(Good.get)
-    async def get(self) -> None:
+    async def get(self) -> None:  # type: ignore[override]
         """It carries the mark, and asks nobody."""
 
 
@@ -73,7 +73,7 @@ class Socket(WebSocketMixin, WebSocketHandler, JupyterHandler):
     async def open(self, *args: Any, **kwargs: Any) -> None: ...
 
 
-class Proxy(ProxyHandler):  # type: ignore[misc]
+class Proxy(ProxyHandler):
     @guarded("read")
     async def get(self, *args: Any, **kwargs: Any) -> None: ...
 

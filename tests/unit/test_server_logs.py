@@ -233,9 +233,9 @@ def test_the_first_hits_come_before_the_rest_is_read() -> None:
 
 def test_a_pattern_that_would_hang_others_takes_no_time() -> None:
     data = b"a" * 900_000 + b"!\n"
-    began = time.monotonic()
+    began = time.thread_time()
     assert hits(forward(Text(data), pattern("(a+)+$"), 0, len(data), 9)) == []
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 @pytest.mark.parametrize("text", ["", "x" * 1001, "a\nb", "(", "(?=a)", r"(a)\1", "a{1000}{1000}"])

@@ -18,7 +18,8 @@ from submarine_runtime.protocol import layout
 def test_the_mouth_names_the_cell_that_is_executed() -> None:
     shell = InteractiveShell()
     mouth = NotebookMouth(shell, NotebookCells(lambda: None))
-    assert mouth.launching_cell is None, "nothing runs"
+    before = mouth.launching_cell
+    assert before is None, "nothing runs"
     executions = Executions.attach(shell)
     cell = "%submarine run"
     info = SimpleNamespace(raw_cell=cell, cell_id="cell-7", store_history=True, cell_meta=None)

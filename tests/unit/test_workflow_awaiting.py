@@ -48,7 +48,7 @@ def test_any_file_system_of_fsspec_is_looked_at():
 
 
 def test_a_storage_that_is_away_is_no_failure(monkeypatch):
-    answers = [
+    answers: list[bool | Exception] = [
         StorageError("The NameNode does not answer."),
         TimeoutError("no answer"),
         False,

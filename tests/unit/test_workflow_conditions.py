@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from submarine_workflows.conditions import ConditionError, Facts, read_condition
 GOOD, MIXED, BAD = (True, True), (True, False), (False, False)
 
 
-def holds(text: str, succeeded=GOOD, **outputs) -> bool:
+def holds(text: str, succeeded: Any = GOOD, **outputs: Any) -> bool:
     return read_condition(text).holds(Facts(succeeded, outputs))
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import zipfile
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -115,7 +115,8 @@ class FullDisk:
 
 
 def test_a_journal_outlives_a_line_that_was_cut(tmp_path):
-    path, said = tmp_path / "journal.jsonl", []
+    path = tmp_path / "journal.jsonl"
+    said: list[str] = []
     first = Journal(path, said.append)
     first.add("begin", run="x")
     first.close()
@@ -129,7 +130,8 @@ def test_a_journal_outlives_a_line_that_was_cut(tmp_path):
 
 
 def test_a_journal_that_cannot_be_written_is_said_once_and_caught_up_later(tmp_path, monkeypatch):
-    path, said = tmp_path / "journal.jsonl", []
+    path = tmp_path / "journal.jsonl"
+    said: list[str] = []
     journal = Journal(path, said.append)
     with monkeypatch.context() as patched:
         patched.setattr("submarine_workflows.local.journal.os", FullDisk())
@@ -221,7 +223,7 @@ nodes:
         from_json({"name": "w"})
 
 
-def at(text: str, zone=BERLIN, fold: int = 0) -> float:
+def at(text: str, zone: tzinfo = BERLIN, fold: int = 0) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=zone, fold=fold).timestamp()
 
 

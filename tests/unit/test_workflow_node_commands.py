@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +44,9 @@ WORKFLOW = read_workflow(TEXT, "nightly")
 NODES = {node.name: (flows, node) for flows, node in WORKFLOW.walk()}
 
 
-def commands(name: str, setting: Setting | None = None, fill=str) -> list[list[str]]:
+def commands(
+    name: str, setting: Setting | None = None, fill: Callable[[str], str] = str
+) -> list[list[str]]:
     flows, node = NODES[name]
     return commands_of(WORKFLOW, node, flows, setting or Setting("7", "out"), fill)
 

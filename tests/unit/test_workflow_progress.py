@@ -6,6 +6,7 @@ What is expected here was read in ``azkaban.execapp.FlowRunner`` and its tests.
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,14 +26,14 @@ DIAMOND = """
 """
 
 
-def progress(nodes: str, **options) -> Progress:
+def progress(nodes: str, **options: Any) -> Progress:
     text = "nodes:\n" + textwrap.indent(textwrap.dedent(nodes).strip("\n"), "  ")
     workflow = read_workflow(text, "flow")
     assert check(workflow) == []
     return Progress(workflow, **options)
 
 
-def play(found: Progress, ends: dict[str, object] | None = None) -> dict[str, str]:
+def play(found: Progress, ends: dict[str, Any] | None = None) -> dict[str, str]:
     """Run it in rounds; a node's end is a status or a dict of outputs, by default a success."""
     ready = found.advance()
     rounds = 0

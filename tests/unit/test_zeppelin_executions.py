@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -116,7 +118,7 @@ def test_paragraphs_of_a_note_run_in_the_order_of_their_coming(rig: Rig) -> None
     wait_for(lambda: rig.executions.status("p1") == "RUNNING")
     for name in ("p2", "p3"):
         calls.append(rig.call(name))
-        wait_for(lambda name=name: rig.executions.status(name) == "PENDING")
+        wait_for(partial(lambda name: rig.executions.status(name) == "PENDING", name))
     assert rig.executions.status("nobody") == "UNKNOWN"
     go.set()
     for call in calls:
@@ -277,7 +279,7 @@ def test_a_connection_that_is_lost_loses_no_result(rig: Rig) -> None:
     server.start()
     place = protocol.RemoteInterpreterContext(noteId="n", paragraphId="p1")
 
-    def ask(*, listen: bool) -> object:
+    def ask(*, listen: bool) -> Any:
         wire = connected("127.0.0.1", bound.port, timeout=60)
         client = TClient(protocol.RemoteInterpreterService, wire)
         try:

@@ -161,8 +161,8 @@ def test_what_is_slow_to_close_does_not_keep_the_end_up(monkeypatch: pytest.Monk
     ended: list[int] = []
     monkeypatch.setattr(lifecycle, "TO_CLOSE", 0.05)
     monkeypatch.setattr(lifecycle, "end_group", lambda: None)
-    monkeypatch.setattr(lifecycle.logging, "shutdown", lambda: None)
-    monkeypatch.setattr(lifecycle.os, "_exit", ended.append)
+    monkeypatch.setattr("submarine_zeppelin.serving.lifecycle.logging.shutdown", lambda: None)
+    monkeypatch.setattr("submarine_zeppelin.serving.lifecycle.os._exit", ended.append)
     ending = Ending(lambda: time.sleep(5))
     ending.end("test")
     ending.end("again")

@@ -96,7 +96,7 @@ def _export(output: Path, formats: Mapping[str, str]) -> list[Path]:
     exported = []
     for name, path in formats.items():
         try:
-            document = nbformat.read(output, as_version=4)  # type: ignore[no-untyped-call]
+            document = nbformat.read(output, as_version=4)
             exporter = get_exporter(name)()  # type: ignore[no-untyped-call]
             text, _ = exporter.from_notebook_node(document)
             Path(path).write_text(text, encoding="utf-8")

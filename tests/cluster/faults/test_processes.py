@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -107,9 +108,9 @@ def test_cancel_while_the_gang_waits_and_while_it_runs(train: Callable[..., Job]
     assert waiting.cancel("test").state is State.CANCELLED
     running = train("cancel-running")
     assert running.cancel("test").state is State.CANCELLED
-    for job in (waiting, running):
-        until("nothing is left", lambda job=job: not processes(job, "program"))
-        until("no agent is left", lambda job=job: not processes(job, "agent"))
+    for kind in ("program", "agent"):
+        for job in (waiting, running):
+            until(f"no {kind} is left", partial(lambda *of: not processes(*of), job, kind))
 
 
 def test_an_import_error_everywhere_is_not_retried(train: Callable[..., Job]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -136,7 +137,7 @@ def both_held_a_part(start: Callable[..., Job], total: int) -> bool:
 
     gangs = [gang("default"), gang("gpu")]
     for job in gangs:
-        until(lambda job=job: job.view().record.pending, f" of {total} containers")
+        until(partial(lambda job: job.view().record.pending, job), f" of {total} containers")
     wall.cancel("both wait")
 
     def held() -> str:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,9 @@ def test_stopped_while_a_job_runs_it_leaves_no_trace(
         wait_for(lambda: client.application_report(app).state == "running", "running")
         for second in ("987", "988"):
             wait_for(
-                lambda second=second: any(f"sleep\x00{second}" in line for line in command_lines()),
+                partial(
+                    lambda second: any(f"sleep\x00{second}" in it for it in command_lines()), second
+                ),
                 "the container's children",
             )
         command("stop", "--name", "two")

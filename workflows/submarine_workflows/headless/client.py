@@ -142,7 +142,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
         ):
             last.text += content["text"]
             # For papermill's log; what is kept is the longer one.
-            piece: NotebookNode = output_from_msg(msg)  # type: ignore[no-untyped-call]
+            piece: NotebookNode = output_from_msg(msg)
             return piece
         shown: NotebookNode | None = super().output(outs, msg, display_id, cell_index)
         return shown

@@ -176,7 +176,7 @@ def add_run_cell(
     wanted = [name for name in return_names if name in _assigned(collected)]
     line = f"%{MAGIC} run {name}" + (f" --return {','.join(wanted)}" if wanted else "")
     source = f"submarine_job = {line}\nsubmarine_job"
-    cell: NotebookNode = new_code_cell(source)  # type: ignore[no-untyped-call]
+    cell: NotebookNode = new_code_cell(source)
     cell["id"] = RUN_CELL
     cell.metadata.update(tags=[], papermill={})
     notebook.cells.append(cell)
@@ -203,7 +203,7 @@ def add_error(
     """Put an error below ``cell`` and mark it as failed, as papermill does."""
     lines = [str(line) for line in traceback][-_MAX_TRACEBACK:] or [f"{ename}: {evalue}"]
     error = {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": lines}
-    cell.outputs.append(from_dict(error))  # type: ignore[no-untyped-call]
+    cell.outputs.append(from_dict(error))
     mark_failed(notebook, cell)
 
 

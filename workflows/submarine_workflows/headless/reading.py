@@ -33,8 +33,8 @@ def read_document(place: Place) -> tuple[NotebookNode, bool]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            document: NotebookNode = nbformat.reads(data.decode("utf-8"), as_version=4)  # type: ignore[no-untyped-call]
-            document = nbformat.v4.upgrade(document) or document  # type: ignore[no-untyped-call]
+            document: NotebookNode = nbformat.reads(data.decode("utf-8"), as_version=4)
+            document = nbformat.v4.upgrade(document) or document
         if not all(isinstance(cell.source, str) for cell in document.cells):
             raise TypeError
     except Exception:  # whatever nbformat stumbles over, the document is at fault

@@ -157,7 +157,7 @@ def _unknown_cells(notebook: Path, node: Node) -> list[str]:
     from submarine_workflows.headless.document import select_cells
 
     try:
-        document = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+        document = nbformat.read(notebook, as_version=4)
     except Exception:  # half written at this moment, or none at all: it is read when it runs
         return []
     try:
