@@ -1,4 +1,4 @@
-"""``submarine kernel install|uninstall``: put the kernelspec where Jupyter finds it."""
+"""``submarine kernel install``: put a kernelspec where Jupyter finds it; others are `installed`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing import Any
 
 import click
 
-from submarine_jobs.commands import Outcome
+from submarine_jobs.commands import Mouth, Outcome
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_kernel.installed import NAME, check, found, list_kernels, uninstall
 from submarine_kernel.own_spec import RESOURCE_DIR, own_spec
+from submarine_kernel.remote.judging import judge
 from submarine_kernel.remote.kernelspec import (
     container_json,
     container_name,
@@ -24,7 +26,6 @@ from submarine_kernel.remote.kernelspec import (
     provisioning,
 )
 
-NAME = "submarine"
 DISPLAY_NAME = "Python + Submarine"
 _RESOURCES = Path(__file__).parent / "resources"
 _VALID_NAME = re.compile(r"[a-z0-9._-]{1,100}", re.IGNORECASE)
@@ -116,7 +117,7 @@ def install_kernel(
 
 @click.group()
 def kernel() -> None:
-    """The notebook kernel "Python + Submarine"."""
+    """Kernels: Python + Submarine here, or one in a container of the cluster."""
 
 
 @kernel.command(
@@ -154,7 +155,10 @@ def kernel() -> None:
     help="Each %submarine run begins with it, for example gpu=1 or memory=8G; repeatable.",
 )
 @container_options
+@click.pass_obj
 def install(
+    mouth: Mouth,
+    /,
     user: bool,
     sys_prefix: bool,
     prefix: str | None,
@@ -167,7 +171,7 @@ def install(
     """Install the kernelspec, so that front ends offer the kernel.
 
     With an option that says how large its container is, or where, the kernel runs in a container of
-    the cluster.
+    the cluster; the cluster is asked whether it ever gives such a one, and its no is a warning.
     """
     if user + sys_prefix + (prefix is not None) > 1:
         raise UsageError("--user, --sys-prefix and --prefix exclude each other.", "Give one.")
@@ -177,8 +181,16 @@ def install(
             f'"{NAME}" is the name of the kernel on this machine.',
             "Give the one in a container another, for example --name gpu4.",
         )
-    usual = DISPLAY_NAME if container is None else container_name(container)
-    display_name = display_name or usual
+    if container is not None and (settings or defaults):
+        raise UsageError(
+            "--set and --default are for notebooks whose kernel runs on this machine.",
+            "A kernel in a container takes its options themselves, for example --queue ml.",
+        )
+    if display_name is None:
+        display_name = DISPLAY_NAME if container is None else container_name(container)
+    if not display_name.strip() or not display_name.isprintable():
+        raise UsageError("--display-name: front ends show it, so it is one line of text.")
+    _spare(name)
     place = install_kernel(
         name=name,
         display_name=display_name,
@@ -187,10 +199,32 @@ def install(
         submarine=_told(settings, defaults),
         container=container,
     )
+    problem = _doubt(name, container) if container is not None else ""
+    if problem:
+        mouth.say(f"warning: {problem}")
+    facts = {"name": place.name, "display_name": display_name, "path": str(place)}
     return Outcome(
         f"Installed the kernel {display_name} as {place}.",
-        value={"name": name, "display_name": display_name, "path": str(place)},
+        value={**facts, "warnings": [problem] if problem else []},
     )
+
+
+def _doubt(name: str, container: Mapping[str, Any]) -> str:
+    """What the cluster has against it; empty: nothing."""
+    judgement = judge(name, container)
+    if judgement.asked and judgement.words:
+        return f"The kernel {name} would not start today. {judgement.words}"
+    return judgement.words
+
+
+def _spare(name: str) -> None:
+    """Refuse the name of a kernel that is somebody else's: ours would stand in its place."""
+    other = found().get(name.lower())
+    if other is not None and not other.ours:
+        raise UsageError(
+            f'"{name[:60]}" is the name of a kernel that is not Submarine\'s: {other.path}.',
+            "Give ours another, for example --name gpu4.",
+        )
 
 
 def _told(settings: Sequence[str], defaults: Sequence[str]) -> dict[str, Any]:
@@ -222,23 +256,5 @@ def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-@kernel.command("uninstall", cls=Verb, example=("kernel uninstall --name gpu4",))
-@option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
-def uninstall(name: str) -> Outcome:
-    """Remove the kernelspec."""
-    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
-
-    manager = KernelSpecManager()
-    try:
-        argv = manager.get_kernel_spec(name).argv
-    except NoSuchKernel:
-        raise UsageError(
-            f'There is no kernel "{name[:60]}".', "`jupyter kernelspec list` shows them."
-        ) from None
-    if not any(word.split(".")[0] == "submarine_kernel" for word in argv):
-        raise UsageError(
-            f'The kernel "{name[:60]}" is not one of Submarine\'s.',
-            f"`jupyter kernelspec remove {name[:60]}` removes any kernel.",
-        )
-    place = manager.remove_kernel_spec(name)
-    return Outcome(f"Removed {place}.", value={"name": name, "path": str(place)})
+for _verb in (list_kernels, check, uninstall):
+    kernel.add_command(_verb)

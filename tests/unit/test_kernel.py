@@ -141,3 +141,41 @@ def test_other_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(SubmarineError, match="cannot be written"):
         install_kernel(prefix=str(tmp_path / "file"))
+
+
+def test_kernels_are_listed_checked_and_removed_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
+    monkeypatch.setattr(KernelSpecManager, "ensure_native_kernel", False)
+    for words in (["--name", "Ours"], ["--name", "far", "--memory", "1G", "--backend", "local"]):
+        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Mouth())
+    rows = {row["name"]: row for row in execute(["kernel", "list"], Mouth()).value}
+    assert rows["ours"]["runs_in"] == "this machine"
+    assert rows["far"]["runs_in"] == "container"
+    assert rows["far"]["display_name"] == "Python (1G)"
+    assert execute(["kernel", "check", "far"], Mouth()).value["ok"]
+    place = Path(rows["ours"]["path"]) / "kernel.json"
+    spec = json.loads(place.read_text())
+    spec["argv"][0] = str(tmp_path / "former" / "python")
+    place.write_text(json.dumps(spec))
+    broken = execute(["kernel", "check", "ours"], Mouth())
+    assert (broken.exit_code, broken.value["ok"]) == (1, False)
+    assert "is not there any more" in broken.text
+    execute(["kernel", "uninstall", "ours"], Mouth())
+    assert "ours" not in {row["name"] for row in execute(["kernel", "list"], Mouth()).value}
+    with pytest.raises(UsageError, match=r"Installed are .*far"):
+        execute(["kernel", "check", "ours"], Mouth())
+
+
+def test_a_kernel_of_somebody_else_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
+    other = tmp_path / "share" / "jupyter" / "kernels" / "other"
+    other.mkdir(parents=True)
+    text = json.dumps({"argv": ["other"], "display_name": "Other", "language": "x"})
+    (other / "kernel.json").write_text(text)
+    with pytest.raises(UsageError, match="is not Submarine's"):
+        execute(["kernel", "install", "--prefix", str(tmp_path), "--name", "Other"], Mouth())
+    assert (other / "kernel.json").read_text() == text

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from submarine_jobs.backends.base import Plan
 from submarine_jobs.backends.yarn import coordinatorpython
+from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.gangapplication import Parts, build_gang
 from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.config import load_config
-from submarine_jobs.errors import UsageError
+from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
 from submarine_jobs.spec import JobSpec
 from submarine_kernel.remote.placing import Asked, program, run_options, spec_of_kernel
 from tests.unit.test_yarn_gang import submission
@@ -99,7 +101,9 @@ def test_times_are_the_provisioners(tmp_path: Path) -> None:
     [
         (["--gpu", "-1"], "gpu"),
         (["--memory", "lots"], "lots"),
-        (["--idle-timeout", "soon"], "soon"),
+        (["--idle-timeout", "soon"], "--idle-timeout: 'soon'"),
+        (["--memory", "1G", "--display-name", "  "], "--display-name"),
+        (["--memory", "1G", "--set", "queue=ml"], "--set and --default are for"),
     ],
 )
 def test_what_run_would_refuse_is_refused_at_install(
@@ -107,3 +111,61 @@ def test_what_run_would_refuse_is_refused_at_install(
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
         installed(tmp_path, *words)
+
+
+class Heard(Mouth):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def _answers(monkeypatch: pytest.MonkeyPatch, plan: Plan | SubmarineError) -> None:
+    """Have the cluster judge each request so."""
+
+    def judged(_backend: YarnBackend, _spec: JobSpec) -> Plan:
+        if isinstance(plan, SubmarineError):
+            raise plan
+        return plan
+
+    monkeypatch.setattr(YarnBackend, "plan", judged)
+
+
+@pytest.mark.parametrize(
+    ("plan", "warning"),
+    [
+        (Plan("", [], errors=["There is no queue ml; this cluster has a."]), "no queue ml"),
+        (ClusterError("The cluster does not answer."), "No cluster was asked about it"),
+        (Plan("", [], warnings=["The job will wait."]), ""),
+    ],
+)
+def test_the_cluster_is_asked_and_its_no_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan | SubmarineError, warning: str
+) -> None:
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    site = "<configuration><property><name>fs.defaultFS</name><value>hdfs://127.0.0.1:1</value>"
+    (conf / "core-site.xml").write_text(f"{site}</property></configuration>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(conf))
+    _answers(monkeypatch, plan)
+    mouth = Heard()
+    words = ["--prefix", str(tmp_path), "--name", "gpu4", "--gpu", "4", "--queue", "ml"]
+    value = execute(["kernel", "install", *words], mouth).value
+    assert (Path(value["path"]) / "kernel.json").is_file()
+    assert [warning in line for line in mouth.lines] == ([True] if warning else [])
+    assert [warning in line for line in value["warnings"]] == ([True] if warning else [])
+
+
+def test_an_install_where_there_is_no_cluster_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SUBMARINE_BACKEND")
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    mouth = Heard()
+    words = ["--prefix", str(tmp_path), "--name", "gpu4", "--gpu", "4"]
+    execute(["kernel", "install", *words], mouth)
+    assert "No cluster is configured" in mouth.lines[0]

@@ -35,7 +35,7 @@ def find_notebook(
             return job, job.record()
     raise UsageError(
         "No notebook runs.",
-        "`submarine notebook start` starts one; `list --all` shows former ones.",
+        "`submarine notebook start` starts one; `submarine notebook list --all` shows former ones.",
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from submarine_jobs.commands.verb import option
+from submarine_jobs.errors import UsageError
 from submarine_jobs.options.quantities import parse_duration
 from submarine_kernel.remote.placing import Asked, run_options
 
@@ -74,8 +75,12 @@ def provisioning(name: str, typed: Mapping[str, Any]) -> dict[str, Any] | None:
             run[key] = int(run[key])
     run_options(Asked(name, run))
     times = {key: value for key, value in given.items() if key in _TIMES}
-    for value in times.values():
-        parse_duration(value)
+    for key, value in times.items():
+        try:
+            parse_duration(value)
+        except UsageError as error:
+            word = f"--{key.replace('_', '-')}"
+            raise UsageError(f"{word}: {error.message}", error.fix) from None
     return {"provisioner_name": PROVISIONER, "config": {"run": run, **times}}
 
 
