@@ -127,7 +127,7 @@ def test_what_no_cell_or_another_notebook_has_written_stays(saved: Path) -> None
     ("words", "text", "sentence"),
     [
         (LINE, TEXT.replace("notebook", "notebok"), r"Cell \[3\], line 5: A node has no `notebok"),
-        (LINE, TEXT.replace("[features]", "[feature]"), r"Cell \[3\], line 6: `train` depends on"),
+        (LINE, TEXT.replace("[features]", "[feature]"), r"Cell \[3\], line 8: `train` depends on"),
         (LINE, "schedule: 0 0 1 ? * *\n" + TEXT, r"Cell \[3\], line 1: --schedule says .* below"),
         (LINE, "name: other\n" + TEXT, r"line 1: It is called `nightly` here and `other` below"),
         ([*LINE[:3], "0 30 25 ? * *"], TEXT, r"Cell \[3\], line 1: "),

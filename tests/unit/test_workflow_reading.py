@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from submarine_jobs.errors import UsageError
+from submarine_workflows.commands import SECTIONS, workflow
 from submarine_workflows.errors import WorkflowError
 from submarine_workflows.files import open_workflow
 from submarine_workflows.flow1 import read_jobs, read_properties
@@ -245,3 +246,47 @@ def test_a_tab_is_called_a_tab() -> None:
         with pytest.raises(WorkflowError, match=r"This is no YAML: .* tab ") as caught:
             read_workflow(text, "w")
         assert [one.line for one in caught.value.problems] == [line]
+
+
+def test_a_problem_is_told_at_its_own_line_and_not_at_that_of_the_node() -> None:
+    text = """\
+schedule: 0 30 2 ? * *
+timezone: Europe/Berln
+config: {retries: few}
+nodes:
+  - name: a
+    type: noop
+  - name: b
+    notebook: b.ipynb
+    params:
+      day: ${date}
+      hour: "${hour}"
+    job:
+      worker: 2
+      memory: 8Q
+    config:
+      retries: "-1"
+      retry.backoff: ${pause}
+    dependsOn:
+      - a
+      - c
+    condition: all_sucess
+"""
+    told = {problem.line: problem.sentence for problem in check(read_workflow(text, "n"))}
+    assert {line: sentence.split("`")[1] for line, sentence in told.items()} == {
+        0: "retries", 2: "Europe/Berln", 10: "b", 11: "b", 14: "b", 16: "b", 17: "b", 20: "b",
+        21: "b",
+    }  # fmt: skip
+    assert told[0] == "`retries` under `config:` is a whole number from 0, not `few`."
+    assert "${date}" in told[10]
+    assert "--memory: '8Q'" in told[14]
+    assert told[16] == "`b`: `retries` under `config:` is a whole number from 0, not `-1`."
+    assert "${pause}" in told[17]
+    assert "depends on `c`" in told[20]
+    assert "no condition" in told[21]
+
+
+def test_the_help_has_a_line_for_each_verb() -> None:
+    listed = [name for verbs in SECTIONS.values() for name in verbs]
+    assert sorted(listed) == sorted(workflow.commands)
+    assert max(len(line) for verbs in SECTIONS.values() for line in verbs.values()) < 62

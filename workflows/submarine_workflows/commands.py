@@ -24,7 +24,42 @@ from submarine_workflows.workflow import Workflow
 _NEXT = 3
 
 
-@click.group()
+#: The verbs by section, each with one line: what they say for themselves is too long for a list.
+SECTIONS = {
+    "Files": {
+        "check": "Say what is wrong with a workflow, or when it runs next.",
+        "graph": "Show its nodes in their order, or draw them.",
+        "export": "Write it for Airflow, cron or Azkaban.",
+    },
+    "Runs": {
+        "run": "Run it here, or go on with a run that failed.",
+        "status": "Show a run and where each of its nodes stands.",
+        "logs": "Print what the commands of nodes wrote, or follow it.",
+        "cancel": "End a run and the jobs of its nodes.",
+        "history": "List runs, and those that were missed.",
+    },
+    "Azkaban": {
+        "submit": "Upload it, and start or schedule it there.",
+        "unschedule": "Take it off the schedule.",
+    },
+    "What nodes call": {
+        "await": "Wait for data: a path, hdfs:// or another URL.",
+        "holds": "Say whether a condition on outputs of nodes holds.",
+    },
+}
+
+
+class Verbs(click.Group):
+    """The verbs of workflows, by section."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """See ``click.Group``."""
+        for section, verbs in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl(list(verbs.items()))
+
+
+@click.group(cls=Verbs)
 def workflow() -> None:
     """Notebooks that run after each other, in Azkaban Flow 2.0's terms."""
 

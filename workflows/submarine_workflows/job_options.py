@@ -6,6 +6,7 @@ Known before the first night, not in it. Asks no cluster whether it has as much.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from submarine_jobs.errors import SubmarineError
@@ -14,13 +15,27 @@ from submarine_workflows.workflow import Scalar
 _SOURCE = "job"
 
 
-def problem_of(options: Mapping[str, Scalar]) -> str:
-    """What is wrong, one sentence; empty: nothing.
+@dataclass(frozen=True)
+class Wrong:
+    """What is wrong, one sentence, and with which option; empty: with several together."""
+
+    sentence: str
+    option: str = ""
+
+
+def problem_of(options: Mapping[str, Scalar]) -> Wrong | None:
+    """What is wrong; None: nothing.
 
     A value with a parameter in it is known only when the node runs; its option is checked now.
     """
     fixed = {key: value for key, value in options.items() if "${" not in str(value)}
-    return _problem(tuple(fixed.items()), tuple(sorted(set(options) - set(fixed))))
+    names = tuple(sorted(set(options) - set(fixed)))
+    problem = _problem(tuple(fixed.items()), names)
+    if not problem:
+        return None
+    alone = [*((name, _problem((), (name,))) for name in names)]
+    alone += [(item[0], _problem((item,), ())) for item in fixed.items()]
+    return next((Wrong(said, name) for name, said in alone if said), Wrong(problem))
 
 
 @lru_cache(256)

@@ -43,6 +43,17 @@ def read_workflow(text: str, name: str, file: str = "") -> Workflow:
     return workflow
 
 
+def _lines(keys: Mapping[str, Value]) -> dict[str, int]:
+    """Where the values of a node stand, those of maps and lists by their own names too."""
+    found = {key: value.line for key, value in keys.items()}
+    for key in ("config", "params", "job"):
+        if key in keys and isinstance(inner := keys[key].data, dict):
+            found |= {f"{key}.{name}": value.line for name, value in inner.items()}
+    if "dependsOn" in keys and isinstance(names := keys["dependsOn"].data, list):
+        found |= {f"dependsOn.{one.data}": one.line for one in names if isinstance(one.data, str)}
+    return found
+
+
 class _Reader:
     def __init__(self, file: str) -> None:
         self._file = file
@@ -64,6 +75,7 @@ class _Reader:
             self._text(keys.get("timezone")),
             self._file,
             self._text(keys.get("notebook")),
+            keys["timezone"].line if "timezone" in keys else 0,
         )
 
     def _trigger(self, value: Value | None) -> Value | None:
@@ -101,6 +113,7 @@ class _Reader:
             self._scalars(keys.get("params"), "`params:`"),
             self._scalars(keys.get("job"), "`job:`"),
             tuple(self._needs(keys.get("needs"))),
+            _lines(keys),
         )
 
     def _kind(self, keys: Mapping[str, Value], name: str, line: int) -> Kind:

@@ -6,13 +6,14 @@ Costs time in proportion to nodes and dependencies. Opens no file and asks no cl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from submarine_workflows.conditions import ConditionError, read_condition
 from submarine_workflows.errors import Problem
 from submarine_workflows.job_options import problem_of
 from submarine_workflows.node_commands import parameters_in, returns_of
+from submarine_workflows.properties import NUMBERS, number_problem
 from submarine_workflows.schedule import ScheduleError, read_schedule, read_timezone
 from submarine_workflows.workflow import Kind, Node, Workflow
 
@@ -34,6 +35,7 @@ def check(workflow: Workflow, given: Iterable[str] = ()) -> list[Problem]:
     """
     checker = _Checker(workflow, given)
     checker.schedule()
+    checker.common()
     checker.level(workflow.nodes, "the workflow")
     for flows, node in workflow.walk():
         checker.node(flows, node)
@@ -49,14 +51,22 @@ class _Checker:
         self.problems: list[Problem] = []
 
     def schedule(self) -> None:
-        workflow, line = self._workflow, self._workflow.schedule_line
+        workflow = self._workflow
         try:
             if workflow.schedule:
                 read_schedule(workflow.schedule)
+        except ScheduleError as exc:
+            self._add(workflow.schedule_line, str(exc))
+        try:
             if workflow.timezone:
                 read_timezone(workflow.timezone)
         except ScheduleError as exc:
-            self._add(line, str(exc))
+            self._add(workflow.timezone_line or workflow.schedule_line, str(exc))
+
+    def common(self) -> None:
+        """What holds for every node."""
+        for _, problem in _number_problems(self._workflow.config):
+            self._add(0, problem)
 
     def level(self, nodes: Sequence[Node], where: str) -> None:
         """Nodes beside each other: their names and what depends on what."""
@@ -71,7 +81,8 @@ class _Checker:
             for name in node.depends_on:
                 if name not in known:
                     sound = False
-                    self._add(node.line, self._unknown(node.name, name, known, where))
+                    line = node.line_of(f"dependsOn.{name}", "dependsOn")
+                    self._add(line, self._unknown(node.name, name, known, where))
         if sound and len(known) == len(nodes):
             self._cycle(known)
         self._conditions(known)
@@ -110,18 +121,19 @@ class _Checker:
 
     def _conditions(self, known: Mapping[str, Node]) -> None:
         for node in known.values():
+            line = node.line_of("condition")
             try:
                 condition = read_condition(node.condition)
             except ConditionError as exc:
-                self._add(node.line, f"`{node.name}`: {exc}")
+                self._add(line, f"`{node.name}`: {exc}")
                 continue
             if node.condition and not node.depends_on:
-                self._add(node.line, f"`{node.name}` has a condition and depends on nothing.")
+                self._add(line, f"`{node.name}` has a condition and depends on nothing.")
             before = _ancestors(node, known) if condition.parameters else set()
             for other, parameter in condition.parameters:
                 if other not in before:
                     self._add(
-                        node.line,
+                        line,
                         f"`{node.name}` asks for `{parameter}` of `{other}`, which it does not "
                         "depend on: it may not have run yet.",
                     )
@@ -142,8 +154,11 @@ class _Checker:
             self._add(node.line, f"`{node.name}` is a notebook and has no `notebook:`.")
         if node.kind is Kind.CELLS and not node.cells:
             self._add(node.line, f"`{node.name}` runs cells and names none under `cells:`.")
-        if node.job and (problem := problem_of(node.job)):
-            self._add(node.line, f"`{node.name}`: {problem}")
+        if node.job and (wrong := problem_of(node.job)):
+            line = node.line_of(f"job.{wrong.option}", "job")
+            self._add(line, f"`{node.name}`: {wrong.sentence}")
+        for key, problem in _number_problems(node.config):
+            self._add(node.line_of(f"config.{key}", "config"), f"`{node.name}`: {problem}")
         self._parameters(flows, node)
 
     def _parameters(self, flows: tuple[Node, ...], node: Node) -> None:
@@ -151,14 +166,15 @@ class _Checker:
         given = {*self._workflow.config, *node.config, *self._given}
         for flow in flows:
             given.update(flow.config)
-        values = [*node.config.values(), *(str(value) for value in node.params.values())]
-        values += [str(value) for value in node.job.values()]
-        values += [parameters_in(need.url) for need in node.needs]
-        for name in dict.fromkeys(_PARAMETER.findall("\n".join(values))):
+        lines: dict[str, int] = {}
+        for line, text in _values(node):
+            for name in _PARAMETER.findall(text) if "${" in text else ():
+                lines.setdefault(name, line)
+        for name, line in lines.items():
             if name in given or name.startswith(_GIVEN) or self._is_output(flows, node, name):
                 continue
             self._add(
-                node.line,
+                line,
                 f"`{node.name}` uses ${{{name}}}, which is given nowhere: put `{name}` under the "
                 "workflow's `config:`, where a run may give it another value.",
             )
@@ -181,6 +197,23 @@ class _Checker:
 
     def _add(self, line: int, sentence: str) -> None:
         self.problems.append(Problem(line, sentence, self._workflow.file))
+
+
+def _number_problems(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is a number must be one; a parameter in it is known only when the node runs."""
+    for key in NUMBERS:
+        text = config.get(key, "0")
+        if "${" not in text and (problem := number_problem(key, text)):
+            yield key, problem
+
+
+def _values(node: Node) -> Iterator[tuple[int, str]]:
+    """What parameters may stand in, with its line."""
+    for what, found in (("config", node.config), ("params", node.params), ("job", node.job)):
+        for key, value in found.items():
+            yield node.line_of(f"{what}.{key}", what), str(value)
+    for need in node.needs:
+        yield need.line or node.line, parameters_in(need.url)
 
 
 def _ancestors(node: Node, known: Mapping[str, Node]) -> set[str]:

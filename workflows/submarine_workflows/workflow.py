@@ -77,6 +77,8 @@ class Node:
         Parameters of the notebook run.
     job
         Options of ``run`` by their grammar names: ``{"worker": 2, "gpu": 1}``.
+    lines
+        Where its values stand in the text, by key, ``condition`` or ``job.memory``; for sentences.
     """
 
     name: str
@@ -92,6 +94,11 @@ class Node:
     params: Mapping[str, Scalar] = field(default_factory=dict)
     job: Mapping[str, Scalar] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+
+    def line_of(self, *keys: str) -> int:
+        """Where the first of ``keys`` stands that it has; else where the node begins."""
+        return next((self.lines[key] for key in keys if key in self.lines), self.line)
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,7 @@ class Workflow:
     timezone: str = ""
     file: str = ""
     notebook: str = ""
+    timezone_line: int = 0
 
     def walk(self) -> Iterator[tuple[tuple[Node, ...], Node]]:
         """Every node with the flows that it is embedded in, outermost first; depth first."""

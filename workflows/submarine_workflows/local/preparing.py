@@ -23,6 +23,7 @@ from submarine_workflows.local.parameters import as_properties, filler, properti
 from submarine_workflows.local.progress import Step
 from submarine_workflows.local.runs import RunFolder
 from submarine_workflows.node_commands import Setting, commands_of, environment_of
+from submarine_workflows.properties import number_problem
 from submarine_workflows.workflow import Workflow
 
 _MAX_OUTPUT = 1 << 20
@@ -154,8 +155,8 @@ def _as_text(value: object) -> str:
 
 def _number(raw: Mapping[str, str], name: str, fill: Callable[[str], str]) -> int:
     text = fill(raw.get(name, "0")).strip()
-    if not text.isascii() or not text.isdigit() or len(text) > 12:
-        raise UsageError(f"`{name}` under `config:` is a number, not `{text[:40]}`.")
+    if problem := number_problem(name, text):
+        raise UsageError(problem)
     return int(text)
 
 

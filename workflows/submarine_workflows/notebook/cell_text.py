@@ -80,8 +80,9 @@ def _with_line(workflow: Workflow, body: CellBody, asked: Asked) -> Workflow:
     return replace(
         workflow,
         schedule=asked.schedule or workflow.schedule,
-        schedule_line=line if asked.schedule or asked.timezone else workflow.schedule_line,
+        schedule_line=line if asked.schedule else workflow.schedule_line,
         timezone=asked.timezone or workflow.timezone,
+        timezone_line=line if asked.timezone else workflow.timezone_line,
         notebook=workflow.notebook or asked.notebook,
     )
 
