@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from submarine_jobs.commands import Mouth, Outcome
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.installed import NAME, check, found, list_kernels, uninstall
-from submarine_kernel.own_spec import RESOURCE_DIR, own_spec
+from submarine_kernel.own_spec import RESOURCE_DIR
 from submarine_kernel.remote.judging import judge
 from submarine_kernel.remote.kernelspec import (
     container_json,
@@ -25,6 +25,7 @@ from submarine_kernel.remote.kernelspec import (
     container_options,
     provisioning,
 )
+from submarine_kernel.typed_settings import told_settings
 
 DISPLAY_NAME = "Python + Submarine"
 _RESOURCES = Path(__file__).parent / "resources"
@@ -196,7 +197,7 @@ def install(
         display_name=display_name,
         user=user,
         prefix=prefix,
-        submarine=_told(settings, defaults),
+        submarine=told_settings(settings, defaults),
         container=container,
     )
     problem = _doubt(name, container) if container is not None else ""
@@ -225,35 +226,6 @@ def _spare(name: str) -> None:
             f'"{name[:60]}" is the name of a kernel that is not Submarine\'s: {other.path}.',
             "Give ours another, for example --name gpu4.",
         )
-
-
-def _told(settings: Sequence[str], defaults: Sequence[str]) -> dict[str, Any]:
-    """``metadata.submarine`` of the two options; refuses what the kernel would refuse."""
-    from submarine_jobs.commands.run import parse_run
-    from submarine_magics.run_defaults import default_words
-
-    told: dict[str, Any] = _pairs("--set", settings)
-    run: dict[str, Any] = {
-        key: {"true": True, "false": False}.get(value.lower(), value)
-        for key, value in _pairs("--default", defaults).items()
-    }
-    if run:
-        parse_run(default_words(run, [], "--default"))
-        told["run"] = run
-    problem = own_spec(told, "--set").problem
-    if problem:
-        raise UsageError(problem)
-    return told
-
-
-def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
-    pairs = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"{option}: {word[:60]!r} is not NAME=VALUE.")
-        pairs[name.strip()] = value
-    return pairs
 
 
 for _verb in (list_kernels, check, uninstall):
