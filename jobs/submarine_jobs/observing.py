@@ -15,7 +15,6 @@ from submarine_jobs.closing import close_orphan, shipped_record
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.store import JobStore, Known
-from submarine_jobs.view import LAST_KNOWN
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord
@@ -168,8 +167,8 @@ def remember(store: JobStore, known: Known, record: JobRecord) -> None:
 def unreachable(known: Known, error: ClusterError) -> JobRecord:
     """The last thing known, with the sentence that it is not fresh."""
     record = known.record or bare_record(known)
-    words = f"{LAST_KNOWN}; the cluster does not answer: {error.message}"
-    return replace(record, detail=words)
+    words = f"Last known; the cluster does not answer: {error.message}"
+    return replace(record, detail=words, last_known=not record.state.ended)
 
 
 def unasked(known: Known, store: JobStore) -> JobRecord:
@@ -178,9 +177,9 @@ def unasked(known: Known, store: JobStore) -> JobRecord:
     if record.state.ended:
         return record
     words = (
-        f"{LAST_KNOWN}; its backend {known.backend} of the profile {known.profile} is not "
+        f"Last known; its backend {known.backend} of the profile {known.profile} is not "
         "configured here now."
     )
     seen = store.seen(known.job_id)
     behind = None if seen is None else max(time.time() - seen, 0.0)
-    return replace(record, detail=words, behind=behind)
+    return replace(record, detail=words, behind=behind, last_known=True)

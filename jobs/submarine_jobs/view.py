@@ -6,14 +6,6 @@ from dataclasses import dataclass
 
 from submarine_runtime.protocol.record import JobRecord
 
-#: What the detail of a record begins with that was not asked for anew.
-LAST_KNOWN = "Last known"
-
-
-def is_last_known(record: JobRecord) -> bool:
-    """Whether its job may have gone on since, or ended, and nobody could be asked."""
-    return not record.state.ended and record.detail.startswith(LAST_KNOWN)
-
 
 @dataclass(frozen=True)
 class JobView:

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.commands import Mouth, execute
+from submarine_jobs.display.table import table
+from submarine_jobs.display.tame import tame
+from submarine_jobs.errors import ClusterError
+from submarine_jobs.observing import unreachable
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.store import Known
@@ -63,3 +67,15 @@ def test_a_state_that_nobody_can_ask_for_has_a_question_mark_and_an_age(
     assert by_id[running]["state"] == "RUNNING"
     assert by_id[running]["behind"] > 3 * 86400
     assert by_id[ended]["detail"] == ""
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.SUCCEEDED])
+def test_what_a_silent_cluster_said_before_is_the_last_known_unless_it_is_final(
+    state: State,
+) -> None:
+    record = JobRecord("a-1", "a", state)
+    known = Known("a-1", "a", "yarn", "", "hdfs://nn/x", 1e9, state, None, record)
+    shown = tame(unreachable(known, ClusterError("No answer.", "Wait.")))
+    assert shown.last_known is (state is State.RUNNING)
+    assert shown.detail == "Last known; the cluster does not answer: No answer."
+    assert ("RUNNING?" in table([shown]).text) is shown.last_known

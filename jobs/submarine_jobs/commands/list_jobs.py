@@ -120,11 +120,10 @@ def _last_known(shown: Sequence[JobRecord]) -> list[str]:
     """Why states have a question mark: a line for each cause, with the age of the newest."""
     from submarine_jobs.display.durations import duration
     from submarine_jobs.display.untrusted import one_line
-    from submarine_jobs.view import is_last_known
 
     causes: dict[str, list[JobRecord]] = {}
     for record in shown:
-        if is_last_known(record):
+        if record.last_known:
             causes.setdefault(one_line(record.detail), []).append(record)
     lines = []
     for cause, records in causes.items():

@@ -11,7 +11,7 @@ from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.durations import duration
 from submarine_jobs.display.tame import tame
 from submarine_jobs.display.untrusted import escaped_line, one_line
-from submarine_jobs.view import JobView, is_last_known
+from submarine_jobs.view import JobView
 from submarine_runtime.protocol.record import JobRecord
 
 COLUMNS = ("ID", "NAME", "STATE", "REASON", "SUBMITTED", "TIME", "QUEUE", "USER")
@@ -48,7 +48,7 @@ def _row(record: JobRecord, now: float) -> tuple[str, ...]:
     values = (
         record.job_id,
         record.name,
-        f"{record.state.value}?" if is_last_known(record) else record.state.value,
+        f"{record.state.value}?" if record.last_known else record.state.value,
         str(record.reason or ""),
         summary.submitted(record),
         duration(summary.elapsed(JobView(record), now)),

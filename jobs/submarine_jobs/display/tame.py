@@ -62,6 +62,7 @@ def tame(record: JobRecord) -> JobRecord:
         links=_links(record.links),
         missing=[words(item) for item in _items(record.missing, str)],
         behind=number(record.behind),
+        last_known=record.last_known is True,
         written_by=words(record.written_by),
         epoch=whole(record.epoch) or 1,
         pending=words(record.pending),

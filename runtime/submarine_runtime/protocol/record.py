@@ -135,6 +135,8 @@ class JobRecord:
         What the record knows to be absent, one sentence each (a log tail that was not shipped).
     behind
         Seconds by which a view from shipped data may lag; None for live or final data.
+    last_known
+        Whether nobody could be asked, so that the job may have gone on since, or ended.
     epoch
         Number of the gang's (re)start, from 1.
     pending
@@ -172,6 +174,7 @@ class JobRecord:
     links: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     behind: float | None = None
+    last_known: bool = False
     written_by: str = ""
     epoch: int = 1
     pending: str = ""
