@@ -153,6 +153,18 @@ def test_a_job_is_submitted_once_while_it_goes_on(make: Make) -> None:
     other.write("b", "%submarine.python\nimport time\ntime.sleep(3601)")
     other.run("c")
     assert len(session.jobs()) == 3
+    # A copy of the note, whose paragraphs have the same ids; running it leaves the first alone.
+    copy = make(note_id="2JCOPY")
+    for paragraph in "bc":
+        copy.write(paragraph, other.context(paragraph).text)
+    copy.run("c")
+    assert "nothing was submitted" not in copy.outputs["c"].text
+    assert len(session.jobs()) == 4
+    assert {(row.note, row.paragraph) for row in KnownJobs.of(session.profile).open()} == {
+        ("2JNOTE", "c"),
+        ("2JNOTE", "d"),
+        ("2JCOPY", "c"),
+    }
 
 
 def test_jobs_come_back_into_their_paragraphs(make: Make, tmp_path: Path) -> None:

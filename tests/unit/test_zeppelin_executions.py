@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,16 @@ from submarine_zeppelin.serving.server import InterpreterServer
 from submarine_zeppelin.serving.sessions import Sessions
 from submarine_zeppelin.serving.transport import BoundSocket, connected
 from submarine_zeppelin.serving.writing import Outputs
-from tests.unit.zeppelin_rig import NoServer, Obedient, Running, context, html, running, wait_for
+from tests.unit.zeppelin_rig import (
+    NOTE,
+    NoServer,
+    Obedient,
+    Running,
+    context,
+    html,
+    running,
+    wait_for,
+)
 
 
 class Rig:
@@ -38,9 +48,9 @@ class Rig:
         self.interpreter = Obedient()
         self._threads = ThreadPoolExecutor(32)
 
-    def call(self, paragraph: str = "p1", text: str = "a", **more: object) -> Future[Result]:
+    def call(self, paragraph: str = "p1", text: str = "a", **more: Any) -> Future[Result]:
         def interpret() -> Result:
-            place: Context = context(paragraph, **more)
+            place: Context = replace(context(paragraph), **more)
             execution = self.executions.run(self.interpreter, text, place)
             self.last: Execution = execution
             assert execution.result is not None
@@ -72,6 +82,20 @@ def test_what_is_asked_again_while_it_runs_is_the_same_run(rig: Rig) -> None:
     go.set()
     assert {id(one.result(60)) for one in [first, *again]} == {id(first.result())}
     assert rig.interpreter.began == [("p1", "a")]
+
+
+def test_a_copy_of_a_note_has_the_ids_of_its_paragraphs_and_runs_of_its_own(rig: Rig) -> None:
+    go = rig.interpreter.hold("p1")
+    first = rig.call()
+    wait_for(lambda: rig.interpreter.running)
+    copy = rig.call(note_id="2NCOPY")
+    wait_for(lambda: len(rig.interpreter.began) == 2)
+    assert rig.executions.status("p1") == "RUNNING"
+    go.set()
+    assert first.result(60) == copy.result(60)
+    assert rig.executions.status("p1") == "UNKNOWN"
+    shown = [rig.outputs.current(context("p1")), rig.outputs.current(rig.last.context)]
+    assert [one.context.note_id for one in shown] == [NOTE, rig.last.context.note_id]
 
 
 def test_a_result_that_did_not_arrive_is_given_again_and_one_that_did_is_not(rig: Rig) -> None:
@@ -299,7 +323,7 @@ def test_a_connection_that_is_lost_loses_no_result(rig: Rig) -> None:
     wait_for(lambda: not rig.executions.busy())
     assert ask(listen=True).msg[0].data == "done"  # lost with its answer on the way
     assert len(rig.interpreter.began) == 1
-    wait_for(lambda: rig.executions._runs["p1"].delivered)
+    wait_for(lambda: all(one.delivered for one in rig.executions._runs.values()))
     assert ask(listen=True).msg[0].data == "done"  # the page's button, afterwards
     assert len(rig.interpreter.began) == 2
     server.stop()

@@ -22,6 +22,10 @@ class Kind(enum.StrEnum):
     IMG = "IMG"
 
 
+#: The ids of a note and of one of its paragraphs.
+Place = tuple[str, str]
+
+
 class Code(enum.StrEnum):
     """How a paragraph ended."""
 
@@ -86,6 +90,11 @@ class Context:
     params: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     recovering: bool = False
+
+    @property
+    def place(self) -> Place:
+        """The paragraph itself: a clone or an import of a note has the ids of its paragraphs."""
+        return self.note_id, self.paragraph_id
 
 
 @dataclass(frozen=True)

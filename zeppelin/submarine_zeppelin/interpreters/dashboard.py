@@ -28,6 +28,10 @@ The options of the Submarine command line are taken by their own names:
 """
 
 
+#: The page's style sheets take the triangle away, and with it all that tells to click.
+_SUMMARY = "display:list-item;cursor:pointer;opacity:.72"
+
+
 class Dashboard:
     """The former commands in one paragraph.
 
@@ -86,15 +90,19 @@ class Dashboard:
         try:
             self._mouth.show(self._job(former.job_name(self._mouth.context)))
         except JobNotFoundError:
-            self._mouth.page.say("The form has run no job of this note yet.")
+            self._mouth.page.say(
+                "The form has run no job of this note yet. Fill it in, choose "
+                f"{former.ACTIONS[former.JOB_RUN]!r} in its list, and run this paragraph."
+            )
         rows = "".join(
-            f"<tr><td>{html.escape(item.name)}</td><td>"
+            f'<tr><td style="padding-right:16px">{html.escape(item.name)}</td><td>'
             f"{html.escape(settings.text(self._mouth.properties, item.name))}</td></tr>"
             for item in settings.PROPERTIES
             if item.name.startswith(("tf.", "machinelearning.", "submarine.yarn"))
         )
         self._mouth.page.html(
-            "<details><summary>What the interpreter's settings say of its jobs</summary>"
+            f'<details style="font-size:12px"><summary style="{_SUMMARY}">'
+            "What the interpreter's settings say of its jobs</summary>"
             f"<table>{rows}</table></details>"
         )
         self._mouth.page.show()

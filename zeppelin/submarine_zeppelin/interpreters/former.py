@@ -110,7 +110,9 @@ class Fields:
             "displayName": "",
             "defaultValue": [],
             "hidden": False,
-            "options": [{"value": "true", "displayName": "Clean the checkpoint path before"}],
+            "options": [
+                {"value": "true", "displayName": "Clean the checkpoint path before the run"}
+            ],
         }
         return {"params": params, "forms": forms}
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from submarine_jobs.profile import Profile
 from submarine_jobs.store import JobStore
+from submarine_zeppelin.paragraph import Place
 from submarine_zeppelin.users import common_state_dir
 
 _SCHEMA = """
@@ -68,10 +69,10 @@ class KnownJobs:
         with self._connection() as connection:
             connection.execute("UPDATE shown SET final = 1 WHERE job_id = ?", (job_id,))
 
-    def leave(self, paragraph: str) -> None:
+    def leave(self, place: Place) -> None:
         """A paragraph shows something else now."""
         with self._connection() as connection:
-            connection.execute("UPDATE shown SET final = 1 WHERE paragraph = ?", (paragraph,))
+            connection.execute("UPDATE shown SET final = 1 WHERE note = ? AND paragraph = ?", place)
 
     def open(self, note: str | None = None) -> list[Placed]:
         """Jobs whose end is not shown, of one note or of all, the oldest first."""
@@ -85,8 +86,9 @@ class KnownJobs:
         return [Placed(*row) for row in reversed(rows)]
 
     @staticmethod
-    def going_on(store: JobStore, paragraph: str) -> list[str]:
+    def going_on(store: JobStore, place: Place) -> list[str]:
         """Jobs of a paragraph that go on, also one whose submit was cut off before ``put``."""
+        note, paragraph = place
         going_on = [row.job_id for row in store.going_on()[:MOST]]
         origins = store.origins(going_on)
         return [
@@ -94,7 +96,7 @@ class KnownJobs:
             for job_id in going_on
             if job_id in origins
             and origins[job_id].cell_id == paragraph
-            and origins[job_id].notebook.startswith(ORIGIN)
+            and origins[job_id].notebook.startswith(f"{ORIGIN}{note}/")
         ]
 
     @contextlib.contextmanager

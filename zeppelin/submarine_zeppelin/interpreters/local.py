@@ -22,6 +22,7 @@ from submarine_zeppelin.paragraph import (
     Message,
     Output,
     ParagraphGoneError,
+    Place,
     Result,
     Server,
 )
@@ -41,14 +42,14 @@ class LocalInterpreter(Interpreter):
     def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
         super().__init__(properties, server, session)
         self._lock = threading.Lock()
-        self._stops: dict[str, threading.Event] = {}
+        self._stops: dict[Place, threading.Event] = {}
 
     def interpret(self, text: str, context: Context, output: Output) -> Result:
         """Run a paragraph's text; ``(only)`` and a recovered one are not run."""
         spellings_of(context.note_id).learn(self.entry, context.text)
         stop = threading.Event()
         with self._lock:
-            self._stops[context.paragraph_id] = stop
+            self._stops[context.place] = stop
         try:
             if context.recovering:
                 return _said("The interpreter was started again; run this paragraph once more.")
@@ -65,8 +66,8 @@ class LocalInterpreter(Interpreter):
             return Result(Code.ERROR, (Message(Kind.TEXT, sentence(error)),))
         finally:
             with self._lock:
-                if self._stops.get(context.paragraph_id) is stop:
-                    del self._stops[context.paragraph_id]
+                if self._stops.get(context.place) is stop:
+                    del self._stops[context.place]
 
     @abstractmethod
     def _run(
@@ -87,7 +88,7 @@ class LocalInterpreter(Interpreter):
     def cancel(self, context: Context) -> None:
         """Stop the paragraph, or keep it from starting."""
         with self._lock:
-            stop = self._stops.get(context.paragraph_id)
+            stop = self._stops.get(context.place)
         if stop is not None:
             stop.set()
 

@@ -208,7 +208,7 @@ class ZeppelinMouth(Mouth):
             return
         session, before = self.submitting
         self.submitting = None
-        for job_id in KnownJobs.going_on(session.store, self.context.paragraph_id):
+        for job_id in KnownJobs.going_on(session.store, self.context.place):
             if job_id not in before:
                 self.page.say(f"{job_id} was being submitted and is cancelled.")
                 session.job(job_id).cancel("stopped in Zeppelin")

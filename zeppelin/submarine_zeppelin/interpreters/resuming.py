@@ -18,7 +18,7 @@ from submarine_zeppelin.interpreters.configured import config_of, session_of
 from submarine_zeppelin.interpreters.known_jobs import KnownJobs, Placed
 from submarine_zeppelin.interpreters.page import Page
 from submarine_zeppelin.interpreters.refresher import Refresher
-from submarine_zeppelin.paragraph import Context, ParagraphGoneError, Server
+from submarine_zeppelin.paragraph import Context, ParagraphGoneError, Place, Server
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Resumer:
         properties: Mapping[str, str],
         server: Server,
         refresher: Refresher,
-        adopt: Callable[[str, Page], bool],
+        adopt: Callable[[Place, Page], bool],
         show_run: Callable[[Page, Placed], bool],
     ) -> None:
         self._properties = properties
@@ -60,7 +60,7 @@ class Resumer:
         except SubmarineError as error:
             log.info("no jobs are looked for: %s", error)
             return
-        known.leave(context.paragraph_id)
+        known.leave(context.place)
         with self._lock:
             first = context.user not in self._users
             self._users.add(context.user)
@@ -79,7 +79,7 @@ class Resumer:
         rows = [row for row in known.open(context.note_id) if row.paragraph == context.paragraph_id]
         rows = [row for row in rows if row.run is None and row.user == context.user]
         ids = dict.fromkeys(
-            [row.job_id for row in rows] + known.going_on(session.store, context.paragraph_id)
+            [row.job_id for row in rows] + known.going_on(session.store, context.place)
         )
         return [session.job(job_id) for job_id in ids]
 
@@ -87,23 +87,22 @@ class Resumer:
         return KnownJobs.of(config_of(self._properties, user).profile)
 
     def _take_up(self, rows: list[Placed], known: KnownJobs) -> None:
-        by_paragraph: dict[str, list[Placed]] = {}
+        by_place: dict[Place, list[Placed]] = {}
         for row in rows:
-            by_paragraph.setdefault(row.paragraph, []).append(row)
-        for paragraph, placed in by_paragraph.items():
+            by_place.setdefault((row.note, row.paragraph), []).append(row)
+        for place, placed in by_place.items():
             try:
-                self._show(paragraph, placed, known)
+                self._show(place, placed, known)
             except ParagraphGoneError:
                 for row in placed:
                     known.close(row.job_id)
             except (SubmarineError, OSError) as error:
-                log.info("the jobs of paragraph %s are not shown: %s", paragraph, error)
+                log.info("the jobs of paragraph %s are not shown: %s", place[1], error)
 
-    def _show(self, paragraph: str, placed: list[Placed], known: KnownJobs) -> None:
-        first = placed[0]
-        context = Context(first.note, paragraph, user=first.user)
+    def _show(self, place: Place, placed: list[Placed], known: KnownJobs) -> None:
+        context = Context(*place, user=placed[0].user)
         page = Page(self._server.output(context), settings.output_limit(self._properties))
-        if not self._adopt(paragraph, page):
+        if not self._adopt(place, page):
             return
         page.started = True
         cards = []

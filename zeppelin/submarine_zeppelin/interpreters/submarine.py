@@ -33,6 +33,7 @@ from submarine_zeppelin.paragraph import (
     Interpreter,
     Output,
     ParagraphGoneError,
+    Place,
     Result,
     Server,
 )
@@ -47,8 +48,8 @@ class SubmarineInterpreter(Interpreter):
     def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
         super().__init__(properties, server, session)
         self._lock = threading.Lock()
-        self._pages: dict[str, Page] = {}
-        self._stops: dict[str, Stop] = {}
+        self._pages: dict[Place, Page] = {}
+        self._stops: dict[Place, Stop] = {}
         self._refresher = Refresher()
         self._boards = LocalBoards()
         self._resumer = Resumer(properties, server, self._refresher, self._adopt, self._show_run)
@@ -76,8 +77,8 @@ class SubmarineInterpreter(Interpreter):
             good = False
         finally:
             with self._lock:
-                if self._stops.get(context.paragraph_id) is stop:
-                    del self._stops[context.paragraph_id]
+                if self._stops.get(context.place) is stop:
+                    del self._stops[context.place]
         if good:
             page.show()
             return Result(Code.KEEP, forms=forms)
@@ -86,18 +87,18 @@ class SubmarineInterpreter(Interpreter):
     def cancel(self, context: Context) -> None:
         """Stop: as Ctrl-C."""
         with self._lock:
-            stop = self._stops.get(context.paragraph_id)
+            stop = self._stops.get(context.place)
         if stop is not None:
             stop.wish()
 
     def lane(self, context: Context) -> str:
         """Every paragraph by itself: one may cancel the job that another one waits for."""
-        return context.paragraph_id
+        return "/".join(context.place)
 
     def active(self, context: Context) -> bool:
         """Whether a job that the paragraph's ``run`` began has not ended."""
         with self._lock:
-            page = self._pages.get(context.paragraph_id)
+            page = self._pages.get(context.place)
         if page is None or page.form or not page.started:
             return False
         return any(not card.ended.is_set() for card in page.cards)
@@ -105,7 +106,7 @@ class SubmarineInterpreter(Interpreter):
     def progress(self, context: Context) -> int:
         """How far the paragraph's newest job says it is."""
         with self._lock:
-            page = self._pages.get(context.paragraph_id)
+            page = self._pages.get(context.place)
         cards = page.cards if page is not None else []
         return cards[-1].progress if cards else 0
 
@@ -136,18 +137,18 @@ class SubmarineInterpreter(Interpreter):
 
     def _begin(self, context: Context, page: Page, stop: Stop) -> None:
         with self._lock:
-            before = self._pages.pop(context.paragraph_id, None)
-            self._pages[context.paragraph_id] = page
-            self._stops[context.paragraph_id] = stop
+            before = self._pages.pop(context.place, None)
+            self._pages[context.place] = page
+            self._stops[context.place] = stop
             while len(self._pages) > _MAX_PAGES:
                 del self._pages[next(iter(self._pages))]
         if before is not None:
             self._refresher.leave(before)
 
-    def _adopt(self, paragraph_id: str, page: Page) -> bool:
+    def _adopt(self, place: Place, page: Page) -> bool:
         """Let a page that was found again be the paragraph's, unless it has been run since."""
         with self._lock:
-            return self._pages.setdefault(paragraph_id, page) is page
+            return self._pages.setdefault(place, page) is page
 
     def _show_run(self, page: Page, placed: Placed) -> bool:
         """Show the run of a workflow again; one that is under way goes on being drawn."""

@@ -17,12 +17,13 @@ from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec
 from submarine_zeppelin.interpreters.known_jobs import KnownJobs
+from submarine_zeppelin.paragraph import Place
 
 if TYPE_CHECKING:
     from submarine_zeppelin.interpreters.mouth import ZeppelinMouth
 
 _lock = threading.Lock()
-_submitting: dict[str, threading.Lock] = {}
+_submitting: dict[Place, threading.Lock] = {}
 
 
 class ParagraphSession(Session):
@@ -37,9 +38,9 @@ class ParagraphSession(Session):
 
     def submit(self, spec: JobSpec, bundle: Bundle | None, *rest: Any, **more: Any) -> Job:
         """As ``Session.submit``, unless this paragraph has the same job running."""
-        paragraph = self._mouth.context.paragraph_id
+        place = self._mouth.context.place
         with _lock:
-            turn = _submitting.setdefault(paragraph, threading.Lock())
+            turn = _submitting.setdefault(place, threading.Lock())
         with turn:
             known = KnownJobs.of(self.profile)
             found = self._running(spec, known)
@@ -50,7 +51,7 @@ class ParagraphSession(Session):
                 )
                 self._mouth.page.started = True
                 return found
-            self._mouth.submitting = (self, set(known.going_on(self.store, paragraph)))
+            self._mouth.submitting = (self, set(known.going_on(self.store, place)))
             job = super().submit(spec, bundle, *rest, **more)
             self._mouth.submitting = None
             self._mouth.page.started = True
@@ -59,7 +60,7 @@ class ParagraphSession(Session):
 
     def _running(self, spec: JobSpec, known: KnownJobs) -> Job | None:
         wanted = fill_spec(with_extra_roles(spec)).to_bytes()
-        for job_id in known.going_on(self.store, self._mouth.context.paragraph_id):
+        for job_id in known.going_on(self.store, self._mouth.context.place):
             try:
                 job = self.job(job_id)
                 if job.directory.spec().to_bytes() == wanted and not job.record().state.ended:

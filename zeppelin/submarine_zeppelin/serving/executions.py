@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 
-from submarine_zeppelin.paragraph import Code, Context, Interpreter, Kind, Message, Result
+from submarine_zeppelin.paragraph import Code, Context, Interpreter, Kind, Message, Place, Result
 from submarine_zeppelin.serving.complaints import complaint
 from submarine_zeppelin.serving.execution import (
     PENDING,
@@ -59,7 +59,7 @@ class Executions:
         self._begin = begin
         self._delivery = delivery
         self._lock = threading.Lock()
-        self._runs: OrderedDict[str, Execution] = OrderedDict()
+        self._runs: OrderedDict[Place, Execution] = OrderedDict()
         self._lanes: dict[tuple[int, str], Execution] = {}
         self._numbers = itertools.count(1)
         self._stopped = False
@@ -79,16 +79,22 @@ class Executions:
         execution.delivered = execution.delivered or reached
 
     def status(self, paragraph_id: str) -> str:
-        """``PENDING`` before it begins, ``RUNNING`` while it runs, else ``UNKNOWN``."""
+        """``PENDING`` before it begins, ``RUNNING`` while it runs, else ``UNKNOWN``.
+
+        The server does not say of which note; of notes that are copies any that runs counts.
+        """
         with self._lock:
-            execution = self._runs.get(paragraph_id)
-            over = execution is None or execution.finished.is_set()
-            return UNKNOWN if execution is None or over else execution.state
+            states = {
+                execution.state
+                for (_, paragraph), execution in self._runs.items()
+                if paragraph == paragraph_id and not execution.finished.is_set()
+            }
+        return next((state for state in (RUNNING, PENDING) if state in states), UNKNOWN)
 
     def cancel(self, interpreter: Interpreter, context: Context) -> None:
         """Ask a run to stop; returns at once, and so does its ``interpret`` soon after."""
         with self._lock:
-            execution = self._runs.get(context.paragraph_id)
+            execution = self._runs.get(context.place)
             running = execution is not None and not execution.finished.is_set()
             if running and execution is not None and execution.cancelled_at is None:
                 execution.cancelled_at = time.monotonic()
@@ -139,13 +145,13 @@ class Executions:
     def _find_or_start(self, interpreter: Interpreter, text: str, context: Context) -> Execution:
         while True:
             with self._lock:
-                known = self._runs.get(context.paragraph_id)
+                known = self._runs.get(context.place)
             if known is not None and self._is_meant(known, text, context):
                 return known
             # Not under the lock: an interpreter is asked.
             active = known is not None and known.text == text and is_active(known)
             with self._lock:
-                if self._runs.get(context.paragraph_id) is not known:
+                if self._runs.get(context.place) is not known:
                     continue  # asked twice at the same moment, and the other call was first
                 if known is None or not active:
                     return self._start(interpreter, text, context, known)
@@ -178,8 +184,8 @@ class Executions:
         after = tuple(one for one in before if one is not None and not one.left.is_set())
         execution = Execution(interpreter, text, context, self._begin(context), after)
         self._lanes[lane] = execution
-        self._runs[context.paragraph_id] = execution
-        self._runs.move_to_end(context.paragraph_id)
+        self._runs[context.place] = execution
+        self._runs.move_to_end(context.place)
         self._forget_old()
         if self._stopped:
             execution.result = _ENDING

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 
-from submarine_zeppelin.paragraph import Context, ParagraphGoneError
+from submarine_zeppelin.paragraph import Context, ParagraphGoneError, Place
 from submarine_zeppelin.serving.events import EventClient, EventRefusedError, ServerAwayError
 from submarine_zeppelin.serving.limit import DEFAULT_LIMIT
 from submarine_zeppelin.serving.output import SAVE_EVERY, ParagraphOutput
@@ -29,7 +29,7 @@ class Outputs:
         self.limit = DEFAULT_LIMIT
         self._events = events
         self._condition = threading.Condition()
-        self._current: dict[str, ParagraphOutput] = {}
+        self._current: dict[Place, ParagraphOutput] = {}
         self._due: dict[ParagraphOutput, float] = {}
         self._sent_at: dict[ParagraphOutput, float] = {}
         self._failures: dict[ParagraphOutput, int] = {}
@@ -39,8 +39,8 @@ class Outputs:
         """The output of a new run; that of an earlier one of the paragraph has ended."""
         output = ParagraphOutput(self._events, context, self._changed, lambda: self.limit)
         with self._condition:
-            before = self._current.get(context.paragraph_id)
-            self._current[context.paragraph_id] = output
+            before = self._current.get(context.place)
+            self._current[context.place] = output
         if before is not None:
             before.end(f"paragraph {context.paragraph_id} was run again")
         return output
@@ -48,7 +48,7 @@ class Outputs:
     def current(self, context: Context) -> ParagraphOutput:
         """The output of the paragraph's last run, also after it has finished."""
         with self._condition:
-            output = self._current.get(context.paragraph_id)
+            output = self._current.get(context.place)
         return output if output is not None else self.begin(context)
 
     def finish(self, output: ParagraphOutput) -> None:
@@ -137,5 +137,5 @@ class Outputs:
         with self._condition:
             for table in (self._due, self._sent_at, self._failures):
                 table.pop(output, None)
-            if self._current.get(output.context.paragraph_id) is output:
-                del self._current[output.context.paragraph_id]
+            if self._current.get(output.context.place) is output:
+                del self._current[output.context.place]
