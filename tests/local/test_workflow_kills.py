@@ -86,6 +86,7 @@ def test_a_killed_runner_leaves_nothing_and_its_run_goes_on_once_that_is_so(flow
     flows.script("a.sh", "test -e go.new && test -e cancelled")
     outcome = flows.do("run", "--resume", "w")
     assert outcome.exit_code == 0, "its processes were not waited for"
+    assert f"{flows.newest().run}: goes on where it was EXECUTION_STOPPED." in flows.mouth.said
     assert is_gone(pid)
     assert flows.file("before").read_text() == "x\n", "what was done is not done again"
     assert flows.view().node("a").attempt == 1

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import fsspec
 import pytest
 
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.config import Config
 from submarine_jobs.errors import StorageError, UsageError
+from submarine_jobs.profile import Profile
 from submarine_workflows.local.awaiting import NotThereError, filled_in, wait_for_data
 
 
@@ -62,7 +67,7 @@ def test_a_storage_that_is_away_is_no_failure(monkeypatch):
                 raise answer
             return answer
 
-    monkeypatch.setattr("submarine_workflows.local.awaiting.place_of", lambda *a: Away())
+    monkeypatch.setattr("submarine_workflows.local.awaiting.place_of", lambda *a, **k: Away())
     said: list[str] = []
     wait("hdfs://ann:hunter22@nn/x", said=said)
     assert answers == []
@@ -129,3 +134,27 @@ def test_what_is_wrong_is_said_in_a_sentence(tmp_path, monkeypatch, words, sente
     (tmp_path / "w.flow").write_text("nodes: [{name: a, type: noop}]")
     with pytest.raises(UsageError, match=sentence):
         execute(["workflow", *words, "--runs", "r"], Mouth())
+
+
+def test_hdfs_is_asked_as_whom_the_mouth_acts_and_nothing_else_needs_a_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    class There:
+        def exists(self) -> bool:
+            return True
+
+    def place(url: str, *, profile: Profile | None) -> There:
+        asked.append((url, profile.user if profile else None))
+        return There()
+
+    class Ada(Mouth):
+        def config(self, options: Mapping[str, Any] | None = None) -> Config:
+            found = super().config(options)
+            return replace(found, profile=replace(found.profile, user="ada"))
+
+    monkeypatch.setattr("submarine_workflows.local.awaiting.place_of", place)
+    for url in ("hdfs:///data/_SUCCESS", "/data/_SUCCESS"):
+        execute(["workflow", "await", url], Ada())
+    assert asked == [("hdfs:///data/_SUCCESS", "ada"), ("/data/_SUCCESS", None)]

@@ -7,18 +7,28 @@ the file before at once where the file system can do that. Knows no path of this
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import NoClusterError, StorageError, UsageError
 from submarine_workflows.headless.place import MAX_BYTES, Place, bounded, without_password
 
+if TYPE_CHECKING:
+    from submarine_jobs.profile import Profile
+
 
 class HdfsPlace(Place):
-    """A file of HDFS, ``hdfs://host:port/path``; ``hdfs:///path`` is of the profile's own."""
+    """A file of HDFS, ``hdfs://host:port/path``; ``hdfs:///path`` is of the profile's own.
 
-    def __init__(self, url: str, settings: dict[str, Any]) -> None:
+    Parameters
+    ----------
+    profile
+        Whose HDFS is meant, and as whom; asked for when it is needed.
+    """
+
+    def __init__(self, url: str, profile: Callable[[], Profile]) -> None:
         parts = urlsplit(url)
         if parts.path in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
             raise UsageError(
@@ -28,15 +38,14 @@ class HdfsPlace(Place):
         self.url = url
         self._path = parts.path
         self._filesystem = f"hdfs://{parts.netloc}" if parts.netloc else ""
-        self._settings = settings
+        self._profile = profile
 
     @functools.cached_property
     def _storage(self) -> Any:
         from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
-        from submarine_jobs.config import load_config
         from submarine_jobs.storage.choosing import hdfs_storage
 
-        profile = load_config(self._settings).profile
+        profile = self._profile()
         conf = HadoopConf(profile.hadoop_conf_dir) if profile.hadoop_conf_dir else None
         filesystem = self._filesystem or (conf.default_fs if conf else "")
         if not filesystem:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from submarine_jobs.display.untrusted import printable
@@ -15,6 +15,9 @@ from submarine_jobs.errors import UsageError
 from submarine_workflows.headless.distant_places import FsspecPlace, HdfsPlace
 from submarine_workflows.headless.local_place import LocalPlace
 from submarine_workflows.headless.place import Place
+
+if TYPE_CHECKING:
+    from submarine_jobs.profile import Profile
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:::[^:]+)*://")
 
@@ -24,13 +27,17 @@ def is_url(text: str) -> bool:
     return _SCHEME.match(text) is not None
 
 
-def place_of(text: str, settings: dict[str, Any] | None = None) -> Place:
+def place_of(
+    text: str, settings: dict[str, Any] | None = None, profile: Profile | None = None
+) -> Place:
     """The place that ``text`` names.
 
     Parameters
     ----------
     settings
         What ``load_config`` takes: the profile whose HDFS is meant.
+    profile
+        That profile itself, where it is known already.
 
     Raises
     ------
@@ -46,5 +53,11 @@ def place_of(text: str, settings: dict[str, Any] | None = None) -> Place:
             raise UsageError(f"{printable(text, 200)} names no file.", "Write file:///dir/x.ipynb.")
         return LocalPlace(Path(path))
     if scheme[1].lower() == "hdfs":
-        return HdfsPlace(text, settings or {})
+        return HdfsPlace(text, lambda: profile or _loaded(settings or {}))
     return FsspecPlace(text)
+
+
+def _loaded(settings: dict[str, Any]) -> Profile:
+    from submarine_jobs.config import load_config
+
+    return load_config(settings).profile

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from submarine_jobs.display.durations import duration
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
+from submarine_jobs.profile import Profile
 from submarine_jobs.storage.timed_call import call_within
 from submarine_workflows.headless.place import without_password
 from submarine_workflows.headless.places import place_of
@@ -49,15 +50,15 @@ def wait_for_data(
     url: str,
     timeout: float,
     say: Callable[[str], None],
-    settings: Mapping[str, str] | None = None,
+    profile: Profile | None = None,
     first: float = FIRST,
 ) -> float:
     """Wait until something is at ``url``; gives the seconds that it took.
 
     Parameters
     ----------
-    settings
-        What ``load_config`` takes: the profile whose HDFS is meant.
+    profile
+        Whose HDFS is meant, and as whom.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def wait_for_data(
         left = timeout - (time.monotonic() - began)
         try:
             patience = min(PATIENCE, max(left, _SHORTEST))
-            there = call_within(patience, lambda: place_of(url, dict(settings or {})).exists())
+            there = call_within(patience, lambda: place_of(url, profile=profile).exists())
             last = ""
         except StorageError as exc:
             there, last = False, str(exc)

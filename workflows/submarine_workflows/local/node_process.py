@@ -6,6 +6,7 @@ Each command has a process group of its own. Does not know why the node runs or 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -99,7 +100,7 @@ class NodeProcess:
             return End(126, f"Its working directory {self.work.folder} is not there.")
         with FileIO(self.work.log, "a") as log, LogLimit(self.work.log).kept():
             for number, words in enumerate(self.work.commands, 1):
-                _say(log, f"$ {' '.join(words)}")
+                _say(log, f"$ {shlex.join(words)}")
                 began = time.monotonic()
                 code = self._one(words, log)
                 if code is None:

@@ -117,7 +117,10 @@ def resume(run: RunFolder, source: Source | None, options: RunOptions, say: Say)
             raise RefusedError(f"{run.run} has succeeded: there is nothing to resume.")
         base = Path(str(view.options.get("base", ".")))
         source = source or Source(view.workflow, base, view.source)
-        say(f"{run.run}: goes on where it was {view.status}.")
+        # Its lock is ours by now, so that it looks as if it went on.
+        lost = view.starts and view.ended is None
+        stood = Status.EXECUTION_STOPPED if lost else view.status
+        say(f"{run.run}: goes on where it was {stood}.")
         run.cancel.unlink(missing_ok=True)
         return _go(source, _kept(view, options), run, say, stack, view, None, False)
 

@@ -160,16 +160,11 @@ def await_(
 
     limit = NEED_TIMEOUT if timeout is None else timeout
     target = filled_in(url, dict(parameters))
-    settings = {"profile": profile} if profile else {}
+    whose = None
     if target.lower().startswith("hdfs:"):
         # As whom the mouth acts: a process of several users has several configurations.
-        actual = mouth.config(settings).profile
-        settings |= {
-            key: str(value)
-            for key in ("hadoop_conf_dir", "user")
-            if (value := getattr(actual, key)) is not None
-        }
-    took = wait_for_data(target, limit, mouth.say, settings)
+        whose = mouth.config({"profile": profile} if profile else {}).profile
+    took = wait_for_data(target, limit, mouth.say, whose)
     shown = without_password(target)
     return Outcome(f"{shown} is there after {duration(took)}.", value={"url": shown, "took": took})
 
