@@ -11,7 +11,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.session import Session
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
-from tests.kernel.remote_rig import PATIENCE, Remote, execute, printed, until
+from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of, printed, until
 
 pytestmark = pytest.mark.cluster
 
@@ -20,18 +20,11 @@ pytestmark = pytest.mark.cluster
 def remote(
     session: Session,
     minicluster_env: Minicluster,
-    yarn_state: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Remote]:
-    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(yarn_state))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
-    monkeypatch.delenv("SUBMARINE_BACKEND", raising=False)
-    monkeypatch.chdir(tmp_path)
-    made = Remote(tmp_path, session, {"backend": "yarn"})
-    yield made
-    made.close()
+    with kernels_of(session, tmp_path, monkeypatch, "yarn") as made:
+        yield made
 
 
 def test_a_kernel_with_a_gpu_lives_and_its_container_is_killed(remote: Remote) -> None:

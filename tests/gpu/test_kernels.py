@@ -11,7 +11,7 @@ import pytest
 
 from tests.gpu import machine
 from tests.gpu.machine import HOLD, NEAR, used
-from tests.kernel.remote_rig import PATIENCE, Remote, execute, local_session, until
+from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of, local_session, until
 
 pytestmark = machine.REAL_GPU
 
@@ -26,15 +26,9 @@ while True:
 
 @pytest.fixture
 def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
-    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    monkeypatch.chdir(tmp_path)
-    made = Remote(tmp_path, local_session(tmp_path), {"backend": "local"})
-    made.install(gpu=1, memory=f"{machine.HOST_MEMORY}M")
-    yield made
-    made.close()
+    with kernels_of(local_session(tmp_path), tmp_path, monkeypatch, "local") as made:
+        made.install(gpu=1, memory=f"{machine.HOST_MEMORY}M")
+        yield made
 
 
 def test_interrupt_restart_and_kill_of_a_kernel_on_a_device(remote: Remote) -> None:

@@ -10,10 +10,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
@@ -151,6 +153,24 @@ def printed(client: BlockingKernelClient) -> str:
     """What the next message prints, if it does."""
     content = client.get_iopub_msg(timeout=PATIENCE)["content"]
     return str(content.get("text", ""))
+
+
+@contextmanager
+def kernels_of(
+    session: Session, root: Path, patch: pytest.MonkeyPatch, backend: str
+) -> Iterator[Remote]:
+    """Kernels of somebody who works in ``root``, with the session's own state; ended with it."""
+    patch.setenv("SUBMARINE_STATE_DIR", str(session.profile.state_dir))
+    patch.setenv("XDG_CONFIG_HOME", str(root))
+    patch.setenv("JUPYTER_RUNTIME_DIR", str(root / "runtime"))
+    patch.setenv("IPYTHONDIR", str(root / "ipython"))
+    patch.delenv("SUBMARINE_BACKEND", raising=False)
+    patch.chdir(root)
+    made = Remote(root, session, {"backend": backend})
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 def local_session(root: Path) -> Session:

@@ -23,20 +23,23 @@ from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.remote.placing import Asked, submit_kernel
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.kernel.remote_rig import NAME, PATIENCE, Remote, execute, local_session, printed, until
+from tests.kernel.remote_rig import (
+    NAME,
+    PATIENCE,
+    Remote,
+    execute,
+    kernels_of,
+    local_session,
+    printed,
+    until,
+)
 
 
 @pytest.fixture
 def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
-    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    monkeypatch.chdir(tmp_path)
-    made = Remote(tmp_path, local_session(tmp_path), {"backend": "local"})
-    made.install()
-    yield made
-    made.close()
+    with kernels_of(local_session(tmp_path), tmp_path, monkeypatch, "local") as made:
+        made.install()
+        yield made
 
 
 def test_a_life(remote: Remote) -> None:

@@ -19,9 +19,9 @@ def submitting(session: Session) -> Iterator[Submit]:
     """Submit a program; whatever still runs in the end is cancelled."""
     jobs: list[Job] = []
 
-    def run(source: str, name: str = "test", **changes: Any) -> Job:
+    def run(source: str, name: str = "test", instances: int = 1, **changes: Any) -> Job:
         cell = Cell("cell-1", source, label="[1]", execution_count=1)
-        role = Role(resources=Resources(memory=256))
+        role = Role(instances=instances, resources=Resources(memory=256))
         spec = JobSpec(name, "local", roles=(role,), python=sys.executable, **changes)
         jobs.append(session.submit(spec, build_bundle([cell])))
         return jobs[-1]

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from submarine_jobs.bundle import build_bundle
-from submarine_jobs.cells import Cell
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import JobFailedError, JobNotFoundError, SubmarineError, UsageError
-from submarine_jobs.job import Job
 from submarine_jobs.live import AgentAddress
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.states import State
-
-Submit = Callable[..., Job]
+from tests.local.submitting import Submit, submitting
 
 
 @pytest.fixture
@@ -35,21 +28,7 @@ def session(tmp_path: Path) -> Session:
 
 @pytest.fixture
 def submit(session: Session) -> Iterator[Submit]:
-    jobs: list[Job] = []
-
-    def run(source: str, name: str = "test", **changes: Any) -> Job:
-        cell = Cell(
-            cell_id="c", source=source, label="[1]", execution_count=1, first_line=1, only=False
-        )
-        role = Role(resources=Resources(memory=256))
-        spec = JobSpec(name, "local", roles=(role,), python=sys.executable, **changes)
-        jobs.append(session.submit(spec, build_bundle([cell])))
-        return jobs[-1]
-
-    yield run
-    for job in jobs:
-        if not job.record().state.ended:
-            job.cancel()
+    yield from submitting(session)
 
 
 def test_found_by_id_beginning_name_and_last(session: Session, submit: Submit) -> None:

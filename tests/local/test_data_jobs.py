@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from submarine_jobs.bundle import build_bundle
-from submarine_jobs.cells import Cell
 from submarine_jobs.commands.execute import execute
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.errors import UsageError
 from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, NamedInput, Resources, Role
+from submarine_jobs.spec import NamedInput
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.data_rig import contents, wait_until, write
-
-Submit = Callable[..., Job]
+from tests.local.submitting import Submit, submitting
 
 
 @pytest.fixture
@@ -34,21 +29,7 @@ def session(tmp_path: Path) -> Session:
 
 @pytest.fixture
 def submit(session: Session) -> Iterator[Submit]:
-    jobs: list[Job] = []
-
-    def run(source: str, instances: int = 1, **changes: Any) -> Job:
-        cell = Cell(
-            cell_id="c", source=source, label="[1]", execution_count=1, first_line=1, only=False
-        )
-        role = Role(instances=instances, resources=Resources(memory=256))
-        spec = JobSpec("data", "local", roles=(role,), python=sys.executable, **changes)
-        jobs.append(session.submit(spec, build_bundle([cell])))
-        return jobs[-1]
-
-    yield run
-    for job in jobs:
-        if not job.record().state.ended:
-            job.cancel()
+    yield from submitting(session)
 
 
 class Here(Mouth):
@@ -192,7 +173,7 @@ while not os.path.exists({str(flag)!r}):
     time.sleep(0.4)
 """
     inputs = (NamedInput("T", (tmp_path / "set").as_uri(), shard=True),)
-    job = submit(source, 2, inputs=inputs, max_restarts=2)
+    job = submit(source, instances=2, inputs=inputs, max_restarts=2)
     wait_until(lambda: sum(e.kind == "snapshot" for e in job.record().events) >= 2, 90)
     pid = next(task.pid for task in job.record().tasks if task.task == "worker:1")
     assert pid

@@ -9,7 +9,7 @@ import pytest
 
 from submarine_jobs.session import Session
 from submarine_minicluster import Minicluster
-from tests.kernel.remote_rig import PATIENCE, Remote, execute, until
+from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
@@ -20,14 +20,8 @@ def remote(
 ) -> Iterator[Remote]:
     for key, value in three.environ().items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(own.profile.state_dir))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
-    monkeypatch.delenv("SUBMARINE_BACKEND", raising=False)
-    monkeypatch.chdir(tmp_path)
-    made = Remote(tmp_path, own, {"backend": "yarn"})
-    yield made
-    made.close()
+    with kernels_of(own, tmp_path, monkeypatch, "yarn") as made:
+        yield made
 
 
 def test_a_kernel_with_a_node_label_is_on_its_node_and_lost_with_it(
