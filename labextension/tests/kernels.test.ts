@@ -3,9 +3,10 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { State } from '../src/api/job_types';
+import type { IJobView, State } from '../src/api/job_types';
 import type { IJobRow } from '../src/api/list_types';
 import { isRemote, newestOf } from '../src/kernels/jobs';
+import { Sharing } from '../src/kernels/sharing';
 import { GRACE, KernelWatch, QUICK, type SessionPart } from '../src/kernels/watch';
 
 type Listener = (rows: readonly IJobRow[]) => void;
@@ -53,6 +54,9 @@ class Session {
 let session: Session;
 let said: string[];
 let listeners: Set<Listener>;
+/** Jobs that are looked at as if on display -> who hears of them. */
+let looks: Map<string, (view: IJobView) => void>;
+let documents: string[];
 let watch: KernelWatch;
 
 beforeEach(() => {
@@ -60,6 +64,8 @@ beforeEach(() => {
   session = new Session();
   said = [];
   listeners = new Set();
+  looks = new Map();
+  documents = ['work/a.ipynb'];
   watch = new KernelWatch(
     session as unknown as SessionPart,
     {
@@ -69,9 +75,13 @@ beforeEach(() => {
         };
         listeners.add(heard);
         return { isDisposed: false, dispose: () => listeners.delete(heard) };
+      },
+      job: (job, listener) => {
+        looks.set(job, listener);
+        return { isDisposed: false, dispose: () => looks.delete(job) };
       }
     },
-    () => 'work/a.ipynb',
+    () => documents,
     {
       waits: text => said.push(text),
       done: () => said.push('done'),
@@ -84,7 +94,7 @@ beforeEach(() => {
 
 afterEach(() => {
   watch.dispose();
-  expect(listeners.size).toBe(0);
+  expect(listeners.size + looks.size).toBe(0);
   vi.useRealTimers();
 });
 
@@ -98,12 +108,33 @@ it('says what a start waits for, until it is there', () => {
   session.become('starting');
   vi.advanceTimersByTime(QUICK);
   news(row('PENDING', 'queue gpu has 0 of 4 GPUs free'), row('PENDING', 'x', { notebook: 'b' }));
-  expect(said).toEqual(['The kernel far waits: queue gpu has 0 of 4 GPUs free']);
+  expect(said).toEqual(['The kernel far of a.ipynb waits: queue gpu has 0 of 4 GPUs free']);
   news(row('STARTING'));
   expect(said[1]).toContain('its container is being started');
   session.become('connecting');
   expect(said[2]).toBe('done');
   expect(listeners.size).toBe(0);
+});
+
+it('says who is before it, where the list does not know', () => {
+  session.become('starting');
+  vi.advanceTimersByTime(QUICK);
+  news(row('PENDING', 'queue gpu has 0 of 4 GPUs free for masters'));
+  looks.get('kernel-far-1')?.({ pending: 'job x holds 4' } as IJobView);
+  news(row('PENDING', 'queue gpu has 0 of 4 GPUs free for masters'));
+  expect(said.slice(1)).toEqual(Array(2).fill('The kernel far of a.ipynb waits: job x holds 4'));
+  session.become('idle');
+  expect(looks.size).toBe(0);
+});
+
+it('says that a kernel is prepared while it has no job, and no more when that has ended', () => {
+  session.become('starting');
+  vi.advanceTimersByTime(QUICK);
+  news(row('SUCCEEDED', 'former', { job_id: 'former' }));
+  expect(said[0]).toContain('The kernel far of a.ipynb is being prepared');
+  news(row('PENDING', 'x'));
+  news(row('CANCELLED', 'cancelled'));
+  expect(said.slice(1)).toEqual(['The kernel far of a.ipynb waits: x', 'done']);
 });
 
 it('says nothing of a start that is quick, nor of kernels of this machine', () => {
@@ -125,7 +156,7 @@ it('says why a kernel is gone, once, when its job has ended', () => {
   session.become('dead');
   news(row('RUNNING'));
   news(row('FAILED', 'The node was lost.'));
-  expect(said).toEqual(['The kernel far has lost its container: The node was lost.']);
+  expect(said).toEqual(['The kernel far of a.ipynb has lost its container: The node was lost.']);
   vi.advanceTimersByTime(GRACE);
   expect(said.length).toBe(1);
 });
@@ -192,8 +223,8 @@ it('knows the newest job of a kernelspec and notebook', () => {
     row('RUNNING', '', { created: 3, job_id: 'old' }),
     row('RUNNING', '', { created: 9, job_id: 'other', name: 'kernel-farther' })
   ];
-  expect(newestOf(rows, 'far', 'work/a.ipynb')?.job_id).toBe('new');
-  expect(newestOf(rows, 'far', 'b.ipynb')).toBeUndefined();
+  expect(newestOf(rows, 'far', ['b', 'work/a.ipynb'])?.job_id).toBe('new');
+  expect(newestOf(rows, 'far', ['b.ipynb'])).toBeUndefined();
 });
 
 it.each([undefined, {}, { kernel_provisioner: 'submarine-yarn' }, { kernel_provisioner: null }])(
@@ -202,3 +233,26 @@ it.each([undefined, {}, { kernel_provisioner: 'submarine-yarn' }, { kernel_provi
     expect(isRemote(metadata)).toBe(false);
   }
 );
+
+it('knows with whom a kernel was shared, also when it is gone', () => {
+  const kernel = { id: 'k' };
+  const part = { path: 'work/console-1-x', name: 'Console 1', session: { kernel } };
+  let models = [
+    { path: 'work/console-1-x', name: 'Console 1', kernel },
+    { path: 'work/a.ipynb', name: 'a.ipynb', kernel },
+    { path: 'work/b.ipynb', name: 'b.ipynb', kernel: { id: 'l' } }
+  ];
+  const sharing = new Sharing(
+    part as never,
+    () => models as never,
+    path => path
+  );
+  sharing.look();
+  models = [];
+  sharing.look();
+  expect(sharing.documents(new Set())).toEqual(['work/Console 1', 'work/a.ipynb']);
+  expect(sharing.documents(new Set(['work/a.ipynb']))).toEqual(['work/Console 1']);
+  kernel.id = 'another';
+  sharing.look();
+  expect(sharing.documents(new Set())).toEqual(['work/Console 1']);
+});

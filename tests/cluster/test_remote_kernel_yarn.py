@@ -37,7 +37,7 @@ def test_a_kernel_with_a_gpu_lives_and_its_container_is_killed(remote: Remote) -
 
     # Somebody else waits, is told for what, and gives up: no job of his is left.
     remote.install("greedy", gpu=4, start_timeout="10s")
-    with pytest.raises(SubmarineError, match=r"no container in 10 s.*GPU") as error:
+    with pytest.raises(SubmarineError, match=r"(?s)no container in 10 s.*GPU") as error:
         remote.manager("greedy").start_kernel()
     waiting = next(row for row in remote.session.store.newest() if row.name == "kernel-greedy")
     assert waiting.job_id in str(error.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
 from submarine_jobs.spec import JobSpec
+from submarine_kernel.remote import getting
 from submarine_kernel.remote.placing import Asked, program, run_options, spec_of_kernel
 from tests.unit.test_yarn_gang import submission
 
@@ -169,3 +171,23 @@ def test_an_install_where_there_is_no_cluster_says_so(
     words = ["--prefix", str(tmp_path), "--name", "gpu4", "--gpu", "4"]
     execute(["kernel", "install", *words], mouth)
     assert "No cluster is configured" in mouth.lines[0]
+
+
+def test_a_start_that_packs_an_environment_says_each_step_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def submit(_session: object, _asked: Asked, progress: Any) -> None:
+        for done in (0, 50, 100):
+            progress("packing", done, 100)
+        progress("uploading", 100, 100)
+        raise ClusterError("HDFS is away.")
+
+    monkeypatch.setattr(getting, "submit_kernel", submit)
+    lines: list[str] = []
+    none: Any = None
+    start = getting.get_kernel(none, Asked("gpu", {}), {}, lines.append, lines.append)
+    with pytest.raises(ClusterError, match="HDFS is away"):
+        asyncio.run(start)
+    assert len(lines) == 2
+    assert lines[0].startswith("Packing this environment")
+    assert lines[1].startswith("Uploading the environment")

@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.commands.environment_line import EnvironmentLine
+from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.tunnel_ports import tunnel_loop
@@ -53,7 +55,8 @@ async def get_kernel(
         if found is not None:
             say(f"The kernel of job {job.id} had lost its server and is taken over.")
             return found
-    job = await in_thread(lambda: submit_kernel(session, asked))
+    steps = EnvironmentLine(_Steps(say)).show
+    job = await in_thread(lambda: submit_kernel(session, asked, steps))
     say(f"The kernel {asked.name} is job {job.id}.")
     try:
         return await _begin(job, asked, before, waits)
@@ -61,6 +64,22 @@ async def get_kernel(
         # In a thread that nobody waits for: who has given up wants no answer.
         forget(job, "its start was given up")
         raise
+
+
+class _Steps(Mouth):
+    """Says each step of an environment that comes along; a log has no line that is renewed."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self._say = say
+
+    def say(self, text: str) -> None:
+        """One line of the server's log."""
+        self._say(text)
+
+    def renew(self, text: str) -> bool:
+        """It cannot."""
+        return False
 
 
 async def _begin(

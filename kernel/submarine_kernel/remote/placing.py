@@ -20,6 +20,7 @@ from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from submarine_jobs.bundle import Bundle
+    from submarine_jobs.environments.provide import Progress
     from submarine_jobs.job import Job
     from submarine_jobs.live import AgentAddress
     from submarine_jobs.options.run_options import RunOptions
@@ -126,8 +127,13 @@ def spec_of_kernel(profile: Profile, asked: Asked, bundle: Bundle) -> JobSpec:
     return spec_from_options(options, profile, bundle, notebook=asked.notebook or None)
 
 
-def submit_kernel(session: Session, asked: Asked) -> Job:
+def submit_kernel(session: Session, asked: Asked, progress: Progress | None = None) -> Job:
     """Submit the job of a kernel.
+
+    Parameters
+    ----------
+    progress
+        Told how far an environment that comes along is.
 
     Raises
     ------
@@ -137,7 +143,7 @@ def submit_kernel(session: Session, asked: Asked) -> Job:
     bundle = program()
     spec = spec_of_kernel(session.profile, asked, bundle)
     session.backend().prepare()
-    return session.submit(spec, bundle)
+    return session.submit(spec, bundle, progress=progress)
 
 
 def orphans(session: Session, asked: Asked) -> list[Job]:
@@ -187,8 +193,9 @@ async def place(job: Job, patience: float, say: Callable[[str], None]) -> AgentA
                 say(words)
         if now - began > patience:
             await in_thread(lambda: give_up(job, "its container did not come in time"))
+            waited = f" It waited: {told.rstrip('.')}." if told else ""
             raise KernelGoneError(
-                f"The kernel has got no container in {patience:g} s. {told} Its job {job.id} is "
+                f"The kernel has got no container in {patience:g} s.{waited} Its job {job.id} is "
                 "cancelled.",
                 "Ask for less, name another queue, or wait longer: `submarine kernel install "
                 "--start-timeout`.",

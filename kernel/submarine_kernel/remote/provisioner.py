@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar, cast
@@ -18,6 +19,7 @@ from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import Dict, Unicode
 
 from submarine_jobs.daemon_thread import in_thread
+from submarine_jobs.errors import SubmarineError
 from submarine_jobs.options.quantities import parse_duration
 from submarine_jobs.session import Session
 from submarine_jobs.tunnel_ports import tunnel_loop
@@ -28,6 +30,7 @@ from submarine_kernel.remote.owner import RemoteKernel
 from submarine_kernel.remote.placing import Asked, give_up, session_of
 
 T = TypeVar("T")
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 
 #: Seconds that a shutdown may take longer than that of a process of this machine.
 FARTHER = 5.0
@@ -93,7 +96,12 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if self._last_words is not None:
             await in_thread(self._last_words.end)
             self._last_words = None
-        self._remote = await self._place()
+        try:
+            self._remote = await self._place()
+        except SubmarineError as error:
+            # JupyterLab's dialog breaks no line by itself.
+            error.args = (_BETWEEN_SENTENCES.sub("\n", str(error)),)
+            raise
         self._has_process, self._telling = True, None
         self._mind_restarts(on=True)
         self.connection_info = _typed(self._remote.connection)

@@ -20,15 +20,15 @@ export function isRemote(metadata: ReadonlyPartialJSONObject | undefined): boole
   );
 }
 
-/** The newest job of a kernelspec for a notebook: the kernel that starts, runs, or ran last. */
+/** The newest job of a kernelspec for one of these: the kernel that starts, runs, or ran last. */
 export function newestOf(
   rows: readonly IJobRow[],
   kernel: string,
-  notebook: string
+  documents: readonly string[]
 ): IJobRow | undefined {
   const name = `kernel-${kernel}`.slice(0, MOST);
   return rows
-    .filter(row => row.name === name && row.notebook === notebook)
+    .filter(row => row.name === name && documents.includes(row.notebook))
     .reduce<IJobRow | undefined>(
       (best, row) => (best && (best.created ?? 0) >= (row.created ?? 0) ? best : row),
       undefined

@@ -3,12 +3,12 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import type { ISessionContext } from '@jupyterlab/apputils';
 import { IConsoleTracker } from '@jupyterlab/console';
-import { PathExt } from '@jupyterlab/coreutils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { DOMAIN } from '../api/plugin';
 import type { Widget } from '@lumino/widgets';
 import { ISubmarine } from '../tokens';
+import { Sharing } from './sharing';
 import { Notifications } from './voice';
 import { KernelWatch } from './watch';
 
@@ -33,7 +33,18 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const { contents, sessions } = app.serviceManager;
+    const open = new Set<Sharing>();
     const add = ({ sessionContext: session, disposed }: IPanel): void => {
+      const sharing = new Sharing(
+        session,
+        () => sessions.running(),
+        path => contents.localPath(path)
+      );
+      const look = (): void => {
+        sharing.look();
+      };
+      session.statusChanged.connect(look);
+      open.add(sharing);
       const restart = async (): Promise<void> => {
         // The page may not know yet that the server has dropped the session with the kernel.
         await sessions.refreshRunning();
@@ -42,12 +53,13 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
       const watch = new KernelWatch(
         session,
         submarine.channel,
-        // As the server tells the kernel: a console goes by its name in its directory.
-        () => PathExt.join(PathExt.dirname(contents.localPath(session.path)), session.name),
+        () => sharing.documents(new Set([...open].map(panel => panel.own))),
         new Notifications(app.commands, restart, trans),
         trans
       );
       disposed.connect(() => {
+        session.statusChanged.disconnect(look);
+        open.delete(sharing);
         watch.dispose();
       });
     };

@@ -21,20 +21,18 @@ export class Notifications implements IVoice {
       return;
     }
     this._said = message;
+    const cancel = this._trans.__('Cancel…');
+    const actions = job
+      ? [this._show(job), this._action(cancel, () => this._run(CommandIDs.cancel, job))]
+      : [];
     if (this._id && Notification.manager.has(this._id)) {
-      Notification.update({ id: this._id, message });
+      Notification.update({ id: this._id, message, actions });
       return;
     }
     if (this._id) {
       return; // the user has put it away
     }
-    this._id = Notification.emit(message, 'in-progress', {
-      autoClose: false,
-      actions: [
-        this._show(job),
-        this._action(this._trans.__('Cancel…'), () => this._run(CommandIDs.cancel, job))
-      ]
-    });
+    this._id = Notification.emit(message, 'in-progress', { autoClose: false, actions });
   }
 
   done(): void {

@@ -1,6 +1,7 @@
 /** One notebook's or console's kernel: says what it waits for while it starts, and why it is gone. */
 
 import type { ISessionContext } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { ENDED } from '../api/job_types';
@@ -13,9 +14,12 @@ export const QUICK = 1500;
 /** Milliseconds in which the end of a lost kernel's job is expected; then it goes on, it seems. */
 export const GRACE = 10_000;
 
+/** Letters of a document's name: a notification shows 140 in all. */
+const LONGEST = 28;
+
 /** Where sentences go; each answers for one kernel. */
 export interface IVoice {
-  /** The start goes on; again with each new sentence. */
+  /** The start goes on; again with each new sentence. No job yet: it is empty. */
   waits(sentence: string, job: string): void;
   /** What was said is over: the kernel is there, or gone as it should. */
   done(): void;
@@ -38,9 +42,9 @@ export type SessionPart = Pick<
 export class KernelWatch implements IDisposable {
   constructor(
     private readonly _session: SessionPart,
-    private readonly _channel: Pick<IChannel, 'jobs'>,
-    /** The document that its job is for. */
-    private readonly _document: () => string,
+    private readonly _channel: Pick<IChannel, 'jobs' | 'job'>,
+    /** The document that its job is for: its own first, then those whose kernel it shares. */
+    private readonly _documents: () => readonly string[],
     private readonly _voice: IVoice,
     private readonly _trans: TranslationBundle
   ) {
@@ -106,11 +110,16 @@ export class KernelWatch implements IDisposable {
     this._stop();
     this._phase = phase;
     this._since = Date.now();
+    const document = PathExt.basename(this._documents()[0] ?? '');
+    const short = document.length > LONGEST ? `${document.slice(0, LONGEST - 1)}…` : document;
+    this._title = this._trans.__('%1 of %2', kernel, short);
     const follow = (): void => {
       this._jobs = this._channel.jobs(rows => {
-        const row = newestOf(rows, kernel, this._document());
-        if (row && this._phase === phase) {
-          this._tell(phase, kernel, row);
+        const row = newestOf(rows, kernel, this._documents());
+        if (this._phase === 'gone' && row) {
+          this._tellEnd(row);
+        } else if (this._phase === 'starting') {
+          this._tellStart(row);
         }
       });
     };
@@ -121,19 +130,48 @@ export class KernelWatch implements IDisposable {
     }
   }
 
-  private _tell(phase: 'starting' | 'gone', kernel: string, row: IJobRow): void {
-    const { _trans: trans } = this;
-    if (phase === 'gone') {
-      this._tellEnd(kernel, row);
-    } else if (isWaiting(row)) {
-      const why = row.detail || trans.__('its container is being started');
-      this._voice.waits(trans.__('The kernel %1 waits: %2', kernel, why), row.job_id);
+  /** @param row - the newest of its jobs; not this start's while that is being prepared. */
+  private _tellStart(row: IJobRow | undefined): void {
+    if (row && isWaiting(row)) {
+      if (row.job_id !== this._waiting) {
+        this._explain(row.job_id);
+      }
+      this._tellWait(this._why || row.detail, row.job_id);
+    } else if (!row || (ENDED.has(row.state) && row.job_id !== this._waiting)) {
+      const words = this._trans.__(
+        'The kernel %1 is being prepared: its files are brought to the cluster (minutes for a new environment)',
+        this._title
+      );
+      this._voice.waits(words, '');
     } else {
       this._voice.done();
     }
   }
 
-  private _tellEnd(kernel: string, row: IJobRow): void {
+  private _tellWait(why: string, job: string): void {
+    const { _trans: trans } = this;
+    const reason = why || trans.__('its container is being started');
+    this._voice.waits(trans.__('The kernel %1 waits: %2', this._title, reason), job);
+  }
+
+  /** Have the job looked at as one on display: of those the server finds out who is before it. */
+  private _explain(job: string): void {
+    this._view?.dispose();
+    this._waiting = job;
+    this._why = '';
+    this._view = this._channel.job(
+      job,
+      ({ pending }) => {
+        this._why = pending;
+        if (pending && this._phase === 'starting') {
+          this._tellWait(pending, job);
+        }
+      },
+      () => undefined // the list says what there is to say
+    );
+  }
+
+  private _tellEnd(row: IJobRow): void {
     const { _trans: trans } = this;
     window.clearTimeout(this._timer);
     if (row.state === 'SUCCEEDED') {
@@ -142,7 +180,7 @@ export class KernelWatch implements IDisposable {
       this._unsubscribe();
       const why = row.detail || row.state;
       this._voice.gone(
-        trans.__('The kernel %1 has lost its container: %2', kernel, why),
+        trans.__('The kernel %1 has lost its container: %2', this._title, why),
         row.job_id
       );
     } else if (row.state === 'RUNNING') {
@@ -150,7 +188,7 @@ export class KernelWatch implements IDisposable {
       this._timer = window.setTimeout(() => {
         const words = trans.__(
           'The kernel %1 goes on in its container; the server has lost it.',
-          kernel
+          this._title
         );
         this._voice.lives(words, row.job_id);
       }, left);
@@ -169,11 +207,18 @@ export class KernelWatch implements IDisposable {
     window.clearTimeout(this._timer);
     this._timer = 0;
     this._jobs?.dispose();
-    this._jobs = null;
+    this._view?.dispose();
+    this._jobs = this._view = null;
+    this._waiting = this._why = '';
   }
 
   private _phase: 'quiet' | 'starting' | 'gone' = 'quiet';
   private _jobs: ISubscription | null = null;
+  private _view: ISubscription | null = null;
+  private _title = '';
+  /** The job that this start waits for, and why; empty: none was seen yet. */
+  private _waiting = '';
+  private _why = '';
   private _timer = 0;
   private _since = 0;
   private _leaving = false;
