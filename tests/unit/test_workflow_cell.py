@@ -285,3 +285,18 @@ def test_a_run_without_a_person_checks_and_draws_and_writes_nothing(saved: Path)
     assert file.read_text() == before
     with pytest.raises(WorkflowError):
         run(LINE, TEXT.replace("[features]", "[other]"), mouth)
+
+
+def test_a_large_graph_keeps_its_size_in_a_box_that_is_pushed(saved: Path) -> None:
+    nodes = "".join(f"- {{name: n{number}, type: noop}}\n" for number in range(60))
+    html = str(run(LINE, f"nodes:\n{nodes}", Notebook(saved)).html)
+    assert re.search(r"<svg [^>]*style=\"[^\"]*max-width:none", html)
+    assert re.search(r"<div style=\"[^\"]*overflow:auto;max-height:\d+px[^\"]*\"><svg", html)
+
+
+def test_words_in_backticks_are_code_and_stay_harmless(saved: Path) -> None:
+    text = "nodes:\n- {name: a, notebook: '<i>`<b>x</b>`</i>.ipynb'}\n"
+    html = str(run(LINE, text, Notebook(saved)).html)
+    assert re.search(r"<code [^>]*>a</code> runs &lt;i&gt;<code [^>]*>&lt;b&gt;x", html)
+    assert "<b>" not in html
+    assert "<i>" not in html

@@ -107,8 +107,9 @@ def as_svg(
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" '
         f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
-        # As a style too: a page's own style for pictures, such as Zeppelin's, beats attributes.
-        f'style="width:{width:g}px;height:{height:g}px;'
+        # As a style too: a page's own style for pictures beats attributes. Zeppelin's gives them a
+        # size, Jupyter's makes them no wider than the page, where nobody could read a large one.
+        f'style="width:{width:g}px;height:{height:g}px;max-width:none;'
         "font:13px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif\">"
         f"{''.join(parts)}</svg>"
     )

@@ -133,14 +133,12 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
     }
     const before = this._shown;
     this._shown = fresh;
-    const left = before ? scrolled(before.node)?.scrollLeft : 0;
+    const old = before ? scrolled(before.node) : null;
+    const [left, top] = [old?.scrollLeft ?? 0, old?.scrollTop ?? 0];
     this.insertWidget(0, fresh);
     before?.dispose();
-    // A wide graph stays where somebody has pushed it.
-    const box = scrolled(fresh.node);
-    if (box && left) {
-      box.scrollLeft = left;
-    }
+    // A large graph stays where somebody has pushed it.
+    scrolled(fresh.node)?.scrollTo(left, top);
   }
 
   private readonly _note = document.createElement('div');
@@ -154,7 +152,7 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
   private _call = 0;
 }
 
-/** The box in which a wide graph is pushed to and fro. */
+/** The box in which a large graph is pushed to and fro. */
 function scrolled(node: HTMLElement): Element | null {
   return node.querySelector('svg')?.parentElement ?? null;
 }

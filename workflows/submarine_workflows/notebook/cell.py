@@ -170,14 +170,16 @@ def _unknown_cells(notebook: Path, node: Node) -> list[str]:
 def _shown(found: Workflow, path: Path | None, told: list[str], *, handed_over: bool) -> Outcome:
     name = found.name
     where = os.path.relpath(path) if path is not None else ""
-    kept = f"Kept in {where}. %submarine workflow run {name} tries it here."
+    kept = f"Kept in {where}. `%submarine workflow run {name}` tries it here."
     lines = [
         *told,
         kept if path is not None else "Not kept in a file: this notebook runs without a person.",
     ]
     upcoming = next_runs(found)
     if found.schedule and not handed_over:
-        lines.append("Nothing fires its schedule yet: --to azkaban, airflow or cron hands it over.")
+        lines.append(
+            "Nothing fires its schedule yet: `--to` azkaban, airflow or cron hands it over."
+        )
     bundle = of_workflow(found, Caption(upcoming, lines))
     value = {
         "name": name,

@@ -6,6 +6,7 @@ What comes from files and runs is made harmless here. Does not say how states an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from submarine_jobs.display.durations import moment
@@ -34,6 +35,9 @@ _BADGE = (
 )
 _QUIET = "opacity:.72"
 _NEUTRAL = "#6b7280"
+_CODE = '<code style="background:none;padding:0">'
+#: What is larger is pushed to and fro in it: two hundred nodes beside each other are 10,000 high.
+_GRAPH = "overflow:auto;max-height:720px;margin:8px 0 4px 0"
 _TABLE = "border:none;border-collapse:collapse;margin:2px 0;font-size:12px"
 _CELL = "text-align:left;padding:1px 14px 1px 0;border:none;background:none"
 
@@ -73,7 +77,7 @@ def _card(colour: str, parts: Sequence[str]) -> str:
 
 
 def _below(lines: Sequence[str]) -> str:
-    told = "".join(f"<div>{escaped_line(line, 400)}</div>" for line in lines)
+    told = "".join(f"<div>{_sentence(line)}</div>" for line in lines)
     return f'<div style="font-size:12px;{_QUIET}">{told}</div>' if told else ""
 
 
@@ -87,9 +91,14 @@ def _steps(steps: Sequence[Step]) -> str:
     return f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>' if rows else ""
 
 
+def _sentence(text: str) -> str:
+    """What stands in backticks in text is code here."""
+    return re.sub(r"`([^`]+)`", rf"{_CODE}\1</code>", escaped_line(text, 400))
+
+
 def _code(words: str) -> str:
     """Without the ground that notebooks put behind code."""
-    return f'<code style="background:none;padding:0">{escaped_line(words, 300)}</code>'
+    return f"{_CODE}{escaped_line(words, 300)}</code>"
 
 
 def _command(words: str) -> str:
@@ -109,7 +118,7 @@ def _graph(workflow: Workflow, run: RunState | None, now: float) -> str:
     note = f"<div>and {more} nodes more</div>" if more > 0 else ""
     note += "<div>Not all dependencies are drawn.</div>" if many else ""
     svg = as_svg(workflow, states, words)
-    return f'<div style="overflow-x:auto;margin:8px 0 4px 0">{svg}</div>{note}'
+    return f'<div style="{_GRAPH}">{svg}</div>{note}'
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> str:
@@ -117,7 +126,7 @@ def _table(rows: Sequence[tuple[str, str]]) -> str:
         return ""
     body = "".join(
         f'<tr style="background:none"><th style="{_CELL}">{escaped_line(path, 100)}</th>'
-        f'<td style="{_CELL}">{escaped_line(detail, 400)}</td></tr>'
+        f'<td style="{_CELL}">{_sentence(detail)}</td></tr>'
         for path, detail in rows
     )
     return f'<table style="{_TABLE}"><tbody>{body}</tbody></table>'
