@@ -120,6 +120,26 @@ def test_while_what_it_began_is_active_the_same_text_is_not_run_again(rig: Rig) 
     assert rig.interpreter.began == [("p1", "a"), ("p1", "b")]
 
 
+def test_another_session_has_runs_of_its_own(rig: Rig) -> None:
+    """Another user's, or this one after a restart: what the first began is not theirs."""
+    rig.interpreter.result = Result(Code.KEEP)
+    rig.interpreter.is_active = True
+    rig.call().result(60)
+    rig.executions.delivered(rig.last, reached=True)
+    first, rig.interpreter = rig.interpreter, Obedient()
+    assert rig.call().result(60).code is Code.SUCCESS
+    assert (first.began, rig.interpreter.began) == ([("p1", "a")], [("p1", "a")])
+    # A server that has come back means the run that there is, whatever session it has made.
+    go = rig.interpreter.hold("p1")
+    running = rig.call(text="b")
+    wait_for(lambda: rig.interpreter.running)
+    rig.interpreter = Obedient()
+    again = rig.call(text="b", recovering=True)
+    go.set()
+    assert again.result(60) == running.result(60)
+    assert not rig.interpreter.began
+
+
 def test_a_server_that_comes_back_gets_the_run_that_went_on(rig: Rig) -> None:
     go = rig.interpreter.hold("p1")
     first = rig.call()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
 from submarine_minicluster.cluster import Minicluster
 from tests.zeppelin.server import Zeppelin
 
@@ -50,3 +54,26 @@ def own_zeppelin(tmp_path: Path) -> Iterator[Callable[..., Zeppelin]]:
     yield make
     for server in made:
         server.close()
+
+
+@pytest.fixture
+def users(minicluster: Minicluster, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Two users of the cluster, with homes; their drivers are stopped."""
+    names = f"ada-{secrets.token_hex(3)}", f"bob-{secrets.token_hex(3)}"
+    for name in names:
+        minicluster.add_user(name)
+    yield names
+    for name in names:
+        # Whatever went wrong before: what runs there takes the room of other tests.
+        mine = session_as(minicluster, name, tmp_path / f"end-{name}")
+        for record in mine.jobs():
+            if not record.state.ended:
+                mine.job(record.job_id).cancel("the test is over")
+    for folder in (*tmp_path.glob("**/users/*"), *tmp_path.glob("end-*")):
+        stop_driver(Profile(state_dir=folder))
+
+
+def session_as(cluster: Minicluster, user: str, state: Path) -> Session:
+    """The cluster as that user sees it from another machine."""
+    conf = Path(cluster.environ()["HADOOP_CONF_DIR"])
+    return Session(Profile(backend="yarn", hadoop_conf_dir=conf, state_dir=state, user=user))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,15 +10,13 @@ import pytest
 
 from submarine_jobs.apart import stay_small
 from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.errors import StorageError
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
 from submarine_jobs.storage.base import Storage
 from submarine_minicluster.cluster import Minicluster
 from submarine_zeppelin.paragraph import Code
 from tests.local.zeppelin_rig import Note as NoteOfNobody
 from tests.local.zeppelin_rig import until
+from tests.zeppelin.conftest import session_as
 from tests.zeppelin.server import Note, Zeppelin
 from tests.zeppelin.test_notes import _JOB_ID, JOB, jobs_in, text_of
 
@@ -28,29 +24,6 @@ pytestmark = pytest.mark.cluster
 #: What an interpreter may hold, with the jobs of two users.
 MEMORY = 80 << 20
 PROGRAM = "%submarine.python\nimport time\nprint('words of', {user!r}, flush=True)\n{then}"
-
-
-@pytest.fixture
-def users(minicluster: Minicluster, tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """Two users of the cluster, with homes; their drivers are stopped."""
-    names = f"ada-{secrets.token_hex(3)}", f"bob-{secrets.token_hex(3)}"
-    for name in names:
-        minicluster.add_user(name)
-    yield names
-    for name in names:
-        # Whatever went wrong before: what runs there takes the room of other tests.
-        mine = session_as(minicluster, name, tmp_path / f"end-{name}")
-        for record in mine.jobs():
-            if not record.state.ended:
-                mine.job(record.job_id).cancel("the test is over")
-    for folder in (*tmp_path.glob("**/users/*"), *tmp_path.glob("end-*")):
-        stop_driver(Profile(state_dir=folder))
-
-
-def session_as(cluster: Minicluster, user: str, state: Path) -> Session:
-    """The cluster as that user sees it from another machine."""
-    conf = Path(cluster.environ()["HADOOP_CONF_DIR"])
-    return Session(Profile(backend="yarn", hadoop_conf_dir=conf, state_dir=state, user=user))
 
 
 def check_owners(cluster: Minicluster, jobs: dict[str, str], tmp_path: Path) -> None:

@@ -137,7 +137,15 @@ class Output(Protocol):
 
 
 class Server(Protocol):
-    """What an interpreter may ask of Zeppelin's server; each call has a time limit."""
+    """What an interpreter may ask of Zeppelin's server; each call has a time limit.
+
+    Attributes
+    ----------
+    group
+        The id under which the server knows this process.
+    """
+
+    group: str = ""
 
     def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
         """All paragraphs of a note in their order."""

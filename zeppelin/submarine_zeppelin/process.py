@@ -37,7 +37,8 @@ TO_REGISTER = 50.0
 class ZeppelinServer(Server):
     """Zeppelin's server, as interpreters see it."""
 
-    def __init__(self, events: EventClient, outputs: Outputs) -> None:
+    def __init__(self, events: EventClient, outputs: Outputs, group: str) -> None:
+        self.group = group
         self._events = events
         self._outputs = outputs
 
@@ -56,7 +57,8 @@ class Process:
     def __init__(self, arguments: Arguments, mask: SecretsMask) -> None:
         self.events = EventClient(arguments.host, arguments.port, arguments.group)
         self.outputs = Outputs(self.events)
-        self.sessions = Sessions(ZeppelinServer(self.events, self.outputs), self._learn)
+        server = ZeppelinServer(self.events, self.outputs, arguments.group)
+        self.sessions = Sessions(server, self._learn)
         self.executions = Executions(self.outputs.begin, Delivery(self.outputs))
         self.ending = Ending(self._close)
         self.handler = Handler(

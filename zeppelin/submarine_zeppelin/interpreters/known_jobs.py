@@ -74,6 +74,19 @@ class KnownJobs:
         with self._connection() as connection:
             connection.execute("UPDATE shown SET final = 1 WHERE note = ? AND paragraph = ?", place)
 
+    def left(self, job_id: str, place: Place) -> bool:
+        """Whether a paragraph that showed the job shows something else, or its last word, now.
+
+        Another process may have seen to that, where notes or users have processes of their own.
+        """
+        query = "SELECT final FROM shown WHERE job_id = ? AND note = ? AND paragraph = ?"
+        try:
+            with self._connection() as connection:
+                row = connection.execute(query, (job_id, *place)).fetchone()
+        except sqlite3.Error:  # busy: at the next look
+            return False
+        return row is not None and bool(row[0])
+
     def open(self, note: str | None = None) -> list[Placed]:
         """Jobs whose end is not shown, of one note or of all, the oldest first."""
         clause, values = ("AND note = ?", (note,)) if note is not None else ("", ())

@@ -199,7 +199,12 @@ class ZeppelinMouth(Mouth):
             known.close(job.id)
         else:
             known.put(self.placed(job))
-            self._refresher.add(self.page, card, lambda: known.close(job.id))
+            self._refresher.add(
+                self.page,
+                card,
+                lambda: known.close(job.id),
+                lambda: known.left(job.id, self.context.place),
+            )
         return card
 
     def cancel_cut_off(self) -> None:

@@ -22,7 +22,7 @@ from submarine_runtime.protocol.states import State
 from submarine_zeppelin.interpreters.chart import Curves, svg
 from submarine_zeppelin.interpreters.screen import lines_before, terminal_html
 from submarine_zeppelin.interpreters.wording import in_note
-from submarine_zeppelin.paragraph import Kind, Message, Output
+from submarine_zeppelin.paragraph import Kind, Message, Output, ParagraphGoneError
 from submarine_zeppelin.serving.limit import tail_of_lines
 
 log = logging.getLogger(__name__)
@@ -121,6 +121,8 @@ class Page:
         self._linked = self._step = ""
         #: Whether a job was submitted by this run, and whether the run was one of the form.
         self.started = self.form = False
+        #: Whether another run of this process has the paragraph now.
+        self.left = False
 
     @property
     def empty(self) -> bool:
@@ -180,9 +182,23 @@ class Page:
         share = room // max(1, len(items))
         return tuple(self._message(item, max(share, room // 4)) for item in items)
 
+    def leave(self) -> None:
+        """Write nothing any more: another run has the paragraph, and maybe this very output."""
+        with self._lock:
+            self.left = True
+
     def show(self) -> None:
-        """Bring the paragraph to what it is to show now, with its link to the cluster."""
-        self.output.show(self.messages())
+        """Bring the paragraph to what it is to show now, with its link to the cluster.
+
+        Raises
+        ------
+        ParagraphGoneError
+            If the paragraph is another run's now.
+        """
+        with self._lock:
+            if self.left:
+                raise ParagraphGoneError("another run of this process has the paragraph")
+            self.output.show(self.messages())
         for card in self.cards:
             links = card.view.record.links if card.view is not None else {}
             url = next((web_link(links[name]) for name in _YARN if name in links), None)

@@ -29,6 +29,7 @@ class _Shown:
     page: Page
     card: Card
     done: Callable[[], None]
+    left: Callable[[], bool]
     unsubscribe: Callable[[], None] = lambda: None
     dirty: bool = True
     drawn: float = 0.0
@@ -47,9 +48,21 @@ class Refresher:
         self._shown: list[_Shown] = []
         self._thread: threading.Thread | None = None
 
-    def add(self, page: Page, card: Card, done: Callable[[], None]) -> None:
-        """Keep a card of a page up to date; ``done`` is called when its last word is shown."""
-        shown = _Shown(page, card, done)
+    def add(
+        self,
+        page: Page,
+        card: Card,
+        done: Callable[[], None],
+        left: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Keep a card of a page up to date; ``done`` is called when its last word is shown.
+
+        Parameters
+        ----------
+        left
+            Whether another process shows something else in the card's place.
+        """
+        shown = _Shown(page, card, done, left)
         with self._lock:
             if any(item.card is card for item in self._shown):
                 return
@@ -86,8 +99,10 @@ class Refresher:
         """Write nothing any more; jobs live on."""
         with self._lock:
             shown, self._shown = self._shown, []
+            self._thread = None
         for item in shown:
             item.unsubscribe()
+        self._wake.set()
 
     def _of(self, page: Page) -> list[_Shown]:
         with self._lock:
@@ -104,6 +119,8 @@ class Refresher:
     def _run(self) -> None:
         while True:
             with self._lock:
+                if self._thread is not threading.current_thread():
+                    return
                 dirty = [item for item in self._shown if item.dirty]
             now = time.monotonic()
             due = [item for item in dirty if item.card.final or now - item.drawn >= PACE]
@@ -117,6 +134,8 @@ class Refresher:
         shown.dirty, shown.drawn = False, time.monotonic()
         final = shown.card.final
         try:
+            if shown.left():
+                raise ParagraphGoneError("another process shows something else there")
             self._measure(shown, final)
             shown.page.show()
             if final:

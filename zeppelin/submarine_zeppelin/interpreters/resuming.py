@@ -28,6 +28,8 @@ class Resumer:
 
     Parameters
     ----------
+    place
+        The ids of the group and the session: a note that has one of its own stands in them.
     adopt
         Told of a page that was made for a paragraph; says whether it may be shown.
     show_run
@@ -39,12 +41,14 @@ class Resumer:
         properties: Mapping[str, str],
         server: Server,
         refresher: Refresher,
+        place: str,
         adopt: Callable[[Place, Page], bool],
         show_run: Callable[[Page, Placed], bool],
     ) -> None:
         self._properties = properties
         self._server = server
         self._refresher = refresher
+        self._place = place
         self._adopt = adopt
         self._show_run = show_run
         self._lock = threading.Lock()
@@ -53,7 +57,8 @@ class Resumer:
     def resume(self, context: Context) -> None:
         """A paragraph is run: it shows something new, and others may have to be taken up again.
 
-        With a user's first one those of all notes, later those of its note.
+        With a user's first one those of all notes, later those of its note. Where notes have
+        sessions or processes of their own, another note's jobs are for those to take up.
         """
         try:
             known = self._known(context.user)
@@ -62,7 +67,7 @@ class Resumer:
             return
         known.leave(context.place)
         with self._lock:
-            first = context.user not in self._users
+            first = context.user not in self._users and context.note_id not in self._place
             self._users.add(context.user)
         rows = known.open(None if first else context.note_id)
         rows = [row for row in rows if row.user == context.user]
@@ -105,6 +110,13 @@ class Resumer:
         if not self._adopt(place, page):
             return
         page.started = True
+        try:
+            self._fill(page, place, placed, known)
+        except ParagraphGoneError:
+            if not page.left:  # else the run that has it now has told the index itself
+                raise
+
+    def _fill(self, page: Page, place: Place, placed: list[Placed], known: KnownJobs) -> None:
         cards = []
         for row in placed:
             if row.run is not None:
@@ -123,4 +135,9 @@ class Resumer:
             if card.final:
                 known.close(card.job.id)
                 continue
-            self._refresher.add(page, card, functools.partial(known.close, card.job.id))
+            self._refresher.add(
+                page,
+                card,
+                functools.partial(known.close, card.job.id),
+                functools.partial(known.left, card.job.id, place),
+            )

@@ -52,7 +52,10 @@ class SubmarineInterpreter(Interpreter):
         self._stops: dict[Place, Stop] = {}
         self._refresher = Refresher()
         self._boards = LocalBoards()
-        self._resumer = Resumer(properties, server, self._refresher, self._adopt, self._show_run)
+        place = f"{server.group} {session}"
+        self._resumer = Resumer(
+            properties, server, self._refresher, place, self._adopt, self._show_run
+        )
 
     def interpret(self, text: str, context: Context, output: Output) -> Result:
         """Run the paragraph's commands one after the other, up to the first that fails."""
@@ -143,6 +146,7 @@ class SubmarineInterpreter(Interpreter):
             while len(self._pages) > _MAX_PAGES:
                 del self._pages[next(iter(self._pages))]
         if before is not None:
+            before.leave()
             self._refresher.leave(before)
 
     def _adopt(self, place: Place, page: Page) -> bool:

@@ -146,10 +146,12 @@ class Executions:
         while True:
             with self._lock:
                 known = self._runs.get(context.place)
-            if known is not None and self._is_meant(known, text, context):
+            # One of another session, or of this session before it was restarted, is none of these.
+            same = known is not None and (context.recovering or known.interpreter is interpreter)
+            if known is not None and same and self._is_meant(known, text, context):
                 return known
             # Not under the lock: an interpreter is asked.
-            active = known is not None and known.text == text and is_active(known)
+            active = known is not None and same and known.text == text and is_active(known)
             with self._lock:
                 if self._runs.get(context.place) is not known:
                     continue  # asked twice at the same moment, and the other call was first

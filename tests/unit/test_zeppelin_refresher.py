@@ -1,0 +1,96 @@
+"""Cards that go on after their paragraph: when they are drawn, and when somebody else has it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from submarine_zeppelin.interpreters.known_jobs import KnownJobs, Placed
+from submarine_zeppelin.interpreters.refresher import Refresher
+from tests.waiting import until
+
+
+class Played:
+    """A page with one card, whose job is told of by the test."""
+
+    def __init__(self) -> None:
+        self.shows = 0
+        self.final = False
+        self.tell: Any = None
+        self.unsubscribed = threading.Event()
+        watcher = SimpleNamespace(subscribe=self._subscribe)
+        self.job = SimpleNamespace(id="a-job", session=SimpleNamespace(watcher=watcher))
+
+    def _subscribe(self, job: object, hear: Any) -> Any:
+        self.tell = hear
+        return self.unsubscribed.set
+
+    def show(self) -> None:
+        self.shows += 1
+
+    def hear(self, view: str) -> None:
+        self.final = view == "ended"
+
+    def measure(self) -> None:
+        """Nothing was measured."""
+
+
+def kept(refresher: Refresher, left: Any = lambda: False) -> tuple[Any, threading.Event]:
+    played, done = Played(), threading.Event()
+    page: Any = played
+    refresher.add(page, page, done.set, left)
+    return played, done
+
+
+def test_a_card_is_drawn_until_its_last_word() -> None:
+    refresher = Refresher()
+    played, done = kept(refresher)
+    until(lambda: played.shows == 1)
+    played.tell("running")
+    until(lambda: played.shows == 2)
+    assert not done.is_set()
+    played.tell("ended")
+    until(done.is_set)
+    until(played.unsubscribed.is_set)
+    assert played.shows == 3
+    refresher.close()
+
+
+def test_a_paragraph_that_another_process_has_now_is_not_written() -> None:
+    refresher, left = Refresher(), threading.Event()
+    played, done = kept(refresher, left.is_set)
+    until(lambda: played.shows == 1)
+    left.set()
+    played.tell("ended")
+    until(played.unsubscribed.is_set)
+    assert played.shows == 1
+    assert not done.is_set()
+    refresher.close()
+
+
+def test_its_thread_ends_with_it() -> None:
+    before = threading.active_count()
+    refresher = Refresher()
+    played, _ = kept(refresher)
+    until(lambda: played.shows == 1)
+    refresher.close()
+    assert played.unsubscribed.is_set()
+    until(lambda: threading.active_count() <= before)
+
+
+def test_who_has_a_paragraph_is_in_the_index_of_all_processes(tmp_path: Path) -> None:
+    here, there = KnownJobs(tmp_path), KnownJobs(tmp_path)
+    here.put(Placed("a-job", "note", "paragraph", "ada", "default"))
+    assert not here.left("a-job", ("note", "paragraph"))
+    there.leave(("note", "paragraph"))
+    assert here.left("a-job", ("note", "paragraph"))
+    there.put(Placed("a-job", "note", "paragraph", "ada", "default"))
+    assert not here.left("a-job", ("note", "paragraph"))
+    # In another paragraph too: the first one goes on.
+    there.put(Placed("a-job", "note", "other", "ada", "default"))
+    there.leave(("note", "other"))
+    assert not here.left("a-job", ("note", "paragraph"))
+    (tmp_path / "zeppelin.sqlite").write_bytes(b"nonsense")
+    assert not here.left("a-job", ("note", "paragraph"))
