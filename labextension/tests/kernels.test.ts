@@ -234,25 +234,54 @@ it.each([undefined, {}, { kernel_provisioner: 'submarine-yarn' }, { kernel_provi
   }
 );
 
+/** A console's or notebook's part of a session, and what the server says of all of them. */
+function sharing(path: string, name: string, kernel: object, models: object[]): Sharing {
+  const part = { path, name, session: { kernel } };
+  return new Sharing(
+    part as never,
+    () => models as never,
+    local => local
+  );
+}
+
 it('knows with whom a kernel was shared, also when it is gone', () => {
   const kernel = { id: 'k' };
-  const part = { path: 'work/console-1-x', name: 'Console 1', session: { kernel } };
-  let models = [
+  const models = [
     { path: 'work/console-1-x', name: 'Console 1', kernel },
     { path: 'work/a.ipynb', name: 'a.ipynb', kernel },
     { path: 'work/b.ipynb', name: 'b.ipynb', kernel: { id: 'l' } }
   ];
-  const sharing = new Sharing(
-    part as never,
-    () => models as never,
-    path => path
-  );
-  sharing.look();
-  models = [];
-  sharing.look();
-  expect(sharing.documents(new Set())).toEqual(['work/Console 1', 'work/a.ipynb']);
-  expect(sharing.documents(new Set(['work/a.ipynb']))).toEqual(['work/Console 1']);
+  const shared = sharing('work/console-1-x', 'Console 1', kernel, models);
+  shared.look();
+  models.length = 0;
+  shared.look();
+  expect(shared.documents([shared])).toEqual(['work/Console 1', 'work/a.ipynb']);
   kernel.id = 'another';
-  sharing.look();
-  expect(sharing.documents(new Set())).toEqual(['work/Console 1']);
+  shared.look();
+  expect(shared.documents([shared])).toEqual(['work/Console 1']);
+});
+
+it('has one of all that share a kernel tell of it', () => {
+  const kernel = { id: 'k' };
+  const models = [{ path: 'a.ipynb', name: 'a.ipynb', kernel }];
+  const notebook = sharing('a.ipynb', 'a.ipynb', kernel, models);
+  const same = sharing('a.ipynb', 'a.ipynb', kernel, models);
+  const other = sharing('console-1-x', 'Console 1', kernel, models);
+  const all = [notebook, same, other];
+  all.forEach(one => {
+    one.look();
+  });
+  const told = all.map(one => one.documents(all));
+  expect(told).toEqual([['a.ipynb'], [], ['Console 1']]);
+  expect(other.documents([other])).toEqual(['Console 1', 'a.ipynb']);
+});
+
+it('is silent where another tells', () => {
+  documents = [];
+  session.become('starting');
+  vi.advanceTimersByTime(QUICK);
+  news(row('PENDING', 'x'));
+  session.become('dead');
+  news(row('FAILED', 'x'));
+  expect(said.filter(words => words !== 'done')).toEqual([]);
 });

@@ -53,7 +53,7 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
       const watch = new KernelWatch(
         session,
         submarine.channel,
-        () => sharing.documents(new Set([...open].map(panel => panel.own))),
+        () => sharing.documents(open),
         new Notifications(app.commands, restart, trans),
         trans
       );

@@ -39,12 +39,16 @@ export class Sharing {
   }
 
   /**
-   * Its own document, then those whose kernel it had.
+   * Its own document, then those whose kernel it had; empty: others tell of all of them.
    *
-   * @param told - documents that tell of their kernels themselves.
+   * @param open - all there are: of two with one document the first tells, each of its own.
    */
-  documents(told: ReadonlySet<string>): string[] {
-    return [this.own, ...this._others.filter(name => !told.has(name))];
+  documents(open: Iterable<Sharing>): string[] {
+    const others = [...open];
+    const before = others.slice(0, Math.max(0, others.indexOf(this))).map(other => other.own);
+    const told = new Set(others.filter(other => other !== this).map(other => other.own));
+    const own = before.includes(this.own) ? [] : [this.own];
+    return [...own, ...this._others.filter(name => !told.has(name))];
   }
 
   private _kernel = '';

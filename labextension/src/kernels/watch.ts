@@ -43,7 +43,7 @@ export class KernelWatch implements IDisposable {
   constructor(
     private readonly _session: SessionPart,
     private readonly _channel: Pick<IChannel, 'jobs' | 'job'>,
-    /** The document that its job is for: its own first, then those whose kernel it shares. */
+    /** The documents that its job may be for, its own first; empty: another tells of it. */
     private readonly _documents: () => readonly string[],
     private readonly _voice: IVoice,
     private readonly _trans: TranslationBundle
@@ -115,10 +115,11 @@ export class KernelWatch implements IDisposable {
     this._title = this._trans.__('%1 of %2', kernel, short);
     const follow = (): void => {
       this._jobs = this._channel.jobs(rows => {
-        const row = newestOf(rows, kernel, this._documents());
+        const documents = this._documents();
+        const row = newestOf(rows, kernel, documents);
         if (this._phase === 'gone' && row) {
           this._tellEnd(row);
-        } else if (this._phase === 'starting') {
+        } else if (this._phase === 'starting' && documents.length > 0) {
           this._tellStart(row);
         }
       });
