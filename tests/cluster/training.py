@@ -47,7 +47,7 @@ print("end with", state["value"], flush=True)
 """
 
 
-def program(steps: int = 60, pause: float = 0.1, every: int = 5, hold: str = "") -> str:
+def program(steps: int = 60, pause: float = 0.05, every: int = 5, hold: str = "") -> str:
     """Source of a training of ``steps`` steps of ``pause`` seconds, saved ``every`` so many.
 
     Parameters

@@ -59,7 +59,7 @@ def test_a_node_that_is_lost_for_good(
 def test_node_manager_and_resource_manager_restart_under_a_job(
     three: Minicluster, train: Callable[..., Job], go: Path
 ) -> None:
-    job = train("daemons", source=program(STEPS, 0.2, hold=str(go)))
+    job = train("daemons", source=program(STEPS, 0.1, hold=str(go)))
     three.restart(node_of(job, "agent", "worker:1"))
     three.kill("resourcemanager")
     time.sleep(2)
@@ -71,7 +71,7 @@ def test_node_manager_and_resource_manager_restart_under_a_job(
     assert [task.restarts for task in record.tasks] == [0, 0]
 
 
-@pytest.mark.parametrize("away", [10, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.parametrize("away", [6, pytest.param(60, marks=pytest.mark.full)])
 def test_the_namenode_is_away_for_a_while(
     three: Minicluster, train: Callable[..., Job], go: Path, away: int
 ) -> None:

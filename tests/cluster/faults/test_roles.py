@@ -48,7 +48,7 @@ def test_each_kind_of_task_is_killed(train: Callable[..., Job], go: Path) -> Non
 
 
 def test_a_snapshot_is_put_back_into_a_new_container(train: Callable[..., Job], go: Path) -> None:
-    job = train("put-back", source=program(160, 0.1, hold=str(go)), at=5)
+    job = train("put-back", at=5)
 
     def taken() -> bool:
         return any((e.kind, e.task) == ("snapshot", "worker:1") for e in job.record().events)
@@ -59,7 +59,7 @@ def test_a_snapshot_is_put_back_into_a_new_container(train: Callable[..., Job], 
     kill(job, "agent", "worker:1")
     go.touch()
     job.wait(timeout=150)
-    check_result(job, 160)
+    check_result(job, 60)
     began = [
         [int(step) for step in re.findall(r"^begin at (\d+)$", whole_log(job, task), re.M)]
         for task in ("worker:0", "worker:1")
@@ -67,7 +67,7 @@ def test_a_snapshot_is_put_back_into_a_new_container(train: Callable[..., Job], 
     assert began[0] == [0]
     assert began[1][0] == 0
     # From a checkpoint that a snapshot had, not from the beginning and not from the end.
-    assert 0 < began[1][1] < 160
+    assert 0 < began[1][1] < 60
     assert began[1][1] % 5 == 0
     assert len(began[1]) == 2
 
