@@ -109,7 +109,10 @@ class NoteParagraph:
 
 @dataclass(frozen=True)
 class Completion:
-    """One proposal: what is shown, what is put in, and a word on its kind."""
+    """One proposal: what is shown, what is put in, and a word on its kind.
+
+    Zeppelin's classic page shows no list at all where proposals have such a word.
+    """
 
     name: str
     value: str

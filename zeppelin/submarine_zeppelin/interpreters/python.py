@@ -7,7 +7,6 @@ prints and shows is the user's own, and is shown as Jupyter shows it. Keeps no c
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -61,9 +60,8 @@ class PythonInterpreter(LocalInterpreter):
         # Zeppelin puts in what follows the last dot.
         skip = typed.rfind(".") + 1
         words = [str(word) for word in found.get("matches") or ()]
-        kinds = _kinds(found)
         return [
-            Completion(word[skip:], word[skip:], kinds.get(word, ""))
+            Completion(word[skip:], word[skip:])
             for word in words[:_MAX_COMPLETIONS]
             if word.startswith(typed[:skip])
         ]
@@ -185,15 +183,6 @@ def _forget(modules: list[str]) -> str:
 
 def _never() -> bool:
     return False
-
-
-def _kinds(found: Mapping[str, Any]) -> dict[str, str]:
-    """Word -> what it is, where the kernel tells (``function``, ``module``)."""
-    kinds: dict[str, str] = {}
-    with contextlib.suppress(AttributeError, TypeError, KeyError):
-        for item in found["metadata"]["_jupyter_types_experimental"]:
-            kinds[str(item["text"])] = str(item.get("type") or "").replace("<unknown>", "")
-    return kinds
 
 
 INTERPRETER = PythonInterpreter

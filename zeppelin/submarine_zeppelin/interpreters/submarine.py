@@ -128,7 +128,7 @@ class SubmarineInterpreter(Interpreter):
         words = [*words, ""] if not line or line[-1:].isspace() else words
         mouth = self._mouth(context, Page(self.server.output(context), 1 << 16), read=False)
         return [
-            Completion(word, word, "command" if len(words) == 1 else "")
+            Completion(word, word)
             for word in complete(words, mouth)
             if word.startswith(words[-1]) and shlex.quote(word) == word
         ]
