@@ -39,6 +39,7 @@ KNOWN_SETTINGS = {
     "coordinator_python": "Python on the nodes with skein, for distributed jobs [brought along].",
     "docker_mounts": "Mounts of Docker containers, SOURCE:TARGET:ro, separated by commas.",
     "docker_network": "Network of Docker containers [the cluster's default].",
+    "driver_idle_minutes": "Minutes without use after which the driver here ends [480].",
     "driver_java_options": "JVM options of the driver on this machine.",
     "yarn_command": "Path of Hadoop's `yarn` command.",
 }

@@ -75,6 +75,13 @@ PROPERTIES = (
         "number",
     ),
     Property(
+        "submarine.driver.idle.minutes",
+        "15",
+        "Minutes without a submit after which the Java process ends that a user's submits take on "
+        "this machine; 2 or more. The next submit starts another.",
+        "number",
+    ),
+    Property(
         "submarine.yarn.queue", "", "Queue of the jobs; empty: the profile's, or the cluster's own."
     ),
     Property(

@@ -37,6 +37,7 @@ def config_of(
         "profile": settings.text(properties, "submarine.profile"),
         "queue": settings.text(properties, "submarine.yarn.queue"),
         "hadoop_conf_dir": settings.text(properties, "SUBMARINE_HADOOP_CONF_DIR"),
+        "settings.driver_idle_minutes": settings.text(properties, "submarine.driver.idle.minutes"),
         "job_root": settings.text(properties, "submarine.algorithm.hdfs.path").replace(
             "${username}", user
         ),

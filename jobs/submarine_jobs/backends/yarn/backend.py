@@ -49,7 +49,7 @@ class YarnBackend(Backend):
         Names the cluster's configuration directory, user, timeout and settings. Settings read here:
         ``am_cds`` (auto, on, off), ``am_heartbeat_ms``, ``am_java_options``, ``agent_python``,
         ``coordinator_python``, ``docker_mounts``, ``docker_network``, ``yarn_command``,
-        ``driver_java_options``.
+        ``driver_idle_minutes``, ``driver_java_options``.
     """
 
     name = "yarn"

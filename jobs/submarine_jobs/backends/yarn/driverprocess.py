@@ -2,7 +2,7 @@
 
 ``driver`` decides when; here is only how. The JVM belongs to no kernel: it has its own session and
 none of the starter's pipes, and a small shell loop holds its standard input until it has been
-unused for ``IDLE_HOURS``.
+unused for ``driver_idle_minutes``.
 
 The JVM's environment holds skein's TLS pair, because skein's driver reads it nowhere else; only
 the same user (and root) can see a process's environment.
@@ -33,7 +33,9 @@ from submarine_jobs.backends.yarn.skein_calls import new_credentials, skein_jar
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.profile import Profile
 
-IDLE_HOURS = 8
+IDLE_MINUTES = 8 * 60
+#: A submit may take longer than one.
+_LEAST_IDLE = 2
 START_SECONDS = 60.0
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",
@@ -65,6 +67,7 @@ class Running:
 
 def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float) -> Running:
     """Start a JVM, detached from this process, and write ``driver.json`` once it has a port."""
+    minutes = _idle_minutes(profile)
     java = java_home(profile)
     command = yarn_command(profile, conf.directory)
     entries = client_classpath(command, java, conf.directory, directory / "classpath")
@@ -91,7 +94,7 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
         options = profile.settings.get("driver_java_options", "").split() or list(JVM_OPTIONS)
         arguments = [str(java / "bin" / "java"), "-Dskein.log.level=INFO", *options]
         arguments += ["com.anaconda.skein.Driver", "--jar", str(empty)]
-        pid = _detach(arguments, env, directory)
+        pid = _detach(arguments, env, directory, minutes)
         try:
             port = _wait_for_port(callback, pid, directory, deadline)
         except BaseException:
@@ -142,10 +145,19 @@ def _start_time(pid: int) -> float | None:
         return None
 
 
-def _detach(arguments: list[str], env: dict[str, str], directory: Path) -> int:
-    minutes = str(IDLE_HOURS * 60)
+def _idle_minutes(profile: Profile) -> int:
+    said = profile.settings.get("driver_idle_minutes", "").strip() or str(IDLE_MINUTES)
+    if not (said.isascii() and said.isdecimal() and int(said[:9]) >= _LEAST_IDLE):
+        raise ClusterError(
+            f"The YARN driver did not start: the setting driver_idle_minutes is {said[:40]!r}.",
+            f"Set it to a whole number of minutes, {_LEAST_IDLE} or more.",
+        )
+    return int(said[:9])
+
+
+def _detach(arguments: list[str], env: dict[str, str], directory: Path, minutes: int) -> int:
     launched = subprocess.run(
-        ["/bin/sh", "-c", _LAUNCH, "sh", str(directory / "last-use"), minutes,
+        ["/bin/sh", "-c", _LAUNCH, "sh", str(directory / "last-use"), str(minutes),
          str(directory / "driver.log"), *arguments],
         env=env,
         cwd=directory,
