@@ -190,6 +190,19 @@ def test_nothing_runs_where_a_wish_makes_no_sense(words: str, sentence: str, her
     assert sorted(here.iterdir()) == before
 
 
+def test_a_node_of_a_workflow_makes_the_folder_of_its_output(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which may be one for each run, ``nightly/${azkaban.flow.execid}``."""
+    words = ["run", "plain.ipynb", "-k", "nosuch", "-o"]
+    monkeypatch.setenv("SUBMARINE_WORKFLOW_RUN", "azkaban:7")
+    with pytest.raises(UsageError, match="no kernel called 'nosuch'"):
+        execute([*words, "nightly/7/x.ipynb"], CommandLine(json_asked=False))
+    assert (here / "nightly" / "7").is_dir()
+    with pytest.raises(StorageError, match=r"plain\.ipynb/7 cannot be made"):
+        execute([*words, "plain.ipynb/7/x.ipynb"], CommandLine(json_asked=False))
+
+
 def test_a_notebook_is_not_executed_from_a_notebook(here: Path) -> None:
     class InNotebook(Mouth):
         kind = "notebook"

@@ -1,6 +1,6 @@
 """A notebook that is a file of this machine: written whole, in one step, or not at all.
 
-Does not choose where that is, and creates no folder.
+Does not choose where that is, and creates no folder unless it is told to.
 """
 
 from __future__ import annotations
@@ -21,6 +21,17 @@ class LocalPlace(Place):
     def __init__(self, path: Path) -> None:
         self.local = path
         self.url = str(path)
+
+    def make_folder(self) -> None:
+        """Make the folder that the file lies in, where it is not there."""
+        assert self.local is not None
+        try:
+            self.local.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"{printable(str(self.local.parent), 200)} cannot be made: "
+                f"{error.strerror or error}."
+            ) from None
 
     def read(self) -> bytes:
         """See ``Place.read``."""

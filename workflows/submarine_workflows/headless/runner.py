@@ -8,15 +8,17 @@ from __future__ import annotations
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.display.untrusted import printable
-from submarine_jobs.errors import UsageError
+from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.options.quantities import format_duration
+from submarine_jobs.origin import Origin
 from submarine_workflows.headless.local_place import LocalPlace
-from submarine_workflows.headless.place import Place
+from submarine_workflows.headless.place import Place, without_password
 from submarine_workflows.headless.places import is_url, place_of
+from submarine_workflows.headless.telling import tell
 from submarine_workflows.headless.traps import Traps
 
 if TYPE_CHECKING:
@@ -49,12 +51,21 @@ class _Run:
         self._request = request
         self._mouth = mouth
         self._traps = traps
+        self._given: dict[str, Any] = {}
         self._profile = {"profile": request.profile, "backend": request.backend}
 
     def run(self) -> Outcome:
-        """All of it."""
-        request = self._request
+        """All of it; whoever wanted to be told hears, too, of a run that cannot begin."""
         settings = self._settings()
+        try:
+            return self._run(settings)
+        except SubmarineError as error:
+            output = self._request.output or ""
+            tell(self._request, self._mouth, str(error), output=without_password(output))
+            raise
+
+    def _run(self, settings: Settings) -> Outcome:
+        request = self._request
         if settings.warning:
             self._mouth.say(settings.warning)
         source = place_of(request.notebook, self._profile)
@@ -106,6 +117,9 @@ class _Run:
                 f"The output would take the place of {printable(source.url, 200)} itself.",
                 "Give another name with -o.",
             )
+        if isinstance(target, LocalPlace) and Origin.from_environment().run:
+            # Of a workflow: its folder may be one for each run, which nobody could make before.
+            target.make_folder()
         return target
 
     def _document(self, source: Place) -> NotebookNode:
@@ -130,9 +144,7 @@ class _Run:
         if name not in known:
             raise UsageError(
                 f"There is no kernel called {printable(str(name), 80)!r}.",
-                f"There are {', '.join(known[:10])}: choose one with --kernel."
-                if known
-                else "Install one: submarine kernel install.",
+                _way_to(str(name), known),
             )
         return str(name)
 
@@ -146,6 +158,7 @@ class _Run:
 
         request = self._request
         given = read_parameters(request.parameter_files, request.parameters)
+        self._given = given
         document.metadata.setdefault("kernelspec", {"name": kernel, "display_name": kernel})
         language = document.metadata.get("language_info", {}).get("name") or "python"
         document = inject(document, given, kernel, language, self._mouth.say)
@@ -193,7 +206,8 @@ class _Run:
             )
         finally:
             self._mouth.renew("")
-        report = Report(source.url, target.url, document, ending, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        report = Report(source.url, target.url, document, ending, seconds, self._given)
         return report.outcome(self._mouth, self._request)
 
     def _environment(self) -> dict[str, str]:
@@ -204,6 +218,15 @@ class _Run:
 
 def _shown(target: Place) -> str:
     return printable(target.url, 200)
+
+
+def _way_to(name: str, known: list[str]) -> str:
+    """How a run gets a kernel that is there, in the place of ``name``, or that one."""
+    install = "submarine kernel install --user"
+    if not known:
+        return f"Install one: {install}."
+    choose = f"There are {', '.join(known[:10])}: choose one with --kernel"
+    return f"{choose}, or install it: {install}." if name == "submarine" else f"{choose}."
 
 
 def _same(source: Place, target: Place) -> bool:
