@@ -117,3 +117,11 @@ def test_help_in_a_cell_is_the_verbs() -> None:
     assert "Count the lines below." in (help_at(text, text.index("fruit") + 1) or "")
     assert help_at("%%submarine --only\na pear", 3) == COLLECTING
     assert help_at("x = 1\na pear", 9) is None
+
+
+def test_help_in_a_notebook_is_spelled_as_it_is_typed_there() -> None:
+    text = help_at("%submarine wait", 12) or ""
+    assert text.startswith("Usage: %submarine wait")
+    assert "\n  %submarine wait last" in text
+    assert "%%submarine" not in text
+    assert execute(["wait", "--help"], Mouth()).text.startswith("Usage: submarine wait")

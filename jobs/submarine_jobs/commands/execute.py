@@ -19,7 +19,7 @@ from submarine_jobs.commands.grammar import Grammar, build
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import INTERRUPTED, Outcome
 from submarine_jobs.commands.usage import as_sentence, of_this_machine
-from submarine_jobs.commands.verb import HelpRequested
+from submarine_jobs.commands.verb import HelpRequested, spelled
 
 MAX_COMPLETIONS = 200
 
@@ -62,7 +62,8 @@ def execute(argv: Sequence[str], mouth: Mouth, body: CellBody | None = None) -> 
                 body.give_to(context)
             result = verbs.invoke(context)
     except HelpRequested as request:
-        return Outcome(text=request.text, value={"help": request.text})
+        text = spelled(request.text, mouth.command) if mouth.kind == "notebook" else request.text
+        return Outcome(text=text, value={"help": text})
     except click.exceptions.Exit as end:
         return Outcome(exit_code=end.exit_code)
     except click.Abort:

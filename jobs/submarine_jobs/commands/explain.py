@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from submarine_jobs.commands.execute import grammar
-from submarine_jobs.commands.verb import normal
+from submarine_jobs.commands.verb import normal, spelled
 
 
 def explain(
@@ -45,7 +45,7 @@ def explain(
             return _help_on(option, ctx, command)
         if rest and rest[-1].startswith("-") and "--" not in rest:
             return None
-        return ctx.get_help()
+        return ctx.get_help() if in_cell else spelled(ctx.get_help(), command)
 
 
 def _option(ctx: click.Context, words: Sequence[str]) -> click.Option | None:

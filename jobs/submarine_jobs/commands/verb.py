@@ -6,6 +6,7 @@ A verb is a click command whose callback takes a ``Mouth`` and its options and r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -29,6 +30,11 @@ class HelpRequested(Exception):  # noqa: N818 - no error: a way out of click's p
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
+
+
+def spelled(text: str, command: str) -> str:
+    """A help with what its reader types before a verb: ``%submarine`` in a notebook."""
+    return re.sub(r"(?m)^(Usage: |  )submarine(?= )", lambda found: found[1] + command, text)
 
 
 class GroupedOption(click.Option):
