@@ -45,7 +45,7 @@ def jlpm(*arguments: str) -> tuple[str, ...]:
 CHECK = (
     Part(
         "lint",
-        25,
+        35,
         (
             tool("ruff", "check", "."),
             tool("ruff", "format", "--check", "."),
