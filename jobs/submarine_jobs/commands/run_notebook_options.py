@@ -148,7 +148,7 @@ NOTEBOOK_RUN = together(
             "--notify",
             type=Parsed("command", _command, prefix=False),
             metavar="COMMAND",
-            help="Command that is told of the end, as JSON on its standard input.",
+            help="Command that is told when it fails, as JSON on its standard input.",
         ),
     ]
 )

@@ -59,6 +59,8 @@ class Ending:
         Values of the wanted variables.
     unrun
         Code cells that were left out because a cell called ``sys.exit()``, which is no failure.
+    unsaved
+        Why the output is not where it should be, and where it is; None: it is there.
     """
 
     stop: Stop | None = None
@@ -66,6 +68,7 @@ class Ending:
     jobs: barrier.JobsEnd = field(default_factory=barrier.JobsEnd)
     returned: Returned = field(default_factory=Returned)
     unrun: int = 0
+    unsaved: SubmarineError | None = None
 
     def why(self) -> str:
         """For the record of a job that is cancelled."""

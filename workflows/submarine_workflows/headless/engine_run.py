@@ -15,6 +15,7 @@ from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 from papermill.log import logger
 
+from submarine_jobs.errors import SubmarineError
 from submarine_workflows.headless.announcing import Announcer
 from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import settle_parameters, steady_ids
@@ -66,7 +67,8 @@ def execute_managed(
     Raises
     ------
     SubmarineError
-        If the output cannot be saved, at the beginning or at the end.
+        If the output cannot be saved at the beginning; that it cannot be at the end is told by
+        the ending, beside what else went wrong.
     """
     settle_parameters(notebook)
     output = Output(notebook, place)
@@ -87,12 +89,23 @@ def execute_managed(
         with _document(notebook, place) as document:
             # As jupyter-server tells a kernel: its cells have the order of the document.
             told = {**(environment or {}), "JPY_SESSION_NAME": str(document)}
-            return Execution(manager, client, settings, traps, told, began).run()
-    finally:
-        manager.notebook_complete()
-        if finish is not None:
-            finish(notebook)
+            ending = Execution(manager, client, settings, traps, told, began).run()
+    except BaseException:
+        _complete(manager, finish)
         output.end()
+        raise
+    _complete(manager, finish)
+    try:
+        output.end()
+    except SubmarineError as error:
+        ending.unsaved = error
+    return ending
+
+
+def _complete(manager: SavingManager, finish: Callable[[NotebookNode], None] | None) -> None:
+    manager.notebook_complete()
+    if finish is not None:
+        finish(manager.nb)
 
 
 @contextlib.contextmanager
@@ -136,7 +149,11 @@ def execute_for_papermill(
         )
     if ending.stop is not None:
         logger.error(ending.stop.why)
+        if ending.unsaved is not None:
+            logger.error(str(ending.unsaved))
         raise SystemExit(ending.stop.exit_code)
+    if ending.unsaved is not None:
+        raise ending.unsaved
     if isinstance(ending.error, DeadKernelError):
         raise ending.error  # papermill's command has an exit code for it
     return notebook

@@ -21,10 +21,10 @@ from submarine_jobs import errors
 from submarine_jobs.commands.outcome import JOB_FAILED, SUCCESS, Outcome
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.options.quantities import format_duration
-from submarine_jobs.origin import Origin
 from submarine_workflows.headless.document import INJECTED, code_cells
 from submarine_workflows.headless.ending import Ending, is_success
 from submarine_workflows.headless.local_place import write_by_rename
+from submarine_workflows.headless.telling import job_log, tell
 
 if TYPE_CHECKING:
     from submarine_jobs.commands.mouth import Mouth
@@ -41,7 +41,6 @@ _NOT_LOADED = (
     "%submarine is not known there. Put %load_ext submarine_magics into a cell before it, or use "
     "the kernel that `submarine kernel install` makes (--kernel submarine)."
 )
-_SECRET_NAME = re.compile(r"passw|secret|token|credential|api_?key|access_?key", re.I)
 
 
 def mark_errors(notebook: NotebookNode) -> None:
@@ -59,6 +58,7 @@ class _Error:
     ename: str
     evalue: str
     traceback: list[str]
+    job_log: list[str]
 
 
 class Report:
@@ -68,16 +68,25 @@ class Report:
     ----------
     source, target
         Where the notebook came from and where it now is.
+    parameters
+        Values that it got from outside.
     """
 
     def __init__(
-        self, source: str, target: str, notebook: NotebookNode, ending: Ending, seconds: float
+        self,
+        source: str,
+        target: str,
+        notebook: NotebookNode,
+        ending: Ending,
+        seconds: float,
+        parameters: Mapping[str, Any] | None = None,
     ) -> None:
         self._source = source
         self._target = target
         self._notebook = notebook
         self._ending = ending
         self._seconds = seconds
+        self._parameters = parameters
         self._errors = list(_errors(notebook))
 
     def outcome(self, mouth: Mouth, request: NotebookRun) -> Outcome:
@@ -88,7 +97,7 @@ class Report:
         if code != SUCCESS:
             for line in [*self._log(), f"{printable(self._source, 200)}: {reason}"]:
                 mouth.say(line)
-            self._notify(mouth, request, reason)
+            self._tell(mouth, request, reason)
         elif self._ending.unrun:
             cells = "cell" if self._ending.unrun == 1 else "cells"
             mouth.say(
@@ -96,23 +105,30 @@ class Report:
                 f"{self._ending.unrun} code {cells} did not run."
             )
         took = format_duration(max(round(self._seconds), 1))
-        text = f"{printable(self._target, 1000)}    executed in {took}"
+        text = f"{printable(self._target, 1000)}    {self._how(code)} {took}"
         return Outcome(text, value=self._value(code, reason), exit_code=code)
 
     @property
     def exit_code(self) -> int:
-        """0, 1 for a failed cell or job, 3 for a cluster that cannot be reached, 124, 128 + n."""
+        """0, 1 for a failed cell or job, 3 for a cluster or place out of reach, 124, 128 + n."""
         if self._ending.stop is not None:
             return self._ending.stop.exit_code
         if isinstance(self._ending.error, DeadKernelError):
             return KERNEL_DIED
         if self._errors:
             return max(_code_of(error.ename) for error in self._errors)
-        return JOB_FAILED if self._ending.error is not None else SUCCESS
+        if self._ending.error is not None:
+            return JOB_FAILED
+        return SUCCESS if self._ending.unsaved is None else errors.ClusterError.exit_code
 
     @property
     def reason(self) -> str:
-        """Why it did not end well, in one sentence; empty: it did."""
+        """Why it did not end well, in a sentence or two; empty: it did."""
+        unsaved = self._ending.unsaved
+        said = (self._failure(), "" if unsaved is None else printable(str(unsaved), 1000))
+        return " ".join(filter(None, said))
+
+    def _failure(self) -> str:
         ending = self._ending
         if ending.stop is not None:
             going = ", ".join(ending.jobs.detached[:5])
@@ -131,9 +147,15 @@ class Report:
         return "" if ending.error is None else printable(str(ending.error), 500)
 
     def _log(self) -> list[str]:
-        """The last lines of the first error, for a terminal or a scheduler's log."""
-        lines = self._errors[0].traceback if self._errors else []
+        """The last lines of the first error, for a terminal or a scheduler's log.
+
+        A job whose error is a line alone, as a shell command's, has its own last lines before it.
+        """
+        first = self._errors[0] if self._errors else None
+        lines = first.traceback if first else []
         plain = [_COLOURS.sub("", line) for text in lines for line in text.split("\n")]
+        if first and len(plain) == 1:
+            plain = [*first.job_log, *plain]
         return [printable(line, 500) for line in plain[-_MAX_LINES:]]
 
     def _value(self, code: int, reason: str) -> Mapping[str, Any]:
@@ -175,27 +197,24 @@ class Report:
             return f"{OUTPUTS} names {place}, which cannot be written: {error.strerror or error}."
         return ""
 
-    def _notify(self, mouth: Mouth, request: NotebookRun, reason: str) -> None:
-        if request.notify is None:
-            return
-        from submarine_workflows.notify import Notice, notify
-
-        origin = Origin.from_environment()
-        notice = Notice(
+    def _tell(self, mouth: Mouth, request: NotebookRun, reason: str) -> None:
+        tell(
+            request,
+            mouth,
+            reason,
             state="KILLED" if self._ending.stop is not None else "FAILED",
-            reason=reason,
-            link=self._target,
-            log="\n".join(self._log()),
-            workflow=origin.workflow,
-            run=origin.run or request.run_id,
-            node=origin.node,
-            notebook=self._source,
-            jobs=tuple(self._failed_jobs()),
+            output=self._target,
+            log=self._log(),
+            jobs=self._failed_jobs(),
+            parameters=self._parameters,
         )
-        hidden = [
-            value for name, value, _ in request.parameters if _SECRET_NAME.search(name) and value
-        ]
-        notify(request.notify, notice, say=mouth.say, secrets=hidden)
+
+    def _how(self, code: int) -> str:
+        if self._ending.unsaved is not None:
+            return "was not saved there; the run ended after"
+        if self._ending.stop is not None:
+            return "ended after"
+        return "executed in" if code == SUCCESS else "failed after"
 
 
 def _errors(notebook: NotebookNode) -> Any:
@@ -205,7 +224,8 @@ def _errors(notebook: NotebookNode) -> Any:
         label += " (parameters)" if cell.get("id") == INJECTED else ""
         found = [output for output in cell.outputs if output.output_type == "error"]
         if found and not is_success(found[0].ename, found[0].evalue):
-            yield _Error(label, found[0].ename, found[0].evalue, list(found[0].traceback))
+            traceback = list(found[0].traceback)
+            yield _Error(label, found[0].ename, found[0].evalue, traceback, job_log(cell))
 
 
 def _code_of(ename: str) -> int:
