@@ -7,6 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from submarine_zeppelin.interpreters.known_jobs import KnownJobs, Placed
 from submarine_zeppelin.interpreters.refresher import Refresher
 from tests.waiting import until
@@ -18,6 +20,9 @@ class Played:
     def __init__(self) -> None:
         self.shows = 0
         self.final = False
+        self.measured = 0
+        self.storage = threading.Event()
+        self.storage.set()
         self.tell: Any = None
         self.unsubscribed = threading.Event()
         watcher = SimpleNamespace(subscribe=self._subscribe)
@@ -33,8 +38,12 @@ class Played:
     def hear(self, view: str) -> None:
         self.final = view == "ended"
 
-    def measure(self) -> None:
-        """Nothing was measured."""
+    def measure(self) -> bool:
+        """Nothing was measured; reading may take until the test lets it end."""
+        self.measured += 1
+        if not self.final:
+            self.storage.wait(60)
+        return False
 
 
 def kept(refresher: Refresher, left: Any = lambda: False) -> tuple[Any, threading.Event]:
@@ -55,6 +64,27 @@ def test_a_card_is_drawn_until_its_last_word() -> None:
     until(done.is_set)
     until(played.unsubscribed.is_set)
     assert played.shows == 3
+    refresher.close()
+
+
+def test_a_storage_that_does_not_answer_holds_no_card_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("submarine_zeppelin.interpreters.refresher.METRICS", 0.0)
+    refresher = Refresher()
+    slow: Any = Played()
+    slow.storage.clear()
+    refresher.add(slow, slow, threading.Event().set)
+    until(lambda: slow.shows == 1 and slow.measured == 1)
+    other, done = kept(refresher)
+    slow.tell("running")
+    until(lambda: slow.shows == 2)
+    slow.tell("running")
+    until(lambda: slow.shows == 3)
+    assert slow.measured == 1  # one at a time
+    other.tell("ended")
+    until(done.is_set)
+    slow.storage.set()
     refresher.close()
 
 

@@ -26,20 +26,22 @@ class Curves:
         self._points: dict[str, list[tuple[float, float]]] = {}
         self._task = ""
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Take newer rows; those of the first task that has any scalars."""
+    def add(self, rows: Iterable[Row]) -> bool:
+        """Take newer rows, those of the first task that has any scalars; whether there were any."""
+        taken = False
         for row in rows:
             if not row.scalars or (self._task and row.task != self._task):
                 continue
-            self._task = row.task
+            self._task, taken = row.task, True
             for name, value in row.scalars.items():
                 if name in self._points or len(self._points) < MAX_SERIES:
                     self._put(self._points.setdefault(name, []), row.time, value)
+        return taken
 
     @property
     def series(self) -> Series:
-        """Name -> (time, value), in the order of time."""
-        return self._points
+        """Name -> (time, value), in the order of time; as it is now, whoever adds meanwhile."""
+        return {name: tuple(points) for name, points in self._points.copy().items()}
 
     def _put(self, points: list[tuple[float, float]], time: float, value: float) -> None:
         if not math.isfinite(value) or abs(value) > 1e15 or (points and points[-1][1] == value):

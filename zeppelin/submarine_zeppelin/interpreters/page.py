@@ -41,6 +41,7 @@ class Card:
     final: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
     _reader: MetricsReader | None = None
+    _measuring: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, view: JobView) -> None:
         """A newer view of the job; nothing follows the last word."""
@@ -54,17 +55,20 @@ class Card:
         if view.record.state.ended:
             self.ended.set()
 
-    def measure(self) -> None:
-        """Read what was measured since; blocks."""
+    def measure(self) -> bool:
+        """Read what was measured since, and say whether there was anything; blocks."""
         view = self.view
         if view is None or not any(task.started for task in view.record.tasks):
-            return
-        if self._reader is None:
-            self._reader = MetricsReader(self.job.directory)
-        try:
-            self.curves.add(self._reader.fresh())
-        except (SubmarineError, OSError, ValueError) as error:
-            log.info("no metrics of %s: %s", self.job.id, error)
+            return False
+        with self._measuring:
+            if self._reader is None:
+                self._reader = MetricsReader(self.job.directory)
+            try:
+                rows = list(self._reader.fresh())
+            except (SubmarineError, OSError, ValueError) as error:
+                log.info("no metrics of %s: %s", self.job.id, error)
+                return False
+            return self.curves.add(rows)
 
     @property
     def progress(self) -> int:

@@ -1,8 +1,9 @@
 """Keeps the cards of all paragraphs up to date, also long after their run has ended.
 
 The core's one watcher tells what is new; one thread of ours draws it, at most once a second for a
-paragraph, so that neither a job that talks much nor a slow Zeppelin holds anybody up. Does not
-decide what is shown (``page``).
+paragraph, so that neither a job that talks much nor a slow Zeppelin holds anybody up. Metrics are
+read beside it: a storage that does not answer holds no card up. Does not decide what is shown
+(``page``).
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class _Shown:
     drawn: float = 0.0
     measured: float = 0.0
     over: bool = False
+    #: That its metrics are being read.
+    measuring: threading.Event = field(default_factory=threading.Event)
     #: That the last word is drawn.
     settled: threading.Event = field(default_factory=threading.Event)
 
@@ -154,4 +157,20 @@ class Refresher:
         if not final and now - shown.measured < METRICS:
             return
         shown.measured = now
-        shown.card.measure()
+        if final:
+            shown.card.measure()
+        elif not shown.measuring.is_set():
+            shown.measuring.set()
+            threading.Thread(
+                target=self._measure_beside, args=(shown,), daemon=True, name="submarine-metrics"
+            ).start()
+
+    def _measure_beside(self, shown: _Shown) -> None:
+        try:
+            if shown.card.measure():
+                shown.dirty = True
+                self._wake.set()
+        except Exception:
+            log.exception("the metrics of %s cannot be read", shown.card.job.id)
+        finally:
+            shown.measuring.clear()
