@@ -84,3 +84,29 @@ def test_the_table_names_every_option_of_a_later_release() -> None:
 def test_no_refusal_is_a_stack_trace() -> None:
     assert len(rows()) > 70
     assert "Traceback" not in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("verb", "hint"),
+    [
+        ("kill", "did you mean cancel?"),
+        ("PS", "did you mean list?"),
+        ("status", "did you mean show?"),
+        ("log", "did you mean logs?"),
+        ("frobnicate", "`submarine --help` lists them."),
+    ],
+)
+def test_a_verb_of_another_tool_is_known_by_its_name_here(verb: str, hint: str) -> None:
+    with pytest.raises(SubmarineError) as caught:
+        execute([verb], Mouth())
+    assert str(caught.value) == f"No such command {verb}; {hint}"
+
+
+def test_a_program_that_is_not_there_has_neighbours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, words in (("a.py", "There is a.py beside it."), ("b.py", "There are a.py, b.py")):
+        Path(name).touch()
+        with pytest.raises(SubmarineError, match=re.escape(words)):
+            execute(["run", "train.py", "--backend", "local"], Mouth())

@@ -88,7 +88,8 @@ def _from_file(wanted: str) -> Program:
             if path.suffix and path.parent.is_dir()
             else []
         )
-        hint = f"There are {', '.join(beside)} beside it." if beside else "Check the path."
+        verb = "is" if len(beside) == 1 else "are"
+        hint = f"There {verb} {', '.join(beside)} beside it." if beside else "Check the path."
         raise UsageError(f"There is no file {printable(wanted)}.", hint)
     notebook = str(path.absolute()) if path.suffix.lower() == ".ipynb" else None
     return Program(_job_name(path.stem), bundle_from_file(path), notebook, path.parent)

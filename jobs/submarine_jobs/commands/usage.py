@@ -17,6 +17,15 @@ from submarine_jobs.options.unsupported import refusal, spelling
 _UNKNOWN = re.compile(r"No such command '(.*?)'", re.DOTALL)
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)
 _SEVERAL = re.compile(r"requires (\d+) arguments")
+#: What other tools call these verbs; for hints only.
+_ELSEWHERE = {
+    **dict.fromkeys(("kill", "stop", "abort", "delete", "rm"), "cancel"),
+    **dict.fromkeys(("ls", "ps", "jobs"), "list"),
+    **dict.fromkeys(("status", "info", "describe", "get"), "show"),
+    **dict.fromkeys(("submit", "start", "exec"), "run"),
+    **dict.fromkeys(("fetch", "download"), "models"),
+    **dict.fromkeys(("restart", "resume", "retry"), "rerun"),
+}
 
 
 def as_sentence(error: click.ClickException) -> SubmarineError:
@@ -83,8 +92,9 @@ def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageErro
 
 
 def no_such_verb(name: str, known: Sequence[str]) -> UsageError:
-    """The refusal of a verb, with the closest one."""
-    close = difflib.get_close_matches(name, known, 1, 0.5)
+    """The refusal of a verb, with the one that other tools call so, or else the closest one."""
+    meant = _ELSEWHERE.get(name.lower())
+    close = [meant] if meant in known else difflib.get_close_matches(name, known, 1, 0.6)
     hint = f"did you mean {close[0]}?" if close else "`submarine --help` lists them."
     return UsageError(f"No such command {printable(name)};", hint)
 

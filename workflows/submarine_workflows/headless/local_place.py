@@ -106,4 +106,5 @@ def _beside(path: Path) -> str:
         names = sorted(item.name for item in path.parent.glob(f"*{path.suffix}"))[:5]
     except OSError:
         names = []
-    return f"There are {', '.join(map(printable, names))} beside it." if names else ""
+    verb = "is" if len(names) == 1 else "are"
+    return f"There {verb} {', '.join(map(printable, names))} beside it." if names else ""
