@@ -12,11 +12,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.local.workflow_rig import Workflows, is_gone, until
 
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_workflows.errors import WorkflowError
 from submarine_workflows.local.views import view_of
+from tests.local.workflow_rig import Workflows, is_gone, until
 
 
 @pytest.fixture
@@ -239,6 +239,15 @@ def test_data_that_comes_late_is_waited_for(flows):
     thread.join(80)
     assert done == [0]
     assert flows.file("done").exists()
+
+
+def test_data_that_does_not_come_in_time_is_the_reason_of_the_end(flows):
+    flows.write("""
+        nodes:
+          - {name: a, type: noop, needs: {path: data/_SUCCESS, timeout: 1s}}
+    """)
+    assert flows.run().exit_code == 1
+    assert flows.view().node("a").reason == "data/_SUCCESS was not there in time."
 
 
 def _log(flows: Workflows, node: str) -> str:

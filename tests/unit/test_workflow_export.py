@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.local.workflow_rig import is_gone, until
 
 from submarine_jobs.commands import execute
 from submarine_jobs.commands.mouth import Mouth
@@ -20,6 +19,7 @@ from submarine_workflows.export.airflow import dag_of
 from submarine_workflows.export.crontab import crontab_of
 from submarine_workflows.export.shell import expand, word_of
 from submarine_workflows.reading import read_workflow
+from tests.local.workflow_rig import is_gone, until
 
 HOSTILE = "a'b\"c $(touch pwned) `touch pwned` \\ {{ run_id }} %d"
 FLOW = """\
@@ -225,7 +225,12 @@ def test_a_crontab_line_runs_the_workflow_where_it_lies(tmp_path):
     folder = tmp_path / "it's 50%"
     folder.mkdir()
     workflow = read_workflow(FLOW, "nightly")
-    text = crontab_of(workflow, folder / "nightly.flow", ("true",), "tell 'me & you'")
+    text = crontab_of(
+        workflow,
+        folder / "nightly.flow",
+        ("true",),
+        {"--notify": "tell 'me & you'", "--outputs": ""},
+    )
     assert "CRON_TZ=Europe/Berlin\n" in text
     line = text.splitlines()[-1]
     assert line.startswith("30 2 * * 1,2,3,4,5 cd ")
@@ -233,6 +238,16 @@ def test_a_crontab_line_runs_the_workflow_where_it_lies(tmp_path):
     command = line.split(" ", 5)[5].replace("\\%", "%")
     assert shlex.split(command)[-2:] == ["--notify", "tell 'me & you'"]
     subprocess.run(["sh", "-c", command], check=True, timeout=60)
+
+
+def test_a_crontab_line_finds_submarine_with_the_short_path_of_cron(tmp_path: Path) -> None:
+    (tmp_path / "nightly.flow").write_text(FLOW)
+    words = ["workflow", "export", str(tmp_path / "nightly.flow"), "--to", "cron"]
+    here = str(Path(sys.executable).with_name("submarine"))
+    line = execute([*words, "--outputs", "out"], Mouth()).text.splitlines()[-1]
+    assert line.endswith(f"{here} workflow run nightly.flow --scheduled --outputs out")
+    line = execute([*words, "--program", "there -x"], Mouth()).text.splitlines()[-1]
+    assert line.endswith("&& there -x workflow run nightly.flow --scheduled")
 
 
 def test_cron_wants_a_schedule(tmp_path):

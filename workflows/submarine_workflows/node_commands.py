@@ -18,12 +18,14 @@ from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.command_line import split_command
+from submarine_workflows.headless.place import without_password
 from submarine_workflows.naming import file_name
 from submarine_workflows.workflow import Kind, Need, Node, Scalar, Workflow
 
 #: The execution's number in Azkaban's own words.
 EXECUTION = "${azkaban.flow.execid}"
 ENVIRONMENT = "env."
+_AWAIT = ("workflow", "await")
 _BRACES = re.compile(r"(?<!\$)\{([A-Za-z_][\w.]*)\}")
 _OUTPUT = re.compile(r"\$\{([^{}:]+):([^{}]+)\}")
 _NUMBER = re.compile(r"[-+]?(\d+(_\d+)*)?(\.\d*)?(e[-+]?\d+)?|[-+]?(nan|inf|infinity)", re.I)
@@ -148,7 +150,12 @@ def parameters_in(text: str) -> str:
 
 def _await(need: Need, where: Setting, fill: Callable[[str], str]) -> list[str]:
     url = fill(_no_option(parameters_in(need.url)))
-    return [*where.program, "workflow", "await", url, "--timeout", f"{need.timeout:.12g}s"]
+    return [*where.program, *_AWAIT, url, "--timeout", f"{need.timeout:.12g}s"]
+
+
+def data_waited_for(words: Sequence[str]) -> str:
+    """The data that a command of a node waits for, without a password; empty: it does not."""
+    return without_password(words[-3]) if tuple(words[-5:-3]) == _AWAIT else ""
 
 
 def _lines(properties: Mapping[str, str]) -> list[str]:

@@ -41,9 +41,9 @@ from submarine_workflows.named import WORKFLOW_FILE
 )
 @option(
     "--program",
-    default="submarine",
+    default="",
     metavar="COMMAND",
-    help="How submarine is called where it will run [submarine].",
+    help="How submarine is called where it will run [submarine; for cron where it lies here].",
 )
 @option("--outputs", default="", metavar="URL", help="Where executed notebooks go.")
 @option(
@@ -102,8 +102,6 @@ def _words(program: str) -> tuple[str, ...]:
         words = tuple(shlex.split(program))
     except ValueError as exc:
         raise UsageError(f"--program {program!r} cannot be read: {exc}.") from None
-    if not words:
-        raise UsageError("--program is empty.", "Give the path of submarine.")
     return words
 
 

@@ -11,8 +11,9 @@ goes by the machine's zone (their pages crontab(5)).
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.schedule import read_schedule
@@ -20,7 +21,10 @@ from submarine_workflows.workflow import Workflow
 
 
 def crontab_of(
-    workflow: Workflow, file: Path, program: Sequence[str], notify: str | None = None
+    workflow: Workflow,
+    file: Path,
+    program: Sequence[str],
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The lines that run ``workflow`` when it is due.
 
@@ -30,8 +34,8 @@ def crontab_of(
         Where the workflow lies; its folder is where it runs.
     program
         How ``submarine`` is called: cron has a short PATH.
-    notify
-        The command that is told of failures.
+    options
+        Of ``workflow run``, with their values; empty ones are left out.
 
     Raises
     ------
@@ -45,8 +49,7 @@ def crontab_of(
         )
     fields = five_fields(workflow.schedule)
     words = [*program, "workflow", "run", file.name, "--scheduled"]
-    if notify:
-        words += ["--notify", notify]
+    words += [word for name, value in options.items() if value for word in (name, value)]
     command = f"cd {shlex.quote(str(file.parent))} && {shlex.join(words)}"
     if "\n" in command or "\r" in command:
         raise UsageError("A line of a crontab has no line break.", "Rename what has one.")

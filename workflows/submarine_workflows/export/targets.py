@@ -5,11 +5,15 @@ Writes nothing; a new target is one more function here.
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_workflows.workflow import Workflow
+
+_PROGRAM = "submarine"
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Wishes:
     file
         Where the workflow lies.
     program
-        How ``submarine`` is called where it will run.
+        How ``submarine`` is called where it will run; empty: as it is called there usually.
     outputs
         Folder or URL for executed notebooks; empty: the target's own.
     also
@@ -31,7 +35,7 @@ class Wishes:
     """
 
     file: Path
-    program: tuple[str, ...] = ("submarine",)
+    program: tuple[str, ...] = ()
     outputs: str = ""
     also: Sequence[str] = ()
     notify: str = ""
@@ -53,13 +57,21 @@ class Export:
     said: str
 
 
+def _here() -> str:
+    """Where ``submarine`` lies on this machine, which is cron's too."""
+    beside = Path(sys.executable).with_name(_PROGRAM)
+    return str(beside) if beside.is_file() else shutil.which(_PROGRAM) or _PROGRAM
+
+
 def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
     from submarine_workflows.carrying import carry
     from submarine_workflows.export.airflow import OUTPUTS, dag_of
     from submarine_workflows.node_commands import Setting
 
     setting = Setting(
-        outputs=wishes.outputs or OUTPUTS, notebook=workflow.notebook, program=wishes.program
+        outputs=wishes.outputs or OUTPUTS,
+        notebook=workflow.notebook,
+        program=wishes.program or (_PROGRAM,),
     )
     folder = wishes.file if wishes.file.is_dir() else wishes.file.parent
     carried = carry(workflow, folder, also=wishes.also)
@@ -77,7 +89,9 @@ def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
 def _cron(workflow: Workflow, wishes: Wishes) -> Export:
     from submarine_workflows.export.crontab import crontab_of
 
-    text = crontab_of(workflow, wishes.file.resolve(), wishes.program, wishes.notify or None)
+    program = wishes.program or (_here(),)
+    options = {"--notify": wishes.notify, "--outputs": wishes.outputs}
+    text = crontab_of(workflow, wishes.file.resolve(), program, options)
     return Export({f"{workflow.name}.cron": text.encode()}, "`crontab -e` takes these lines.")
 
 
@@ -85,7 +99,7 @@ def _azkaban(_workflow: Workflow, wishes: Wishes) -> Export:
     from submarine_workflows.azkaban.source import project_of
     from submarine_workflows.azkaban.verbs import setting_of
 
-    said = {"outputs": wishes.outputs, "program": " ".join(wishes.program)}
+    said = {"outputs": wishes.outputs, "program": " ".join(wishes.program or (_PROGRAM,))}
     _, made = project_of(wishes.file, setting_of(said), extra=tuple(wishes.also))
     return Export(
         {f"{made.name}.zip": made.to_zip()},

@@ -20,10 +20,13 @@ from pathlib import Path
 
 from submarine_workflows.local.keeper import GRACE, Keeper
 from submarine_workflows.local.log_limit import LogLimit
+from submarine_workflows.node_commands import data_waited_for
 
 _GATE = str(Path(__file__).with_name("gate.py"))
 #: Seconds that what a command leaves in its group has after it.
 _LEFT_OVER = 5.0
+#: The code of a command that has waited long enough.
+_LATE = 124
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,9 @@ class NodeProcess:
                 if self._stopped:
                     return End(code or 143, "It was stopped.", stopped=True)
                 if code:
-                    return End(code, _reason(code, number, len(self.work.commands)))
+                    late = data_waited_for(words) if code == _LATE else ""
+                    said = f"{late} was not there in time." if late else ""
+                    return End(code, said or _reason(code, number, len(self.work.commands)))
         return End(0)
 
     def _one(self, words: Sequence[str], log: FileIO) -> int | None:
