@@ -5,14 +5,13 @@ Says how a paragraph begins, is stopped and fails; what running is, the two say 
 
 from __future__ import annotations
 
-import difflib
 import threading
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
-from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_zeppelin.interpreters.notes import OPTIONS, Paragraph, read_note, spellings_of
+from submarine_jobs.errors import SubmarineError
+from submarine_zeppelin.interpreters.notes import Paragraph, check_options, read_note, spellings_of
 from submarine_zeppelin.interpreters.wording import sentence
 from submarine_zeppelin.paragraph import (
     Code,
@@ -56,7 +55,9 @@ class LocalInterpreter(Interpreter):
             found = self.server.paragraphs(context.note_id, context.user)
             note = read_note(found, spellings_of(context.note_id))
             mine = next((item for item in note if item.paragraph_id == context.paragraph_id), None)
-            _check_options(self.entry, context.options)
+            check_options(
+                self.entry, (k if v in ("", k) else f"{k}={v}" for k, v in context.options.items())
+            )
             if "only" in context.options:
                 return _said(self._collected(mine))
             return self._run(text, context, output, note, mine, stop)
@@ -97,15 +98,6 @@ class LocalInterpreter(Interpreter):
         with self._lock:
             for stop in self._stops.values():
                 stop.set()
-
-
-def _check_options(entry: str, options: Mapping[str, str]) -> None:
-    """Refuse a misspelt word in the brackets: what was to be collected would run here."""
-    for word in options:
-        near = difflib.get_close_matches(word.lower(), OPTIONS, 1)
-        if word not in OPTIONS and (near or options[word] in ("", word)):
-            hint = f"Did you mean ({near[0]})?" if near else f"It takes ({') or ('.join(OPTIONS)})."
-            raise UsageError(f"%submarine.{entry} takes no ({word[:40]}).", hint)
 
 
 def _said(text: str) -> Result:

@@ -7,6 +7,7 @@ program. Does not merge or judge (``submarine_jobs.bundle``, ``checks``) and tal
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -180,16 +181,34 @@ def read_note(paragraphs: Iterable[NoteParagraph], spellings: Spellings) -> list
     return found
 
 
+def check_options(entry: str, options: Iterable[str], where: str = "") -> None:
+    """Refuse a misspelt word in the brackets: it would run, or be collected, against the wish.
+
+    Raises
+    ------
+    UsageError
+        If there is one that means nothing; ``name=value`` is Zeppelin's own matter.
+    """
+    for word in options:
+        near = difflib.get_close_matches(word.partition("=")[0].lower(), OPTIONS, 1)
+        if word and word not in OPTIONS and (near or "=" not in word):
+            hint = f"Did you mean ({near[0]})?" if near else f"It takes ({') or ('.join(OPTIONS)})."
+            raise UsageError(f"{where}%submarine.{entry} takes no ({word[:40]}).", hint)
+
+
 def collect(note: Sequence[Paragraph]) -> CellCollection:
     """The Python paragraphs as collected cells.
 
     Raises
     ------
     UsageError
-        If a title is no file name, or a paragraph holds what a program cannot.
+        If a title is no file name, a paragraph holds what a program cannot, or a word in its
+        brackets means nothing.
     """
     collection = CellCollection()
     for item in note:
+        if item.entry == "python":
+            check_options(item.entry, sorted(item.options), f"Paragraph {item.number}: ")
         if item.entry == "python" and not item.local and item.body.strip():
             collection.add(
                 Cell(

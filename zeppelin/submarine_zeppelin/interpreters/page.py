@@ -28,6 +28,11 @@ from submarine_zeppelin.serving.limit import tail_of_lines
 log = logging.getLogger(__name__)
 #: Links of a record that are the cluster's own page of the job, the best first.
 _YARN = ("YARN log", "YARN application", "Job page")
+#: A long log scrolls in its place as Zeppelin's own text does, its end in sight.
+_SCROLLED = (
+    '<div style="max-height:480px;overflow:auto;display:flex;flex-direction:column-reverse">'
+    '<div style="flex:none">{}</div></div>'
+)
 
 
 @dataclass
@@ -233,7 +238,8 @@ class Page:
                 return Message(Kind.HTML, item)
             return Message(Kind.TEXT, f"An output of {len(item):,} characters is too long here.\n")
         if item.terminal:
-            return Message(Kind.HTML, terminal_html(item.text, room, before=item.cut))
+            found = terminal_html(item.text, room - len(_SCROLLED), before=item.cut)
+            return Message(Kind.HTML, _SCROLLED.format(found))
         text = tail_of_lines(item.text, room)
         cut = item.cut + item.text.count("\n", 0, len(item.text) - len(text))
         return Message(Kind.TEXT, lines_before(cut) + text)
