@@ -1,0 +1,138 @@
+"""What a program leaves is saved: files, values, what bundles may hold, disks that are full."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.states import State
+from submarine_runtime.values import pack_values, unpack_values
+from tests.local.agent_rig import Rig, zip_of
+
+
+def test_outputs_are_saved_and_links_are_not(rig: Rig) -> None:
+    source = (
+        "import os\n"
+        "m = os.environ['SUBMARINE_MODEL_DIR']\n"
+        "os.makedirs(m + '/a b/c')\n"
+        "open(m + '/a b/c/weights.bin', 'wb').write(b'w' * 3000000)\n"
+        "open(m + '/\\xe4.txt', 'w').write('x')\n"
+        "os.symlink('/etc/passwd', m + '/passwd')\n"
+        "os.symlink('/etc', m + '/etc')\n"
+        "os.mkfifo(m + '/pipe')\n"
+        "open(m.encode() + b'/\\xff', 'w').close()\n"
+        "open(m + '/new\\nline', 'w').close()\n"
+        "open(os.environ['SUBMARINE_CHECKPOINT_DIR'] + '/1', 'w').close()\n"
+        "open(os.environ['SUBMARINE_TENSORBOARD_DIR'] + '/events', 'w').write('e')\n"
+    )
+    record = rig.run(source)
+    assert record.state is State.SUCCEEDED
+    outputs = {output.path: output.size for output in record.outputs}
+    assert outputs == {
+        "checkpoints/1": 0,
+        "model/a b/c/weights.bin": 3000000,
+        "model/\xe4.txt": 1,
+        "tensorboard/events": 1,
+    }
+    assert (rig.job_dir / "model/a b/c/weights.bin").stat().st_size == 3000000
+    assert len(record.missing) == 5
+    assert not (rig.job_dir / "model/passwd").exists()
+    assert all(path.stat().st_mode & 0o077 == 0 for path in rig.job_dir.rglob("*"))
+
+
+def test_values_in_and_out(rig: Rig) -> None:
+    values = rig.root / "values.zip"
+    pack_values({"x": [1, 2.5], "who": "ada"}, values)
+    record = rig.run(
+        "y = sum(x)\ngreeting = 'hi ' + who\nimport sys\n"
+        "assert 'submarine_runtime' not in sys.modules\n"
+        "assert not any('launch' in p for p in sys.path)",
+        values=values.read_bytes(),
+        return_names=["y", "greeting"],
+    )
+    assert record.state is State.SUCCEEDED, record.detail
+    assert unpack_values(rig.job_dir / "result.zip").values == {"y": 3.5, "greeting": "hi ada"}
+
+
+def test_values_that_cannot_come_back(rig: Rig) -> None:
+    record = rig.run("y = 1\nf = lambda: 0", return_names=["y", "f", "absent"])
+    assert record.reason is EndReason.OUTPUT_NOT_SAVED
+    assert len(record.missing) == 2
+    assert "absent" in record.detail
+    assert unpack_values(rig.job_dir / "result.zip").values == {"y": 1}
+
+
+def _hostile() -> Iterator[tuple[str, bytes]]:
+    names = ("../out", "/tmp/out", "a/../../out", "a\\..\\out", "a//b", "./a")
+    for number, name in enumerate(names):
+        yield f"name-{number}", zip_of({"main.py": "print(1)", name: "x"})
+    nul = zip_of({"main.py": "print(1)", "nulX/../x": "x"}).replace(b"nulX", b"nul\0")
+    yield "nul", nul
+    link = zipfile.ZipInfo("link")
+    link.external_attr = 0o120777 << 16
+    yield "link", zip_of({"main.py": "print(1)", link: "/etc"})
+    yield "cut", zip_of({"main.py": "print(1)"})[:-30]
+    yield "no-zip", b"no zip at all"
+    yield "file-as-directory", zip_of({"main.py": "print(1)", "main.py/x": "y"})
+    twice = zip_of({"main.py": "print(1)", "mbin.py": "x"}).replace(b"mbin", b"main")
+    yield "twice", twice
+
+
+HOSTILE = dict(_hostile())
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_bundles(rig: Rig, name: str) -> None:
+    record = rig.run(bundle=HOSTILE[name])
+    assert record.reason is EndReason.LAUNCH_FAILED
+    assert not (rig.scratch() / "out").exists()
+    assert not (rig.root / "out").exists()
+    assert not (rig.scratch() / "worker-0.stdout.log").exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB: a tmpfs, or a loop device where that may not be mounted."""
+    point = tmp_path / "small"
+    point.mkdir()
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(point)], check=True
+    )
+    yield point
+    subprocess.run(["umount", str(point)], check=True)
+
+
+def test_a_full_disk_of_the_node(rig: Rig, small_disk: Path) -> None:
+    source = "import os\nwith open('big', 'wb') as f:\n    f.write(b'x' * (4 << 20))\n"
+    scratch = rig.prepare(source, name="small/scratch")
+    assert rig.finish(rig.launch(scratch)) == 1
+    record = rig.record()
+    assert record.reason is EndReason.DISK_FULL
+
+
+def test_logs_that_fill_the_disk(rig: Rig, small_disk: Path) -> None:
+    source = "while True: print('x' * 10000)"
+    scratch = rig.prepare(source, name="small/scratch")
+    assert rig.finish(rig.launch(scratch)) == 1
+    record = rig.record()
+    assert record.reason is EndReason.DISK_FULL
+    assert rig.shipped("stdout") == rig.log("stdout", "small/scratch")
+
+
+def test_a_full_job_directory(rig: Rig, small_disk: Path) -> None:
+    rig.job_dir = small_disk / "job"
+    rig.job_dir.mkdir()
+    source = (
+        "import os\n"
+        "with open(os.environ['SUBMARINE_MODEL_DIR'] + '/m', 'wb') as f:\n"
+        "    f.write(b'x' * (4 << 20))\n"
+    )
+    record = rig.run(source)
+    assert record.reason is EndReason.OUTPUT_NOT_SAVED
+    assert "No space left" in record.detail
+    assert record.exit_code == 0
