@@ -85,7 +85,8 @@ ENDS = [
         "FAILED",
         "Application driver failed with exit code 1, see logs for more information.",
         R.AGENT_LOST,
-        "The agent ended with exit code 1 and left no record.",
+        "The agent ended with exit code 1 and left no record: application.driver.log of the "
+        "YARN log says why, such as a job directory that is full.",
     ),
     (
         "FINISHED",

@@ -111,7 +111,8 @@ ENDS: tuple[Row, ...] = (
     _row(
         r"driver failed with exit code (\d+)",
         EndReason.AGENT_LOST,
-        "The agent ended with exit code {0} and left no record.",
+        "The agent ended with exit code {0} and left no record: application.driver.log of the "
+        "YARN log says why, such as a job directory that is full.",
     ),
     _row(
         r"Failure in service",
