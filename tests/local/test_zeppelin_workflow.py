@@ -165,7 +165,7 @@ def test_what_is_wrong_has_the_paragraphs_lines(note: Note) -> None:
     assert note.run("p-flow").code is Code.ERROR
     said = note.outputs["p-flow"].text
     assert "Paragraph 6, line 1" in said
-    assert "Paragraph 6, line 9" in said
+    assert "Paragraph 6, line 11: `last` depends on" in said
     note.write("p-flow", FLOW.replace("model.py,", "module.py,"))
     assert note.run("p-flow").code is Code.KEEP
     assert "The note has no paragraph called 'module.py'" in note.outputs["p-flow"].text
