@@ -324,6 +324,45 @@ def test_what_is_no_notebook_is_refused(text: str, tmp_path: Path) -> None:
         read_document(places.place_of(str(path)))
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"kernelspec": "python3", "language_info": None, "papermill": 7},
+        {"kernelspec": {"name": ["x"]}, "language_info": "py"},
+        {"kernelspec": None},
+    ],
+)
+def test_metadata_of_another_form_is_no_end_of_a_run(
+    metadata: dict[str, Any], tmp_path: Path
+) -> None:
+    odd = {"tags": "parameters", "papermill": "x"}
+    cell = {"cell_type": "code", "id": "a", "metadata": odd, "source": "", "outputs": []}
+    path = tmp_path / "odd.ipynb"
+    path.write_text(
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": [cell]})
+    )
+    found, _ = read_document(places.place_of(str(path)))
+    assert found.metadata == {}
+    assert found.cells[0].metadata == {}
+
+
+def test_a_notebook_of_format_3(tmp_path: Path) -> None:
+    from papermill.iorw import load_notebook_node
+
+    cell = {"cell_type": "code", "language": "python", "input": "x = 1", "outputs": []}
+    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": [cell]}]}
+    path = tmp_path / "old.ipynb"
+    path.write_text(json.dumps(old))
+    found, had_ids = read_document(places.place_of(str(path)))
+    assert not had_ids
+    assert load_notebook_node(found).cells[0].source == "x = 1"
+
+
+def test_parameters_for_a_kernel_that_papermill_does_not_know() -> None:
+    with pytest.raises(UsageError, match="cannot be written for the kernel brainf"):
+        inject(notebook("+"), {"n": 1}, "brainf", "brainf", print)
+
+
 # Documents
 
 

@@ -80,6 +80,7 @@ def inject(
     warn: Callable[[str], None],
 ) -> NotebookNode:
     """The document with a cell that sets ``parameters``, behind the one that is tagged so."""
+    from papermill.exceptions import PapermillException
     from papermill.inspection import _infer_parameters
     from papermill.parameterize import parameterize_notebook
 
@@ -93,7 +94,14 @@ def inject(
                 f"did you mean {printable(close[0], 60)}?" if close else "it is set nevertheless."
             )
             warn(f"warning: The notebook has no parameter {name}; {hint}")
-    changed: NotebookNode = parameterize_notebook(
-        notebook, parameters, kernel_name=kernel, language=language, engine_name="submarine"
-    )
+    try:
+        changed: NotebookNode = parameterize_notebook(
+            notebook, parameters, kernel_name=kernel, language=language, engine_name="submarine"
+        )
+    except PapermillException as error:
+        raise UsageError(
+            f"Parameters cannot be written for the kernel {printable(kernel, 60)}: "
+            f"{printable(str(error), 200)}.",
+            "Leave out -p and -f, or set them in the notebook.",
+        ) from None
     return changed
