@@ -1,8 +1,9 @@
 """The memory that Zeppelin's interpreter holds while jobs of several users run on YARN.
 
 The interpreter is in this process, set up as the group's own process is; in Zeppelin's place stand
-pages that throw away what they get. Prints resident and private memory after each user's submit
-and once all their jobs run; exit code 1 where the bar is missed.
+pages that throw away what they get. Prints resident and private memory after each user's submit,
+once all their jobs run, and after a paragraph of Python and one of a workflow; exit code 1 where
+the bar is missed.
 
     python benchmarks/zeppelin_memory.py [--users 4] [--minicluster NAME]
 """
@@ -35,10 +36,11 @@ from submarine_zeppelin.paragraph import (
     Output,
     Server,
 )
-from submarine_zeppelin.serving.memory import give_back_freed_memory
+from submarine_zeppelin.serving.memory import give_back_freed_memory, load_no_grammar
 
 LIMIT_MB = 80.0
 PROGRAM = "%submarine.python\nimport time\nprint('it runs', flush=True)\ntime.sleep(3600)"
+WORKFLOW = "workflow nightly\nnodes:\n  - name: one\n    cells: [program]\n"
 _JOB_ID = re.compile(r"of-[\w-]+-\d{8}-[0-9a-f]{4,}")
 _PATIENCE = 300.0
 
@@ -95,6 +97,7 @@ def measure(cluster: Minicluster, number: int) -> float:
         cluster.add_user(user)
     pages = Pages()
     submarine = make("submarine_zeppelin.Submarine", {}, pages, "session")
+    python = make("submarine_zeppelin.Python", {}, pages, "session")
 
     def run(user: str, line: str) -> str:
         context = Context(f"2NOTE{user}", "run", user=user, text=f"%submarine {line}")
@@ -119,10 +122,16 @@ def measure(cluster: Minicluster, number: int) -> float:
                 raise SystemExit("not all jobs have come to run: is there room for them?")
             time.sleep(0.1)
         held.append(report("all run"))
+        context = Context(f"2NOTE{users[0]}", "program", user=users[0], text=PROGRAM)
+        python.interpret("\nprint(1)", context, pages.output(context))
+        held.append(report("after a paragraph of Python"))
+        run(users[0], WORKFLOW)
+        held.append(report("after one of a workflow"))
     finally:
         for user, job_id in jobs.items():
             run(user, f"cancel {job_id}")
         submarine.close()
+        python.close()
     return max(held)
 
 
@@ -133,6 +142,7 @@ def main() -> int:
     parser.add_argument("--minicluster", help="use this one; else one is started and removed")
     chosen = parser.parse_args()
     give_back_freed_memory()
+    load_no_grammar()
     stay_small()
     cluster = Minicluster(chosen.minicluster or "benchmark-zeppelin-memory")
     with tempfile.TemporaryDirectory(prefix="zeppelin-memory-") as scratch:

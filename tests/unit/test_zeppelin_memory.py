@@ -43,3 +43,23 @@ def test_large_buffers_of_threads_go_back() -> None:
     command = [sys.executable, "-c", PROGRAM, "small"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert int(done.stdout) < 20_000_000
+
+
+NOTEBOOKS = """
+import sys
+from submarine_zeppelin.serving.memory import load_no_grammar
+load_no_grammar()
+import nbformat
+from nbformat import v4
+nbformat.validate(v4.new_notebook(cells=[v4.new_code_cell("1")]))
+try:
+    nbformat.validate({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{}]})
+except nbformat.ValidationError:
+    print("jsonschema" in sys.modules, "lark" in sys.modules)
+"""
+
+
+def test_notebooks_are_read_and_checked_without_a_grammar_of_addresses() -> None:
+    command = [sys.executable, "-c", NOTEBOOKS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == ["True", "False"]

@@ -20,7 +20,7 @@ from submarine_zeppelin.serving.executions import Executions
 from submarine_zeppelin.serving.handler import Handler
 from submarine_zeppelin.serving.lifecycle import Ending, own_group
 from submarine_zeppelin.serving.limit import LIMIT_PROPERTY, limit_of
-from submarine_zeppelin.serving.memory import give_back_freed_memory
+from submarine_zeppelin.serving.memory import give_back_freed_memory, load_no_grammar
 from submarine_zeppelin.serving.quiet import SecretsMask, set_up_logging
 from submarine_zeppelin.serving.results import Delivery
 from submarine_zeppelin.serving.server import InterpreterServer
@@ -131,6 +131,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the process; returns only where it could not start."""
     parent = os.getppid()
     give_back_freed_memory()
+    load_no_grammar()
     stay_small()
     arguments = parse(words)
     own_group()
