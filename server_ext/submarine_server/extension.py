@@ -46,5 +46,8 @@ class SubmarineServer(ExtensionApp):
         self.handlers.extend(routes())
 
     async def stop_extension(self) -> None:
-        """Stop what was started."""
+        """Stop what was started; kernels that wait for containers first: no server ends before."""
+        from submarine_kernel.remote.starts import end_starts
+
+        await end_starts()
         await self.core.close()

@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from submarine_kernel.install import install_kernel
-from submarine_kernel.remote.kernelspec import provisioning
+from submarine_kernel.remote.kernelspec import PROVISIONER, provisioning
 from submarine_runtime.protocol.states import State
 from tests.kernel.remote_rig import PATIENCE, local_session, until
 from tests.notebook.conftest import clean_environment
@@ -34,7 +36,7 @@ def ask(port: int, method: str, path: str, body: Any = None) -> Any:
     )
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return json.load(answer)
+            return json.loads(answer.read() or b"{}")
     except ConnectionRefusedError:
         return None
     except urllib.error.URLError as error:
@@ -99,3 +101,19 @@ def test_a_notebook_finds_its_kernel_after_a_restart_and_an_idle_one_is_culled(
         assert record.state is State.SUCCEEDED, (record, time.monotonic() - began)
         assert b"its owner has ended the kernel" in job.log("stderr").data
         assert ask(port, "GET", "kernels") == []
+
+
+def test_a_server_ends_also_after_a_start_that_failed(tmp_path: Path) -> None:
+    """jupyter-server fails to stop while it believes that a kernel is being started."""
+    (tmp_path / "work").mkdir()
+    wrong = {"run": {"backend": "local", "worker": 3}}
+    stanza = {"provisioner_name": PROVISIONER, "config": wrong}
+    install_kernel(name="wrong", prefix=str(tmp_path), container=stanza)
+    with server(tmp_path) as port:
+        with pytest.raises(urllib.error.HTTPError) as failed:
+            ask(port, "POST", "kernels", {"name": "wrong"})
+        assert failed.value.code == 500
+        failed.value.close()
+        assert "takes no option 'worker'" in (tmp_path / "server.log").read_text()
+        ask(port, "POST", "shutdown")
+        until(lambda: ask(port, "GET", "status") is None)

@@ -99,6 +99,20 @@ def test_times_are_the_provisioners(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--memory", "8G", "--gpu", "4", "--queue", "ml"], "Python (8G, 4 GPUs, queue ml)"),
+        (["--gpu", "1", "--node-label", "fast"], "Python (1 GPU, label fast)"),
+        (["--docker-image", "team/kernel:1"], "Python (image team/kernel:1)"),
+        (["--vcores", "2"], "Python (container)"),
+    ],
+)
+def test_what_front_ends_show(tmp_path: Path, words: list[str], shown: str) -> None:
+    install = ["kernel", "install", "--prefix", str(tmp_path), "--name", "gpu", *words]
+    assert execute(install, Mouth()).value["display_name"] == shown
+
+
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["--gpu", "-1"], "gpu"),

@@ -114,6 +114,8 @@ def container_name(stanza: Mapping[str, Any]) -> str:
         str(run.get("memory", "")),
         f"{gpus} GPU{'s' if gpus != 1 else ''}" if gpus else "",
         f"queue {run['queue']}" if "queue" in run else "",
+        f"label {run['node_label']}" if "node_label" in run else "",
+        f"image {run['docker_image']}" if "docker_image" in run else "",
     ]
     shown = ", ".join(word for word in words if word)
     return f"Python ({shown})" if shown else "Python (container)"

@@ -16,6 +16,7 @@ from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.display.summary import next_step, sentence
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.remote.conversation import KernelGoneError
+from submarine_kernel.remote.starts import over
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
@@ -184,6 +185,9 @@ async def place(job: Job, patience: float, say: Callable[[str], None]) -> AgentA
             address = await in_thread(lambda: _address(job, coordinated))
             if address is not None:
                 return address
+        if over():
+            await in_thread(lambda: give_up(job, "its server was stopped"))
+            raise KernelGoneError("The server was stopped while the kernel waited.")
         now = loop.time()
         if now >= next_view:
             words = await in_thread(lambda: _situation(job))

@@ -8,9 +8,10 @@ container that is lost is a dead kernel, and the user's next restart gets a new 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar, cast
 
@@ -28,6 +29,7 @@ from submarine_kernel.remote.getting import forget, get_kernel, take_over
 from submarine_kernel.remote.last_words import LastWords
 from submarine_kernel.remote.owner import RemoteKernel
 from submarine_kernel.remote.placing import Asked, give_up, session_of
+from submarine_kernel.remote.starts import waiting
 
 T = TypeVar("T")
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
@@ -72,15 +74,32 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if notebook:
             own["JPY_SESSION_NAME"] = notebook
         name = getattr(self.parent, "kernel_name", "") or self.kernel_spec.display_name
-        self._asked = Asked(
-            name,
-            dict(self.run),
-            parse_duration(self.idle_timeout),
-            parse_duration(self.start_timeout),
-            own,
-            notebook,
-        )
+        with self._failing():
+            self._asked = Asked(
+                name,
+                dict(self.run),
+                parse_duration(self.idle_timeout),
+                parse_duration(self.start_timeout),
+                own,
+                notebook,
+            )
         return kwargs
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Around what may fail in a start."""
+        try:
+            yield
+        except BaseException as error:
+            # jupyter_client keeps a start that failed among those that go on, for ever, and
+            # jupyter-server does not stop while it has one.
+            going_on = getattr(getattr(self.parent, "parent", None), "_pending_kernels", None)
+            if isinstance(going_on, dict):
+                going_on.pop(self.kernel_id, None)
+            if isinstance(error, SubmarineError):
+                # JupyterLab's dialog breaks no line by itself.
+                error.args = (_BETWEEN_SENTENCES.sub("\n", str(error)),)
+            raise
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start a kernel: in the container that there is, else in a new one."""
@@ -96,12 +115,8 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if self._last_words is not None:
             await in_thread(self._last_words.end)
             self._last_words = None
-        try:
+        with waiting(), self._failing():
             self._remote = await self._place()
-        except SubmarineError as error:
-            # JupyterLab's dialog breaks no line by itself.
-            error.args = (_BETWEEN_SENTENCES.sub("\n", str(error)),)
-            raise
         self._has_process, self._telling = True, None
         self._mind_restarts(on=True)
         self.connection_info = _typed(self._remote.connection)
