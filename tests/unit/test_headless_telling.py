@@ -78,7 +78,7 @@ def test_a_failed_job_of_a_command_is_told_with_its_last_lines(folder: Path) -> 
 def test_why_a_run_failed_is_not_lost_with_its_output(folder: Path) -> None:
     away = StorageError("The NameNode is away.", "It is in /home/me/b.ipynb.")
     for ending, code, said in (
-        (Ending(unsaved=away), 1, "Cell [1] failed: JobFailedError: Exit code 3 The NameNode"),
+        (Ending(unsaved=away), 1, "Cell [1] failed: JobFailedError: Exit code 3. The NameNode"),
         (Ending(stop=Stop("It was late.", 124), unsaved=away), 124, "It was late. The NameNode"),
     ):
         report = Report("a.ipynb", "hdfs:///b.ipynb", failed(), ending, 2.0)

@@ -124,9 +124,11 @@ class Report:
     @property
     def reason(self) -> str:
         """Why it did not end well, in a sentence or two; empty: it did."""
-        unsaved = self._ending.unsaved
-        said = (self._failure(), "" if unsaved is None else printable(str(unsaved), 1000))
-        return " ".join(filter(None, said))
+        unsaved, failure = self._ending.unsaved, self._failure()
+        if unsaved is None:
+            return failure
+        kept = printable(str(unsaved), 1000)
+        return f"{failure.rstrip('.')}. {kept}" if failure else kept
 
     def _failure(self) -> str:
         ending = self._ending
