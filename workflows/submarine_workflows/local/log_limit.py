@@ -40,7 +40,8 @@ class LogLimit:
     def check(self) -> bool:
         """Shorten it if it is too large; whether it was.
 
-        What the command writes meanwhile comes before the note and is not lost.
+        What the command writes meanwhile comes before the note and is not lost, but for what it
+        writes in the instant between the last read and the cut.
         """
         if not self.path.exists() or self.path.stat().st_size <= self.limit:
             return False
@@ -48,6 +49,8 @@ class LogLimit:
             size = file.seek(0, 2)
             file.seek(size - self.tail)
             rest = file.read()
+            # What came during that, which was long, is read in next to no time.
+            rest += file.read()
             file.truncate(self.head)
         begin = rest.find(b"\n") + 1
         # The note of the last time goes with the middle, and was not the command's.
