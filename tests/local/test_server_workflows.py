@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from submarine_workflows.local.runs import RunFolder, Runs
 from tests.azkaban import server as azkabans
-from tests.local.channel_page import Page
+from tests.local.channel_page import Message, Page
 from tests.local.server_rig import Server
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 FLOW = """\
 nodes:
   - {name: one, type: command, config: {command: "sh wait.sh <b>one"}}
   - {name: two, type: command, dependsOn: [one], config: {command: "true"}}
 """
+
+
+def shows(words: str) -> Callable[[Message], bool]:
+    """Whether a message is a picture with these words."""
+    return lambda message: message["type"] == "workflow" and words in message["html"]
 
 
 class Nightly:
@@ -74,18 +80,19 @@ def test_every_page_sees_a_run_go_on_to_its_end(
         run = nightly.begun().run
         for page in pages:
             page.subscribe(1, "workflow", run=run)
-            first = page.until(lambda m: m["type"] == "workflow" and ">RUNNING<" in m["html"])
+            first = page.until(shows(">RUNNING<"), PATIENCE)
             assert "&lt;b&gt;one" in first["html"]
             assert "<b>" not in first["html"]
         nightly.go()
         for page in pages:
-            last = page.until(lambda m: m["type"] == "workflow" and ">SUCCEEDED<" in m["html"])
+            last = page.until(shows(">SUCCEEDED<"), PATIENCE)
             assert last["time"] >= first["time"]
-            page.until(lambda m: m["type"] == "end")
+            page.until(lambda m: m["type"] == "end", PATIENCE)
         late = Page(server)
         late.subscribe(1, "workflow", run=run)
-        assert ">SUCCEEDED<" in late.next()["html"]
-        late.until(lambda m: m["type"] == "end")
+        only = late.until(lambda m: m["type"] == "workflow", PATIENCE)
+        assert ">SUCCEEDED<" in only["html"]
+        late.until(lambda m: m["type"] == "end", PATIENCE)
         late.close()
     finally:
         nightly.go()
@@ -114,21 +121,20 @@ def test_what_cannot_be_known_is_a_mistake_and_not_asked_for_again(
     assert answer["error"].startswith(said)
 
 
-def test_an_execution_at_azkaban_is_followed_by_the_server(tmp_path: Path) -> None:
+def test_an_execution_at_azkaban_is_followed_by_the_server(
+    server: Server, pages: list[Page], tmp_path: Path
+) -> None:
     """With the server's own settings; no page and no kernel has a password."""
+    page, config = pages[0], server.scratch / "config" / "jupyter-submarine"
     with azkabans.running(tmp_path / "azkaban", kill_seconds=0.3) as azkaban:
-        scratch = tmp_path / "server"
-        home = scratch / "config" / "jupyter-submarine"
-        (home / "azkaban").mkdir(parents=True)
-        (home / "submarine.toml").write_text(
-            f'[azkaban]\nurl = "{azkaban.url}"\nuser = "alice"\n', encoding="utf-8"
+        (config / "azkaban").mkdir(parents=True)
+        (config / "submarine.toml").write_text(
+            f'[azkaban]\nurl = "{azkaban.url}"\nuser = "alice"\n'
         )
-        password = home / "azkaban" / f"{azkaban.url[7:].replace(':', '_')}.password"
+        password = config / "azkaban" / f"{azkaban.url[7:].replace(':', '_')}.password"
         password.touch(0o600)
         password.write_text("correct horse\n")
-        server = Server(scratch, SUBMARINE_BACKEND="local")
         nightly = Nightly(tmp_path / "there", server.environment)
-        server.start()
         try:
             submit = nightly.do(
                 *("submit", "nightly.flow", "--to", "azkaban", "--run", "--include", "wait.sh")
@@ -136,18 +142,16 @@ def test_an_execution_at_azkaban_is_followed_by_the_server(tmp_path: Path) -> No
             assert submit.wait(120) == 0, (nightly.folder / "said").read_text()
             said = (nightly.folder / "said").read_text()
             [run] = set(re.findall(r"azkaban:\d+", said))
-            page = Page(server)
             page.subscribe(1, "workflow", run=run, url=azkaban.url)
-            page.until(lambda m: m["type"] == "workflow" and ">RUNNING<" in m["html"])
+            page.until(shows(">RUNNING<"), PATIENCE)
             page.subscribe(2, "workflow", run=run, url="http://127.0.0.1:1")
-            other = page.until(lambda m: m.get("id") == 2)
+            other = page.until(lambda m: m.get("id") == 2, PATIENCE)
             assert other["error"] == f"This server asks {azkaban.url} and no other Azkaban."
             page.subscribe(3, "workflow", run="azkaban:99", url=azkaban.url)
-            assert page.until(lambda m: m.get("id") == 3)["code"] == "usage"
+            assert page.until(lambda m: m.get("id") == 3, PATIENCE)["code"] == "usage"
             nightly.go()
-            page.until(lambda m: m["type"] == "workflow" and ">SUCCEEDED<" in m["html"])
-            page.until(lambda m: m["type"] == "end")
-            page.close()
+            page.until(shows(">SUCCEEDED<"), PATIENCE)
+            page.until(lambda m: m["type"] == "end", PATIENCE)
         finally:
             nightly.go()
-            server.stop()
+            shutil.rmtree(config)
