@@ -226,6 +226,13 @@ def test_an_environment_without_ipykernel(remote: Remote) -> None:
     assert len(str(error.value)) > 200
 
 
+def test_a_kernel_waits_for_a_device_of_this_machine(remote: Remote) -> None:
+    """Its agent answers meanwhile: that is no kernel."""
+    remote.install(gpu=4000, start_timeout="5s")
+    with pytest.raises(SubmarineError, match="no container in 5 s"):
+        remote.manager().start_kernel()
+
+
 def test_what_a_kernel_cannot_have_is_refused_before_anything_is_submitted(remote: Remote) -> None:
     with pytest.raises(UsageError, match="takes no option 'worker'"):
         submit_kernel(remote.session, Asked(NAME, {"worker": 3}))

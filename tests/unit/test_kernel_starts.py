@@ -24,6 +24,9 @@ class Job:
             spec=lambda: SimpleNamespace(distributed=False), address=lambda: None
         )
 
+    def record(self) -> SimpleNamespace:
+        return SimpleNamespace(backend="yarn")
+
     def cancel(self, why: str) -> None:
         self.cancelled.append(why)
 

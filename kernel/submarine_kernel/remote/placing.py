@@ -179,10 +179,13 @@ async def place(job: Job, patience: float, say: Callable[[str], None]) -> AgentA
     """
     loop = asyncio.get_running_loop()
     began, pause, next_view, told = loop.time(), LOOK, loop.time() + VIEW, ""
-    coordinated = await in_thread(lambda: job.directory.spec().distributed)
+    # There the port answers before the kernel is started: an agent waits for a GPU, say.
+    early = await in_thread(
+        lambda: job.directory.spec().distributed or job.record().backend == "local"
+    )
     while True:
         with contextlib.suppress(SubmarineError, OSError, ValueError, KeyError):
-            address = await in_thread(lambda: _address(job, coordinated))
+            address = await in_thread(lambda: _address(job, early))
             if address is not None:
                 return address
         if over():
@@ -209,10 +212,10 @@ async def place(job: Job, patience: float, say: Callable[[str], None]) -> AgentA
             pause = min(pause * 1.3, LAST_LOOK)
 
 
-def _address(job: Job, coordinated: bool) -> AgentAddress | None:
-    """Where the kernel is reached; a coordinator is there before its container."""
+def _address(job: Job, early: bool) -> AgentAddress | None:
+    """Where the kernel is reached; ``early``: its port alone does not say that it runs."""
     address = job.directory.address()
-    if coordinated and address is not None and job.record().state is not State.RUNNING:
+    if early and address is not None and job.record().state is not State.RUNNING:
         return None
     return address
 
