@@ -16,6 +16,7 @@ from typing import ClassVar
 import nbformat
 import psutil
 import pytest
+
 from tests.local.workflow_rig import Training, until
 
 AIRFLOW = Path(__file__).parents[2] / ".venv-airflow/bin/airflow"

@@ -13,11 +13,11 @@ from typing import Any
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
-from tests.local.agent_rig import wait_for
-from tests.local.server_rig import BASE, Server
 
 from submarine_jobs.config import load_config
 from submarine_jobs.session import Session
+from tests.local.agent_rig import wait_for
+from tests.local.server_rig import BASE, Server
 
 OURS = "submarine_workflows.scheduler.SubmarineExecutionManager"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}

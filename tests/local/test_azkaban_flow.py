@@ -12,15 +12,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from tests.azkaban import server as servers
-from tests.azkaban.executor import Execution
-from tests.local.workflow_rig import Listening, is_gone, until
 
 from submarine_jobs.commands import Outcome, execute
 from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_runtime.protocol.states import State
+from tests.azkaban import server as servers
+from tests.azkaban.executor import Execution
+from tests.local.workflow_rig import Listening, is_gone, until
 
 JOB = (
     "%load_ext submarine_magics",

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.waiting import until
 
 from submarine_jobs.config import load_config
 from submarine_jobs.job import Job
 from submarine_jobs.session import Session
 from submarine_runtime.protocol.states import State
+from tests.waiting import until
 
 #: A process that starts a job under guard, says its id, and does what it reads.
 PROGRAM = """

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+
 from tests.local.airflow_rig import Airflow, check_killed
 from tests.local.workflow_rig import Training
 

@@ -9,9 +9,9 @@ import signal
 
 import nbformat
 import pytest
-from tests.local.workflow_rig import Training, until
 
 from submarine_workflows.local.journal import is_held
+from tests.local.workflow_rig import Training, until
 
 
 @pytest.fixture

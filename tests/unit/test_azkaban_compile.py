@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.azkaban.project import BadProjectError, load_project, unzip
-from tests.azkaban.script import holds
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.azkaban.condition import azkabans_condition
@@ -22,6 +20,8 @@ from submarine_workflows.conditions import Facts, read_condition
 from submarine_workflows.errors import WorkflowError
 from submarine_workflows.flow1 import read_properties
 from submarine_workflows.node_commands import Setting
+from tests.azkaban.project import BadProjectError, load_project, unzip
+from tests.azkaban.script import holds
 
 NIGHTLY = """\
 schedule: 0 30 2 ? * *

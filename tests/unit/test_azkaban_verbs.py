@@ -10,7 +10,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.azkaban import server as servers
 
 from submarine_jobs.commands import Outcome, execute
 from submarine_jobs.commands.mouth import Mouth
@@ -20,6 +19,7 @@ from submarine_workflows.azkaban.errors import AzkabanError
 from submarine_workflows.azkaban.server_zone import for_server
 from submarine_workflows.azkaban.submitting import project_name
 from submarine_workflows.headless.announcing import Announcer
+from tests.azkaban import server as servers
 
 FLOW = """\
 schedule: 0 30 2 ? * *

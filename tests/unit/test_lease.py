@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.waiting import until
 
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import StorageError
@@ -23,6 +22,7 @@ from submarine_runtime.agent.lease import Lease, LeaseWatch, pause_of
 from submarine_runtime.agent.store import Entry, StoreError
 from submarine_runtime.agent.store_local import LocalStore
 from submarine_runtime.protocol import layout
+from tests.waiting import until
 
 # --- the count
 

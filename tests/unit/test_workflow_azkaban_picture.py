@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.azkaban import server as servers
 
 from submarine_jobs.commands import Mouth, execute
 from submarine_workflows.notebook import azkaban_run
 from submarine_workflows.notebook.pictures import MIME_TYPE
+from tests.azkaban import server as servers
 
 FLOW = """\
 nodes:

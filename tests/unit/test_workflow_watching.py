@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.waiting import until
 
 from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.errors import SubmarineError
@@ -23,6 +22,7 @@ from submarine_workflows.notebook.pictures import MIME_TYPE
 from submarine_workflows.notebook.watching import MAX_WATCHED, RunWatcher
 from submarine_workflows.reading import read_workflow
 from submarine_workflows.stored import to_json
+from tests.waiting import until
 
 TEXT = "nodes:\n- {name: a, type: noop}\n- {name: b, type: noop, dependsOn: [a]}\n"
 
