@@ -235,12 +235,10 @@ def _situation(job: Job) -> str:
     except SubmarineError as error:
         return f"The cluster does not answer: {error.message}"
     if view.record.state.ended:
-        last = view.tail.strip().splitlines()[-3:]
-        raise KernelGoneError(
-            f"The job {job.id} of the kernel has ended before it could be used. {sentence(view)} "
-            f"{' '.join(line.strip() for line in last)[:600]}".strip(),
-            next_step(view),
-        )
+        said, last = sentence(view), view.tail.strip().splitlines()[-3:]
+        more = " ".join(line.strip() for line in last if line.strip() not in said)[:600]
+        words = f"The job {job.id} of the kernel has ended before it could be used. {said} {more}"
+        raise KernelGoneError(words.strip(), next_step(view))
     return sentence(view) if view.record.state is not State.RUNNING else ""
 
 
