@@ -7,11 +7,10 @@ import type { JobsModel } from './model';
 import { JobRow, RunHeading } from './row';
 import { RowMenu } from './row_menu';
 import { above, type IPlaces, places, ROW_HEIGHT } from './runs';
+import { TypedWord } from './typed_word';
 
 /** Rows beyond the edges of the screen. */
 const SPARE = 6;
-/** Milliseconds within which keys are one word. */
-const TYPING = 700;
 
 export interface IListProps {
   readonly model: JobsModel;
@@ -48,7 +47,7 @@ export class JobList extends React.Component<IListProps, IListState> {
 
   override componentWillUnmount(): void {
     this._observer?.disconnect();
-    clearTimeout(this._timer);
+    this._typed.dispose();
   }
 
   override render(): React.ReactElement {
@@ -198,12 +197,12 @@ export class JobList extends React.Component<IListProps, IListState> {
     const to = moves[event.key];
     if (to !== undefined) {
       this._moveTo(Math.min(last, Math.max(0, to)));
-    } else if (event.key === 'Enter' || (event.key === ' ' && this._typed === '')) {
+    } else if (event.key === 'Enter' || (event.key === ' ' && this._typed.empty)) {
       this._open(active);
     } else if (event.key === 'ContextMenu' || (event.shiftKey && event.key === 'F10')) {
       this._menuAt(active);
     } else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      this._type(event.key);
+      this._moveTo(this._typed.find(event.key, this.props.model.rows, active));
     } else {
       return;
     }
@@ -233,33 +232,13 @@ export class JobList extends React.Component<IListProps, IListState> {
     }
   }
 
-  /** To the next job whose name begins with what is typed. */
-  private _type(key: string): void {
-    clearTimeout(this._timer);
-    this._timer = setTimeout(() => {
-      this._typed = '';
-    }, TYPING);
-    this._typed += key.toLowerCase();
-    const { rows } = this.props.model;
-    const from = Math.max(0, this._activeIndex()) + (this._typed.length === 1 ? 1 : 0);
-    for (let i = 0; i < rows.length; i++) {
-      const index = (from + i) % rows.length;
-      const row = rows[index];
-      if (row !== undefined && (row.name || row.job_id).toLowerCase().startsWith(this._typed)) {
-        this._moveTo(index);
-        return;
-      }
-    }
-  }
-
   private _placed: { rows: readonly IJobRow[]; places: IPlaces } = {
     rows: [],
     places: places([])
   };
   private readonly _box = React.createRef<HTMLDivElement>();
   private _observer: ResizeObserver | null = null;
-  private _typed = '';
-  private _timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly _typed = new TypedWord();
 }
 
 function idOf(index: number): string {

@@ -1,0 +1,38 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { IJobRow } from '../src/api/list_types';
+import { TypedWord } from '../src/panel/typed_word';
+
+const row = (name: string, job_id = name): IJobRow => ({ name, job_id }) as IJobRow;
+const ROWS = [row('digits'), row('Deep'), row('', 'dense-1'), row('other')];
+
+describe('a typed word', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('finds a name or an id, whatever its case', () => {
+    const word = new TypedWord();
+    expect(word.find('D', ROWS, -1)).toBe(1);
+    expect(word.find('e', ROWS, 1)).toBe(1);
+    expect(word.find('n', ROWS, 1)).toBe(2);
+    expect(word.find('x', ROWS, 2)).toBe(-1);
+  });
+
+  it('goes on behind the row where the keyboard is, and around', () => {
+    const word = new TypedWord();
+    expect(word.find('d', ROWS, 2)).toBe(0);
+  });
+
+  it('begins anew after a pause', () => {
+    const word = new TypedWord();
+    word.find('d', ROWS, 0);
+    expect(word.empty).toBe(false);
+    vi.advanceTimersByTime(1000);
+    expect(word.empty).toBe(true);
+    expect(word.find('o', ROWS, 0)).toBe(3);
+    expect(word.find('o', [], 0)).toBe(-1);
+  });
+});
