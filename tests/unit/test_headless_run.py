@@ -292,23 +292,55 @@ def test_a_password_in_a_url_is_not_shown() -> None:
     assert shown == "sftp://host/x.ipynb"
 
 
+class Away(Place):
+    """HDFS that is there again after so many tries."""
+
+    url = "hdfs:///reports/x.ipynb"
+
+    def __init__(self, failures: int = 1 << 30) -> None:
+        self.failures = failures
+        self.tries = 0
+        self.written = b""
+
+    def read(self) -> bytes:
+        raise StorageError("away")
+
+    def write(self, data: bytes) -> None:
+        self.tries += 1
+        if self.tries <= self.failures:
+            raise StorageError("The NameNode is away.")
+        self.written = data
+
+
+def test_an_output_whose_place_comes_back_is_saved_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("submarine_workflows.headless.saving.default_state_dir", lambda: tmp_path)
+    paused: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        paused.append(seconds)
+        # Until it is saved it lies on this machine: the process may be killed meanwhile.
+        assert list(tmp_path.glob("unsaved/*-x.ipynb"))
+
+    monkeypatch.setattr("time.sleep", sleep)
+    place = Away(failures=6)
+    Output(notebook("x = 1"), place).end()
+    assert b"x = 1" in place.written
+    assert paused == [1, 2, 4, 8, 10, 10]
+    assert not list(tmp_path.glob("unsaved/*"))
+
+
 def test_an_output_that_cannot_be_saved_is_kept_on_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Away(Place):
-        url = "hdfs:///reports/x.ipynb"
-
-        def read(self) -> bytes:
-            raise StorageError("away")
-
-        def write(self, data: bytes) -> None:
-            raise StorageError("The NameNode is away.")
-
     monkeypatch.setattr("submarine_workflows.headless.saving.default_state_dir", lambda: tmp_path)
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    output = Output(notebook("x = 1"), Away())
+    place = Away()
+    output = Output(notebook("x = 1"), place)
     with pytest.raises(StorageError, match=r"The NameNode is away\. It is in ") as caught:
-        output.end()
+        output.end(lambda: "stopped")
+    assert place.tries == 3
     kept = Path(caught.value.fix.removeprefix("It is in ").removesuffix("."))
     assert kept.parent.parent == tmp_path
     assert nbformat.read(kept, 4).cells[0].source == "x = 1"

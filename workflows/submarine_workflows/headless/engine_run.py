@@ -92,11 +92,11 @@ def execute_managed(
             ending = Execution(manager, client, settings, traps, told, began).run()
     except BaseException:
         _complete(manager, finish)
-        output.end()
+        output.end(lambda: True)
         raise
     _complete(manager, finish)
     try:
-        output.end()
+        output.end(lambda: ending.stop or traps.received)
     except SubmarineError as error:
         ending.unsaved = error
     return ending

@@ -18,6 +18,8 @@ from submarine_workflows.headless.place import MAX_BYTES, Place, bounded
 class LocalPlace(Place):
     """A file of this machine."""
 
+    patience = 3.0
+
     def __init__(self, path: Path) -> None:
         self.local = path
         self.url = str(path)

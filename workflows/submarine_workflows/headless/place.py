@@ -25,10 +25,14 @@ class Place(ABC):
         Where, as it was written, fit to be shown: without a password.
     local
         The path on this machine, or None.
+    patience
+        Seconds for which the last save of a run is tried: a server that restarts comes back, a
+        full disk of this machine does not.
     """
 
     url: str
     local: Path | None = None
+    patience: float = 150.0
 
     @abstractmethod
     def read(self) -> bytes:

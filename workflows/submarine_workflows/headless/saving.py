@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import tenacity
 from nbformat.v4 import nbjson
 from papermill.engines import NotebookExecutionManager
 from papermill.log import logger
@@ -29,6 +31,7 @@ SOON = 1.0
 #: A save may take this share of the time.
 _SHARE = 0.05
 _TRIES = 3
+_PAUSES = tenacity.wait_exponential(multiplier=1, max=10)
 
 
 class Output:
@@ -77,8 +80,13 @@ class Output:
                 self._complained = True
             await asyncio.sleep((time.monotonic() - started) / _SHARE)
 
-    def end(self) -> None:
-        """Save the notebook as it is at its end.
+    def end(self, hurried: Callable[[], object] = lambda: False) -> None:
+        """Save the notebook as it is at its end, tried for as long as the place is worth it.
+
+        Parameters
+        ----------
+        hurried
+            Whether somebody wants the run to be over: three tries are enough then.
 
         Raises
         ------
@@ -92,19 +100,39 @@ class Output:
         self._pool.shutdown(wait=True)
         if self.place is None:
             return
-        data = whole(self.notebook)
-        for attempt in range(1, _TRIES + 1):
-            try:
-                self.place.write(data)
-                return
-            except SubmarineError as error:
-                if attempt == _TRIES:
-                    kept = _keep_elsewhere(self.place, data)
-                    if kept is None:
-                        raise
-                    fix = f"It is in {kept}."
-                    raise type(error)(error.message, fix) from None
-            time.sleep(attempt)
+        _save_at_last(self.place, whole(self.notebook), hurried)
+
+
+def _save_at_last(place: Place, data: bytes, hurried: Callable[[], object]) -> None:
+    kept: Path | None = None
+
+    def keep(state: tenacity.RetryCallState) -> None:
+        nonlocal kept
+        if state.attempt_number == 1:
+            # Now: whoever ends this process does not wait until the place is back.
+            kept = _keep_elsewhere(place, data)
+            error = state.outcome.exception() if state.outcome else None
+            logger.warning("The output is not saved yet, and is tried again: %s", error)
+
+    def enough(state: tenacity.RetryCallState) -> bool:
+        late = (state.seconds_since_start or 0.0) >= place.patience
+        return late or (state.attempt_number >= _TRIES and bool(hurried()))
+
+    retry = tenacity.Retrying(
+        stop=enough,
+        wait=_PAUSES,
+        retry=tenacity.retry_if_exception_type(SubmarineError),
+        after=keep,
+        reraise=True,
+    )
+    try:
+        retry(place.write, data)
+    except SubmarineError as error:
+        if kept is None:
+            raise
+        raise type(error)(error.message, f"It is in {kept}.") from None
+    if kept is not None:
+        kept.unlink(missing_ok=True)
 
 
 def whole(notebook: Any, writes: Any = nbformat.writes) -> bytes:
