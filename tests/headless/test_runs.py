@@ -28,7 +28,7 @@ ENDLESS = "%submarine run {name} --worker_launch_cmd 'sleep 3600'"
 DIES = """\
 import os, pathlib, time
 print('be' + 'fore', flush=True)
-while 'before' not in pathlib.Path('out.ipynb').read_text():
+while '"be' + 'fore' not in pathlib.Path('out.ipynb').read_text():
     time.sleep(0.1)
 os._exit(9)"""
 
