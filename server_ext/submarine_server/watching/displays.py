@@ -11,6 +11,7 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import SubmarineError
@@ -19,6 +20,7 @@ from submarine_jobs.viewing import final_record
 from submarine_jobs.watch import Watcher
 from submarine_runtime.protocol.states import State
 from submarine_server.views import About, view_json
+from submarine_server.watching.shared import Shared
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -35,9 +37,7 @@ MOMENT = 1.0
 class Display:
     """One job (or run), for all pages that show it."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.pages = 0
+    def __init__(self) -> None:
         #: The message of the newest view without the number of a subscription; empty: none yet.
         self.text = ""
         self.number = 0
@@ -122,31 +122,16 @@ class Displays:
     def __init__(self, core: Core, jobs: JobsWatch) -> None:
         self._core = core
         self._jobs = jobs
-        self._displays: dict[str, tuple[Display, asyncio.Task[None]]] = {}
+        self._shared = Shared(Display, self._work, lambda display: display.error is not None)
         self._watchers: dict[Session, Watcher] = {}
 
-    @contextlib.asynccontextmanager
-    async def open(self, job_id: str) -> AsyncIterator[Display]:
+    def open(self, job_id: str) -> AbstractAsyncContextManager[Display]:
         """The display of a job, while a page shows it."""
-        found = self._displays.get(job_id)
-        if found is None or found[0].error is not None:
-            display = Display(job_id)
-            task = asyncio.get_running_loop().create_task(self._work(display))
-            found = self._displays[job_id] = (display, task)
-        display, task = found
-        display.pages += 1
-        try:
-            yield display
-        finally:
-            display.pages -= 1
-            if not display.pages:
-                task.cancel()
-                if self._displays.get(job_id) is found:
-                    del self._displays[job_id]
+        return self._shared.open(job_id)
 
-    async def _work(self, display: Display) -> None:
+    async def _work(self, job_id: str, display: Display) -> None:
         try:
-            job = await self._core.job(display.name)
+            job = await self._core.job(job_id)
             known = await self._core.here(job.known)
             if known is not None and known.final:
                 await self._end(display, job)
@@ -156,7 +141,7 @@ class Displays:
         except (SubmarineError, TimeoutError) as error:
             display.fail(error)
         except Exception as error:
-            log.exception("job %s cannot be shown", display.name)
+            log.exception("job %s cannot be shown", job_id)
             display.fail(error)
 
     async def _follow(self, display: Display, job: Job) -> None:

@@ -7,14 +7,14 @@ Reads what is new in the job directory, while somebody looks. What a sample mean
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.metrics import MetricsReader, Row
+from submarine_server.watching.shared import Shared
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -39,7 +39,6 @@ class Curves:
     """The samples of one job."""
 
     def __init__(self) -> None:
-        self.pages = 0
         self._rows: list[Row] = []
         self._looks = 0
         self._ended = False
@@ -92,26 +91,11 @@ class MetricsReaders:
     def __init__(self, core: Core, jobs: JobsWatch) -> None:
         self._core = core
         self._jobs = jobs
-        self._open: dict[str, tuple[Curves, asyncio.Task[None]]] = {}
+        self._shared = Shared(Curves, self._work, lambda curves: curves.failed)
 
-    @contextlib.asynccontextmanager
-    async def open(self, job_id: str) -> AsyncIterator[Curves]:
+    def open(self, job_id: str) -> AbstractAsyncContextManager[Curves]:
         """The samples of a job, while a page shows them."""
-        found = self._open.get(job_id)
-        if found is None or found[0].failed:
-            curves = Curves()
-            task = asyncio.get_running_loop().create_task(self._work(job_id, curves))
-            found = self._open[job_id] = (curves, task)
-        curves, task = found
-        curves.pages += 1
-        try:
-            yield curves
-        finally:
-            curves.pages -= 1
-            if not curves.pages:
-                task.cancel()
-                if self._open.get(job_id) is found:
-                    del self._open[job_id]
+        return self._shared.open(job_id)
 
     async def _work(self, job_id: str, curves: Curves) -> None:
         try:

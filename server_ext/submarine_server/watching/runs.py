@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_server.watching.displays import Display
+from submarine_server.watching.shared import Shared
 from submarine_workflows.notebook.found_again import find_run
 from submarine_workflows.notebook.pictures import MIME_TYPE
 from submarine_workflows.notebook.watching import RunWatcher
@@ -35,11 +37,10 @@ class RunDisplays:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._displays: dict[Key, tuple[Display, asyncio.Task[None]]] = {}
+        self._shared = Shared(Display, self._work, _is_over)
         self._here, self._distant = RunWatcher(MOST), RunWatcher(MOST)
 
-    @contextlib.asynccontextmanager
-    async def open(self, run: str, url: str) -> AsyncIterator[Display]:
+    def open(self, run: str, url: str) -> AbstractAsyncContextManager[Display]:
         """The display of a run, while a page shows it.
 
         Parameters
@@ -47,31 +48,17 @@ class RunDisplays:
         url
             Of the Azkaban that runs it; empty: this machine does.
         """
-        key = (run, url)
-        found = self._displays.get(key)
-        if found is None or found[0].error is not None or found[0].ended:
-            display = Display(run)
-            task = asyncio.get_running_loop().create_task(self._work(display, url))
-            found = self._displays[key] = (display, task)
-        display, task = found
-        display.pages += 1
-        try:
-            yield display
-        finally:
-            display.pages -= 1
-            if not display.pages:
-                task.cancel()
-                if self._displays.get(key) is found:
-                    del self._displays[key]
+        return self._shared.open((run, url))
 
-    async def _work(self, display: Display, url: str) -> None:
+    async def _work(self, key: Key, display: Display) -> None:
+        run, url = key
         try:
-            source = await self._core.here(self._find, display.name, url)
+            source = await self._core.here(self._find, run, url)
             await self._follow(display, source, self._distant if url else self._here)
         except (SubmarineError, TimeoutError) as error:
             display.fail(_in_words(error))
         except Exception as error:
-            log.exception("the run %s cannot be shown", display.name)
+            log.exception("the run %s cannot be shown", run)
             display.fail(error)
 
     def _find(self, run: str, url: str) -> Source:
@@ -104,6 +91,11 @@ class RunDisplays:
             display.end()
         finally:
             watched.stop()
+
+
+def _is_over(display: Display) -> bool:
+    """Whether who comes now looks for the run again: it may have been resumed."""
+    return display.error is not None or display.ended
 
 
 def _message(picture: Mapping[str, Any]) -> dict[str, object]:
