@@ -84,10 +84,12 @@ def test_a_small_process_submits_and_kills(own: Profile) -> None:
 @pytest.mark.usefixtures("small")
 def test_a_small_process_is_told_why_not(own: Profile, tmp_path: Path) -> None:
     backend = YarnBackend(own)
-    submission = make_submission(backend, "pass")
-    nowhere = replace(submission, spec=replace(submission.spec, queue="no-such-queue"))
+    refused = make_submission(backend, "pass")
+    nowhere = replace(refused, spec=replace(refused.spec, queue="no-such-queue"))
     with pytest.raises(RefusedError, match="no-such-queue"):
         backend.submit(nowhere)
+    # Another job's: YARN may list what it refused, and a job is submitted once.
+    submission = make_submission(backend, "pass")
     wrong = YarnBackend(replace(own, settings={"driver_java_options": "-XX:+NoSuchOption"}))
     stop_driver(own)
     with pytest.raises(NotSubmittedError, match="its Java options are not understood"):

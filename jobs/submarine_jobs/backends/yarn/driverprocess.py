@@ -45,11 +45,12 @@ JVM_OPTIONS = (
     "-Xmx256m",
     "-Xss512k",
 )
-#: Writes a line a minute into the driver's standard input while ``$1`` was touched within ``$2``
-#: minutes; a dead driver ends it by SIGPIPE. Prints the JVM's pid.
+#: Writes a line every ten seconds into the driver's standard input while ``$1`` was touched within
+#: ``$2`` minutes; a dead driver ends it by SIGPIPE, so that it is soon gone too. Prints the JVM's
+#: pid.
 _LAUNCH = """\
 stamp=$1 minutes=$2 log=$3; shift 3
-keep() { while [ -n "$(find "$stamp" -mmin "-$minutes" 2>/dev/null)" ]; do echo; sleep 60; done; }
+keep() { while [ -n "$(find "$stamp" -mmin "-$minutes" 2>/dev/null)" ]; do echo; sleep 10; done; }
 keep 2>/dev/null </dev/null | "$@" >"$log" 2>&1 &
 echo $!
 """
