@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from submarine_jobs.commands import Outcome
+from submarine_jobs.commands import Outcome, columns
 from submarine_jobs.commands.outcome import JOB_FAILED
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.display.untrusted import one_line
@@ -103,8 +103,7 @@ def list_kernels() -> Outcome:
     if not own:
         none = "No kernel of Submarine's is installed; `submarine kernel install` installs one."
         return Outcome(none, value=[])
-    rows = [("NAME", "SHOWN AS", "RUNS IN", "WHERE")]
-    rows += [
+    rows = [
         (
             kernel.name,
             one_line(kernel.display_name, 48),
@@ -113,9 +112,8 @@ def list_kernels() -> Outcome:
         )
         for kernel in own
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = ["  ".join([*map(str.ljust, row[:3], widths), row[3]]) for row in rows]
-    return Outcome("\n".join(lines), value=[kernel.to_json() for kernel in own])
+    table = columns.text(("NAME", "SHOWN AS", "RUNS IN", "WHERE"), rows)
+    return Outcome(table, value=[kernel.to_json() for kernel in own])
 
 
 @click.command("check", cls=Verb, example=("kernel check", "kernel check gpu4"))

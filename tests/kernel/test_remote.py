@@ -266,7 +266,9 @@ def test_a_start_that_is_given_up_leaves_no_job(remote: Remote) -> None:
         while not stopped.is_set():
             for pid in (f.parent for f in scratch.glob("*/agent.json")):
                 for process in psutil.process_iter(["cmdline"]):
-                    if str(pid) in (process.info["cmdline"] or []):
+                    words = process.info["cmdline"] or []
+                    # The agent itself, not the shell that starts it and is waited for.
+                    if str(pid) in words and words[0] == sys.executable:
                         process.suspend()
                         frozen.append(process)
                         return

@@ -21,11 +21,8 @@ class Job:
     def __init__(self) -> None:
         self.cancelled: list[str] = []
         self.directory = SimpleNamespace(
-            spec=lambda: SimpleNamespace(distributed=False), address=lambda: None
+            spec=lambda: SimpleNamespace(distributed=False, backend="yarn"), address=lambda: None
         )
-
-    def record(self) -> SimpleNamespace:
-        return SimpleNamespace(backend="yarn")
 
     def cancel(self, why: str) -> None:
         self.cancelled.append(why)

@@ -33,7 +33,7 @@ def problem_of(options: Mapping[str, Scalar]) -> Wrong | None:
     problem = _problem(tuple(fixed.items()), names)
     if not problem:
         return None
-    alone = [*((name, _problem((), (name,))) for name in names)]
+    alone = [(name, _problem((), (name,))) for name in names]
     alone += [(item[0], _problem((item,), ())) for item in fixed.items()]
     return next((Wrong(said, name) for name, said in alone if said), Wrong(problem))
 

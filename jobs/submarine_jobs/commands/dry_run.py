@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.commands import columns
 from submarine_jobs.commands.outcome import SUCCESS, USAGE, Outcome
 from submarine_jobs.commands.program import Program
 from submarine_jobs.display.untrusted import one_line
@@ -75,12 +76,7 @@ _ROLE_COLUMNS = ("ROLE", "TASKS", "MEMORY", "VCORES", "GPUS", "KIND", "WHERE", "
 
 def role_lines(spec: JobSpec) -> list[str]:
     """The roles of a job as a table."""
-    rows = [_ROLE_COLUMNS, *(_role_row(spec, role) for role in spec.roles)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_ROLE_COLUMNS))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    return columns.text(_ROLE_COLUMNS, [_role_row(spec, role) for role in spec.roles]).split("\n")
 
 
 def _role_row(spec: JobSpec, role: Role) -> tuple[str, ...]:

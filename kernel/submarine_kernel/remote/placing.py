@@ -181,7 +181,7 @@ async def place(job: Job, patience: float, say: Callable[[str], None]) -> AgentA
     began, pause, next_view, told = loop.time(), LOOK, loop.time() + VIEW, ""
     # There the port answers before the kernel is started: an agent waits for a GPU, say.
     spec = await in_thread(job.directory.spec)
-    early = spec.distributed or (await in_thread(job.record)).backend == "local"
+    early = spec.distributed or spec.backend == "local"
     while True:
         with contextlib.suppress(SubmarineError, OSError, ValueError, KeyError):
             address = await in_thread(lambda: _address(job, early))

@@ -9,7 +9,7 @@ import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { IChannel, ILogListener, IRunPicture, ISubscription } from '../tokens';
-import type { IFeed, Listeners } from './feed';
+import type { IFeed, Listeners, News } from './feed';
 import { safely } from './feed';
 import { JobFeed, JobsFeed, MetricsFeed } from './job_feeds';
 import { LogFeed } from './log_feed';
@@ -79,17 +79,7 @@ export class Channel implements IChannel {
     listener: (view: IJobView) => void,
     onError: (message: string) => void
   ): ISubscription {
-    return this.share(
-      `job ${job}`,
-      () => new JobFeed(job),
-      news => {
-        if ('view' in news) {
-          listener(news.view);
-        } else {
-          onError(news.error);
-        }
-      }
-    );
+    return this.share(`job ${job}`, () => new JobFeed(job), either(listener, onError));
   }
 
   metrics(
@@ -107,17 +97,8 @@ export class Channel implements IChannel {
     listener: (picture: IRunPicture) => void,
     onError: (message: string) => void
   ): ISubscription {
-    return this.share(
-      `workflow ${JSON.stringify([run, url])}`,
-      () => new WorkflowFeed(run, url),
-      news => {
-        if ('picture' in news) {
-          listener(news.picture);
-        } else {
-          onError(news.error);
-        }
-      }
-    );
+    const key = `workflow ${JSON.stringify([run, url])}`;
+    return this.share(key, () => new WorkflowFeed(run, url), either(listener, onError));
   }
 
   log(
@@ -241,4 +222,18 @@ export class Channel implements IChannel {
   private _connected = false;
   private _refusal = '';
   private _asking: Promise<void> | null = null;
+}
+
+/** A listener of values, with another for what is said in their place. */
+function either<T>(
+  listener: (value: T) => void,
+  onError: (message: string) => void
+): (news: News<T>) => void {
+  return news => {
+    if ('value' in news) {
+      listener(news.value);
+    } else {
+      onError(news.error);
+    }
+  };
 }

@@ -34,6 +34,39 @@ export class Listeners<T> {
   }
 }
 
+/** The newest value, or why there is none. */
+export type News<T> = { value: T } | { error: string };
+
+/** A feed of which only the newest value counts. */
+export abstract class NewestFeed<T> implements IFeed {
+  readonly card = true;
+  readonly listeners = new Listeners<News<T>>();
+  last: News<T> | null = null;
+
+  abstract request(id: number): ClientMessage;
+
+  /** The value that a message brings; null: it is not about one. */
+  protected abstract read(message: FeedMessage): T | null;
+
+  take(message: FeedMessage) {
+    const value = this.read(message);
+    if (value !== null) {
+      this.last = { value };
+      this.listeners.tell(this.last);
+    } else if (message.type === 'error') {
+      this.fail(words(message));
+    }
+    return {};
+  }
+
+  fail(sentence: string): void {
+    const news = { error: sentence };
+    // A value that is known is worth more to a late listener than the sentence.
+    this.last = this.last && 'value' in this.last ? this.last : news;
+    this.listeners.tell(news);
+  }
+}
+
 /** A listener that fails must not silence the others. */
 export function safely(call: () => void): void {
   try {

@@ -1,7 +1,7 @@
 /** The list of jobs, one job and its curves: what is known of them, kept whole from changes. */
 
 import type { FeedMessage, IFeed } from './feed';
-import { Listeners, words } from './feed';
+import { Listeners, NewestFeed, words } from './feed';
 import type { IJobView, ISeries } from './job_types';
 import type { IJobRow } from './list_types';
 import type { ClientMessage } from './wire_types';
@@ -56,32 +56,17 @@ export function byUrgency(one: IJobRow, other: IJobRow): number {
 }
 
 /** One job's view. */
-export class JobFeed implements IFeed {
-  readonly card = true;
-  readonly listeners = new Listeners<{ view: IJobView } | { error: string }>();
-  last: { view: IJobView } | { error: string } | null = null;
-
-  constructor(readonly job: string) {}
+export class JobFeed extends NewestFeed<IJobView> {
+  constructor(readonly job: string) {
+    super();
+  }
 
   request(id: number): ClientMessage {
     return { op: 'subscribe', id, kind: 'job', job: this.job };
   }
 
-  take(message: FeedMessage) {
-    if (message.type === 'job') {
-      this.last = { view: message.view };
-      this.listeners.tell(this.last);
-    } else if (message.type === 'error') {
-      this.fail(words(message));
-    }
-    return {};
-  }
-
-  fail(sentence: string): void {
-    const news = { error: sentence };
-    // A view that is known is worth more to a late listener than the sentence.
-    this.last = this.last && 'view' in this.last ? this.last : news;
-    this.listeners.tell(news);
+  protected read(message: FeedMessage): IJobView | null {
+    return message.type === 'job' ? message.view : null;
   }
 }
 
