@@ -7,7 +7,6 @@ import contextlib
 import http.client
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from submarine_jobs.job import Job
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_minicluster import Minicluster
+from submarine_minicluster.ports import free_port
 
 API = "/submarine/api/v1/"
 
@@ -38,9 +38,7 @@ class Server:
 
     def __init__(self, scratch: Path, cluster: str | None) -> None:
         self.token, self._scratch = secrets.token_hex(16), scratch
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         os.environ["SUBMARINE_STATE_DIR"] = str(scratch / "state")
         if cluster:
             minicluster = Minicluster(cluster)

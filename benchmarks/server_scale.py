@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from submarine_jobs.store import JobStore
+from submarine_minicluster.ports import free_port
 from submarine_runtime.protocol.states import State
 
 TOKEN = "a-token-of-the-benchmark"
@@ -38,9 +38,7 @@ class Server:
     """A jupyter-server with the extension alone, on the simulated cluster."""
 
     def __init__(self, scratch: Path, rm: ResourceManager) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         conf = scratch / "conf"
         conf.mkdir()
         rm_address = f"127.0.0.1:{rm.port}"

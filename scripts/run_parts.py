@@ -1,8 +1,9 @@
 """Run the parts of `make check`, `make test` or `make test-full`, one after the other.
 
 Every part runs, whatever became of those before it; a part that takes twice its budget is ended.
-Tests get a second try in a process of their own where at most three failed,
-and the table names them: a test that is named there often wants to be mended.
+Tests get a second try in a process of their own where those that failed lie in at most three files
+(a server that many of a file's tests share fails once for all), and the table names them: a test
+that is named there often wants to be mended.
 At the end a table gives each part's time beside its budget. Exit code 0 only if all succeeded and
 left no process behind.
 """
@@ -27,7 +28,7 @@ from submarine_minicluster import processes
 from submarine_minicluster.config import MARK
 
 OWN_MARK = "SUBMARINE_TEST_RUN"
-#: More failures than these are no accident of timing.
+#: Failures in more files than these are no accident of timing.
 SECOND_TRIES = 3
 #: Seconds in which a process that has noticed the end of what it watches ends by itself.
 ENDING = 15
@@ -74,7 +75,8 @@ def run_tests(
     command = (*command, "-o", f"cache_dir={cache}")
     result = run_command(command, part, scratch, timeout)
     failed = failed_tests(cache)
-    if result != f"failed ({TESTS_FAILED})" or not 0 < len(failed) <= SECOND_TRIES:
+    files = {test.partition("::")[0] for test in failed}
+    if result != f"failed ({TESTS_FAILED})" or not 0 < len(files) <= SECOND_TRIES:
         return result, ()
     end_leftovers(scratch)
     again = (*command, "--last-failed", "--last-failed-no-failures", "none")

@@ -42,6 +42,17 @@ def is_free(port: int) -> bool:
         return True
 
 
+def free_port() -> int:
+    """A loopback port at which a server can be started in a moment.
+
+    Raises
+    ------
+    MiniclusterError
+        When the machine has none.
+    """
+    return choose(["server"], set())["server"]
+
+
 def choose(names: Iterable[str], taken: set[int]) -> dict[str, int]:
     """Choose a free port for each name, none of them in `taken`.
 

@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 from typing import Iterator, Sequence
 
+from submarine_runtime.agent.ports import Reservation
 from submarine_runtime.agent.store import NotThereError, Store, StoreError, open_store
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
@@ -201,7 +202,7 @@ def _ended(code: int, config: AgentConfig) -> int:
 
 
 def _free_port() -> int:
-    with socket.socket() as made:
-        made.bind(("", 0))
-        port: int = made.getsockname()[1]
-        return port
+    """A port that TensorBoard can take in the second or two in which it starts."""
+    found = Reservation(1)
+    found.release()
+    return found.ports[0]

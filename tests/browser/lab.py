@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from submarine_kernel.install import install_kernel
 from submarine_minicluster import processes
+from submarine_minicluster.ports import free_port
 from tests.browser.calls import API, Answer, call
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -190,10 +190,3 @@ def clean_environment(scratch: Path) -> dict[str, str]:
         "SUBMARINE_STATE_DIR": str(scratch / "state"),
         "TF_CPP_MIN_LOG_LEVEL": "2",
     }
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on now."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])

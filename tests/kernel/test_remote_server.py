@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import pytest
 
 from submarine_kernel.install import install_kernel
 from submarine_kernel.remote.kernelspec import PROVISIONER, provisioning
+from submarine_minicluster.ports import free_port
 from submarine_runtime.protocol.states import State
 from tests.kernel.remote_rig import PATIENCE, local_session, until
 from tests.notebook.conftest import clean_environment
@@ -56,9 +56,7 @@ def environment(root: Path) -> dict[str, str]:
 @contextmanager
 def server(root: Path, *words: str) -> Iterator[int]:
     """A server that answers at the port, until it is killed."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--ip=127.0.0.1"]
     command += [f"--port={port}", "--ServerApp.port_retries=0", "--allow-root"]
     command += [f"--ServerApp.root_dir={root / 'work'}", *words]

@@ -6,13 +6,14 @@ import http.client
 import http.cookies
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from submarine_minicluster.ports import free_port
 
 #: As JupyterHub gives it.
 BASE = "/user/ada%40example.org/"
@@ -42,9 +43,7 @@ class Server:
         self.scratch = scratch
         self.cwd, self.root = scratch, scratch / "notebooks"
         self.root.mkdir(parents=True)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.origin = f"http://127.0.0.1:{self.port}"
         self.log = scratch / "server.log"
         self.environment = {
@@ -83,7 +82,7 @@ class Server:
             try:
                 if self.call("GET", "health").status == 200:
                     return
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 pass
             if time.monotonic() > deadline or self.process.poll() is not None:
                 self.stop()

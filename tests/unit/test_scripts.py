@@ -80,10 +80,11 @@ def test_ci_calls_make_test_and_every_folder_of_tests_has_a_part(parts):
         ("def test_never(): assert False", "python failed (1)", ()),
         ("def test_always(): pass", "ok", ()),
         (
-            "import pytest\n@pytest.mark.parametrize('n', range(4))\n"
-            "def test_many(n): succeeds_at_the_second_try()",
-            "python failed (1)",
-            (),
+            "import pytest\n@pytest.fixture(scope='module')\n"
+            "def server(): succeeds_at_the_second_try()\n"
+            "@pytest.mark.parametrize('n', range(4))\ndef test_all(n, server): pass",
+            "ok",
+            tuple(f"test_it.py::test_all[{n}]" for n in range(4)),
         ),
         ("syntax error", "python failed (2)", ()),
     ],
@@ -109,3 +110,14 @@ def test_few_failures_of_real_programs_get_a_second_try_that_is_told(
         first.unlink()
         outcome = parts.run_part(parts.Part("p", 60, (command,), tmp_path), tmp_path)
         assert outcome.result == "python failed (1)"
+
+
+def test_failures_all_over_the_place_are_no_accident(parts, tmp_path):
+    for number in range(4):
+        failing = "import os\ndef test_it(): assert os.path.exists('there-was-a-first-try')\n"
+        (tmp_path / f"test_{number}.py").write_text(failing)
+    after = "def pytest_sessionfinish(): open('there-was-a-first-try', 'w').close()\n"
+    (tmp_path / "conftest.py").write_text(after)
+    command = sys.modules["plans"].pytest(".", "-p", "no:playwright", "--rootdir", ".")
+    outcome = parts.run_part(parts.Part("p", 60, (command,), tmp_path, real=True), tmp_path)
+    assert (outcome.result, outcome.again) == ("python failed (1)", ())

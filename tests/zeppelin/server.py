@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_minicluster.java import find_java
+from submarine_minicluster.ports import free_port
 from submarine_minicluster.processes import Identity, end, marked
 from tests.zeppelin.server_jars import ensure_jars
 
@@ -47,12 +47,6 @@ shiro.loginUrl = /api/login
 /api/version = anon
 /** = authc
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Zeppelin:

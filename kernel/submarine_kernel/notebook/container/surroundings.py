@@ -7,13 +7,19 @@ import hashlib
 import hmac
 import json
 import os
+import random
 import socket
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 #: What the application's token is derived from, with the job's as the key; a client does the same.
 PURPOSE = b"submarine notebook"
+#: Above the well-known ports, below those that systems take for outgoing connections.
+_LOWEST, _HIGHEST = 15_000, 32_000
+_TRIES = 64
+_CHANCE = random.SystemRandom()
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,15 @@ def token_of(job_token: str) -> str:
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody has now."""
+    """A port of the loopback interface that nobody has now, and that the system gives nobody.
+
+    What the system itself chose may be a kernel's or a connection's before the application, which
+    takes seconds to start, gets round to it.
+    """
+    for _ in range(_TRIES):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", _CHANCE.randint(_LOWEST, _HIGHEST)))
+            return int(probe.getsockname()[1])
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
