@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
-from submarine_jobs.commands import Outcome, columns
+from submarine_jobs.commands import Outcome
 from submarine_jobs.commands.outcome import JOB_FAILED
 from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.display import columns
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import UsageError
 from submarine_kernel.own_spec import own_spec

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from submarine_jobs.cell import named_labels
-from submarine_jobs.commands import columns
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.verb import Verb
+from submarine_jobs.display import columns
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import UsageError
 

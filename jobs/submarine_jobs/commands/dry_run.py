@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.commands import columns
 from submarine_jobs.commands.outcome import SUCCESS, USAGE, Outcome
 from submarine_jobs.commands.program import Program
+from submarine_jobs.display import columns
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.options.quantities import format_duration, format_memory
 from submarine_jobs.options.roles_of import BOARD_COMMAND, BOARD_HISTORY

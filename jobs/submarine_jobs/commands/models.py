@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from submarine_jobs.commands import columns
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
 from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
 
 if TYPE_CHECKING:

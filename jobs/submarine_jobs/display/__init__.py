@@ -6,9 +6,10 @@ Asks nobody, keeps nothing and never shows a text from a job without making it h
 from __future__ import annotations
 
 from submarine_jobs.display.card import html
+from submarine_jobs.display.columns import Table
 from submarine_jobs.display.mime import MIME_TYPE, mimebundle
 from submarine_jobs.display.plain import headline, text
-from submarine_jobs.display.table import Table, table
+from submarine_jobs.display.table import table
 from submarine_jobs.display.task_table import all_tasks
 
 __all__ = ["MIME_TYPE", "Table", "all_tasks", "headline", "html", "mimebundle", "table", "text"]

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from submarine_jobs.display import columns
+from submarine_jobs.display.columns import Table
 from submarine_jobs.display.durations import duration, memory
-from submarine_jobs.display.table import Table
-from submarine_jobs.display.untrusted import escaped_line, one_line
+from submarine_jobs.display.untrusted import one_line
 from submarine_runtime.protocol.layout import attempt_name
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def table(rows: Sequence[Row]) -> Table:
     lines = [line for (task, name), found in shown for line in _lines(task, name, found)]
     more = len(attempts) - len(shown)
     note = f"… and {more} more attempts of tasks; --task NAME chooses" if more else ""
-    return Table(_text(lines, note), _html(lines, note))
+    words = [tuple(one_line(word, 80) for word in line) for line in lines]
+    return Table(columns.text(HEADS, words, note), columns.html(HEADS, words, note))
 
 
 def _lines(task: str, attempt: str, rows: Sequence[Row]) -> list[Line]:
@@ -97,30 +99,4 @@ def course(values: Sequence[float], width: int = WIDTH) -> str:
         if math.isfinite(value)
         else "!"
         for value in means
-    )
-
-
-def _text(lines: Sequence[Line], note: str) -> str:
-    rows = [HEADS, *(tuple(one_line(word, 80) for word in line) for line in lines)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
-    told = [
-        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([*told, note] if note else told)
-
-
-def _html(lines: Sequence[Line], note: str) -> str:
-    cell = "text-align:left;padding:1px 14px 1px 0;white-space:nowrap;font-size:12px"
-    head = "".join(f'<th style="{cell};opacity:.72">{name.capitalize()}</th>' for name in HEADS)
-    body = "".join(
-        "<tr>"
-        + "".join(f'<td style="{cell}">{escaped_line(word, 80)}</td>' for word in line)
-        + "</tr>"
-        for line in lines
-    )
-    after = f"<p>{escaped_line(note)}</p>" if note else ""
-    return (
-        '<table class="tex2jax_ignore mathjax_ignore"><thead><tr>'
-        f"{head}</tr></thead><tbody>{body}</tbody></table>{after}"
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from submarine_jobs.display import task_rows
+from submarine_jobs.display import columns, task_rows
 from submarine_jobs.display.colours import STATE_COLOURS
+from submarine_jobs.display.columns import Table
 from submarine_jobs.display.summary import now_of
-from submarine_jobs.display.table import Table
 from submarine_jobs.display.tame import tame_view
 from submarine_jobs.display.task_rows import FEW, RoleSummary, Row
 from submarine_jobs.display.untrusted import escaped, escaped_line, one_line, web_link
@@ -72,12 +72,9 @@ def text_lines(record: JobRecord, now: float, *, every: bool = False) -> list[st
 def _text_table(tasks: Sequence[TaskRecord], now: float) -> list[str]:
     rows = [_words(task_rows.row(task, now)) for task in tasks]
     used = _used(rows)
-    everything = [tuple(head.upper() for head in HEADS), *rows]
-    widths = {column: max(len(line[column]) for line in everything) for column in used}
-    return [
-        "  ".join(line[column].ljust(widths[column]) for column in used).rstrip()
-        for line in everything
-    ]
+    heads = tuple(HEADS[column].upper() for column in used)
+    shown = [tuple(line[column] for column in used) for line in rows]
+    return columns.text(heads, shown).split("\n")
 
 
 def _words(row: Row) -> tuple[str, ...]:
@@ -163,13 +160,13 @@ def _container(task: TaskRecord, shown: str) -> str:
     return f'<a href="{href}" target="_blank" rel="noopener noreferrer">{whole}</a>'
 
 
-def _note(line: tuple[str, ...], columns: int) -> str:
+def _note(line: tuple[str, ...], width: int) -> str:
     """A line of its own below the task, so that the table stays narrow."""
     if not line[_NOTE_COLUMN]:
         return ""
     words = escaped_line(line[_NOTE_COLUMN])
     return (
-        f'<tr style="{_PLAIN}"><td colspan="{columns}" style="{_NOTE};{_QUIET}">↳ {words}</td></tr>'
+        f'<tr style="{_PLAIN}"><td colspan="{width}" style="{_NOTE};{_QUIET}">↳ {words}</td></tr>'
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from submarine_jobs.commands.columns import Row, html, text
+from submarine_jobs.display.columns import Row, html, text
 from submarine_jobs.display.durations import duration
 from submarine_jobs.display.untrusted import one_line, printable
 from submarine_workflows.local.missed import Missed

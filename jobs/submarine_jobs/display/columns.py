@@ -1,0 +1,69 @@
+"""Rows under headings, as text for terminals and HTML for notebooks; values are untrusted text.
+
+The one layout of our plain tables. Does not know what is listed: that is said by ``table`` (jobs),
+``metrics_table``, and the verbs. A job's tasks, which have bars and notes, are ``task_table``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from submarine_jobs.display.untrusted import escaped_line
+
+Row = tuple[str, ...]
+_CELL = "text-align:left;padding:2px 12px 2px 0;white-space:nowrap"
+
+
+class Table(NamedTuple):
+    """The two forms of a table."""
+
+    text: str
+    html: str
+
+
+def text(columns: Row, rows: Sequence[Row], note: str = "") -> str:
+    """Lines with the columns below each other, and ``note`` as the last."""
+    everything = [columns, *rows]
+    widths = [max(len(row[place]) for row in everything) for place in range(len(columns))]
+    lines = [
+        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+        for row in everything
+    ]
+    return "\n".join([*lines, note] if note else lines)
+
+
+def html(
+    columns: Row,
+    rows: Sequence[Row],
+    note: str = "",
+    *,
+    dots: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """A table without a script or a class of ours, and ``note`` below it.
+
+    Parameters
+    ----------
+    dots
+        Of a column, the colour of the dot before each row's word.
+    """
+    head = "".join(f'<th style="{_CELL}">{name.capitalize()}</th>' for name in columns)
+    colours = [(dots or {}).get(name) for name in columns]
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td style="{_CELL}">{_dot(of[number]) if of else ""}{escaped_line(word)}</td>'
+            for word, of in zip(row, colours, strict=True)
+        )
+        + "</tr>"
+        for number, row in enumerate(rows)
+    )
+    after = f"<p>{escaped_line(note)}</p>" if note else ""
+    return (
+        '<table class="tex2jax_ignore mathjax_ignore">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{after}"
+    )
+
+
+def _dot(colour: str) -> str:
+    return f'<span style="color:{colour}">●</span> '
