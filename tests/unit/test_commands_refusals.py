@@ -110,3 +110,8 @@ def test_a_program_that_is_not_there_has_neighbours(
         Path(name).touch()
         with pytest.raises(SubmarineError, match=re.escape(words)):
             execute(["run", "train.py", "--backend", "local"], Mouth())
+    for number in range(6):
+        Path(f"{number}.ipynb").touch()
+    hint = "There are 0.ipynb, 1.ipynb, 2.ipynb, 3.ipynb, 4.ipynb and 1 more beside it."
+    with pytest.raises(SubmarineError, match=re.escape(hint)):
+        execute(["run", "train.ipynb", "--backend", "local"], Mouth())

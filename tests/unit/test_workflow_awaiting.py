@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -14,7 +15,7 @@ from submarine_jobs.commands import complete, execute
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.config import Config
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.profile import Profile
+from submarine_workflows.headless.distant_places import HdfsPlace
 from submarine_workflows.local.awaiting import NotThereError, filled_in, wait_for_data
 
 
@@ -137,24 +138,23 @@ def test_what_is_wrong_is_said_in_a_sentence(tmp_path, monkeypatch, words, sente
 
 
 def test_hdfs_is_asked_as_whom_the_mouth_acts_and_nothing_else_needs_a_cluster(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, str | None]] = []
+    configured: list[None] = []
 
-    class There:
-        def exists(self) -> bool:
-            return True
-
-    def place(url: str, *, profile: Profile | None) -> There:
-        asked.append((url, profile.user if profile else None))
-        return There()
+    def exists(place: HdfsPlace) -> bool:
+        asked.append((place.url, place._profile().user))
+        return True
 
     class Ada(Mouth):
         def config(self, options: Mapping[str, Any] | None = None) -> Config:
+            configured.append(None)
             found = super().config(options)
             return replace(found, profile=replace(found.profile, user="ada"))
 
-    monkeypatch.setattr("submarine_workflows.local.awaiting.place_of", place)
-    for url in ("hdfs:///data/_SUCCESS", "/data/_SUCCESS"):
-        execute(["workflow", "await", url], Ada())
-    assert asked == [("hdfs:///data/_SUCCESS", "ada"), ("/data/_SUCCESS", None)]
+    monkeypatch.setattr(HdfsPlace, "exists", exists)
+    execute(["workflow", "await", str(tmp_path)], Ada())
+    assert not configured
+    execute(["workflow", "await", "hdfs:///data/_SUCCESS"], Ada())
+    assert asked == [("hdfs:///data/_SUCCESS", "ada")]

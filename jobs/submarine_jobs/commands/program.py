@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.usage import printable
 from submarine_jobs.errors import UsageError
+from submarine_jobs.neighbours import beside
 from submarine_jobs.options.roles_of import needs_program, only_board
 from submarine_jobs.options.run_options import RunOptions
 from submarine_jobs.program_files import PROGRAM
@@ -83,14 +84,9 @@ def _from_file(wanted: str) -> Program:
 
     path = Path(wanted).expanduser()
     if not path.is_file():
-        beside = (
-            sorted(item.name for item in path.parent.glob(f"*{path.suffix}") if item.is_file())[:5]
-            if path.suffix and path.parent.is_dir()
-            else []
+        raise UsageError(
+            f"There is no file {printable(wanted)}.", beside(path) or "Check the path."
         )
-        verb = "is" if len(beside) == 1 else "are"
-        hint = f"There {verb} {', '.join(beside)} beside it." if beside else "Check the path."
-        raise UsageError(f"There is no file {printable(wanted)}.", hint)
     notebook = str(path.absolute()) if path.suffix.lower() == ".ipynb" else None
     return Program(_job_name(path.stem), bundle_from_file(path), notebook, path.parent)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import StorageError, UsageError
+from submarine_jobs.neighbours import beside
 from submarine_workflows.headless.place import MAX_BYTES, Place, bounded
 
 
@@ -44,7 +45,7 @@ class LocalPlace(Place):
         except OSError as error:
             raise UsageError(
                 f"{printable(self.url, 200)} cannot be read: {error.strerror or error}.",
-                _beside(self.local),
+                beside(self.local) if isinstance(error, FileNotFoundError) else "",
             ) from None
 
     def exists(self) -> bool:
@@ -101,12 +102,3 @@ def write_by_rename(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _beside(path: Path) -> str:
-    try:
-        names = sorted(item.name for item in path.parent.glob(f"*{path.suffix}"))[:5]
-    except OSError:
-        names = []
-    verb = "is" if len(names) == 1 else "are"
-    return f"There {verb} {', '.join(map(printable, names))} beside it." if names else ""

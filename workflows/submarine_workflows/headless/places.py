@@ -6,8 +6,9 @@ Says which place a text names; does not read or write there, which is the place'
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from submarine_jobs.display.untrusted import printable
@@ -27,17 +28,20 @@ def is_url(text: str) -> bool:
     return _SCHEME.match(text) is not None
 
 
-def place_of(
-    text: str, settings: dict[str, Any] | None = None, profile: Profile | None = None
-) -> Place:
+def profile_in_force() -> Profile:
+    """That of the settings and the environment, with no option of a command."""
+    from submarine_jobs.config import load_config
+
+    return load_config().profile
+
+
+def place_of(text: str, profile: Callable[[], Profile] = profile_in_force) -> Place:
     """The place that ``text`` names.
 
     Parameters
     ----------
-    settings
-        What ``load_config`` takes: the profile whose HDFS is meant.
     profile
-        That profile itself, where it is known already.
+        Whose HDFS is meant, and as whom; asked for only where the place is in HDFS.
 
     Raises
     ------
@@ -53,11 +57,5 @@ def place_of(
             raise UsageError(f"{printable(text, 200)} names no file.", "Write file:///dir/x.ipynb.")
         return LocalPlace(Path(path))
     if scheme[1].lower() == "hdfs":
-        return HdfsPlace(text, lambda: profile or _loaded(settings or {}))
+        return HdfsPlace(text, profile)
     return FsspecPlace(text)
-
-
-def _loaded(settings: dict[str, Any]) -> Profile:
-    from submarine_jobs.config import load_config
-
-    return load_config(settings).profile

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from submarine_jobs.commands.mouth import Mouth
     from submarine_jobs.commands.run_notebook import NotebookRun
+    from submarine_jobs.profile import Profile
     from submarine_workflows.headless.settings import Settings
 
 _READ_ONLY = ("http://", "https://")
@@ -52,7 +53,7 @@ class _Run:
         self._mouth = mouth
         self._traps = traps
         self._given: dict[str, Any] = {}
-        self._profile = {"profile": request.profile, "backend": request.backend}
+        self._choice = {"profile": request.profile, "backend": request.backend}
 
     def run(self) -> Outcome:
         """All of it; whoever wanted to be told hears, too, of a run that cannot begin."""
@@ -75,6 +76,11 @@ class _Run:
         document = self._prepared(document, kernel, source, target)
         self._mouth.say(f"Executing {printable(source.url, 200)}; the output is {_shown(target)}.")
         return self._execute(document, kernel, settings, source, target)
+
+    def _profile(self) -> Profile:
+        from submarine_jobs.config import load_config
+
+        return load_config(self._choice).profile
 
     def _settings(self) -> Settings:
         """The wishes, and that each job option is one: found out before anything runs."""
@@ -213,7 +219,7 @@ class _Run:
     def _environment(self) -> dict[str, str]:
         """The choice of the cluster holds for the notebook's jobs too."""
         names = {"SUBMARINE_PROFILE": "profile", "SUBMARINE_BACKEND": "backend"}
-        return {name: value for name, key in names.items() if (value := self._profile[key])}
+        return {name: value for name, key in names.items() if (value := self._choice[key])}
 
 
 def _shown(target: Place) -> str:

@@ -14,7 +14,7 @@ from submarine_jobs.errors import StorageError, SubmarineError, UsageError
 from submarine_jobs.profile import Profile
 from submarine_jobs.storage.timed_call import call_within
 from submarine_workflows.headless.place import without_password
-from submarine_workflows.headless.places import place_of
+from submarine_workflows.headless.places import place_of, profile_in_force
 from submarine_workflows.node_commands import parameters_in
 
 #: Seconds between two looks: at first, and at most.
@@ -50,7 +50,7 @@ def wait_for_data(
     url: str,
     timeout: float,
     say: Callable[[str], None],
-    profile: Profile | None = None,
+    profile: Callable[[], Profile] = profile_in_force,
     first: float = FIRST,
 ) -> float:
     """Wait until something is at ``url``; gives the seconds that it took.
@@ -58,7 +58,7 @@ def wait_for_data(
     Parameters
     ----------
     profile
-        Whose HDFS is meant, and as whom.
+        Whose HDFS is meant, and as whom; asked for only where it is HDFS.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def wait_for_data(
         left = timeout - (time.monotonic() - began)
         try:
             patience = min(PATIENCE, max(left, _SHORTEST))
-            there = call_within(patience, lambda: place_of(url, profile=profile).exists())
+            there = call_within(patience, lambda: place_of(url, profile).exists())
             last = ""
         except StorageError as exc:
             there, last = False, str(exc)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 
 import click
@@ -16,6 +17,7 @@ from submarine_jobs.commands.shared_options import (
 from submarine_jobs.commands.verb import AS_JSON, Parsed, Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.options.quantities import parse_count
+from submarine_jobs.profile import Profile
 from submarine_workflows.azkaban.run_ids import is_azkabans
 from submarine_workflows.local.completion import complete_nodes_of_run, complete_runs
 from submarine_workflows.local.places_of_runs import runs_of, runs_option
@@ -160,10 +162,12 @@ def await_(
 
     limit = NEED_TIMEOUT if timeout is None else timeout
     target = filled_in(url, dict(parameters))
-    whose = None
-    if target.lower().startswith("hdfs:"):
+
+    @functools.cache
+    def whose() -> Profile:
         # As whom the mouth acts: a process of several users has several configurations.
-        whose = mouth.config({"profile": profile} if profile else {}).profile
+        return mouth.config({"profile": profile} if profile else {}).profile
+
     took = wait_for_data(target, limit, mouth.say, whose)
     shown = without_password(target)
     return Outcome(f"{shown} is there after {duration(took)}.", value={"url": shown, "took": took})
