@@ -15,6 +15,7 @@ import click
 
 from submarine_jobs.commands import Mouth, Outcome
 from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.commands.verb_group import verb_group
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.installed import NAME, check, found, list_kernels, uninstall
 from submarine_kernel.own_spec import RESOURCE_DIR
@@ -116,7 +117,16 @@ def install_kernel(
             ) from None
 
 
-@click.group()
+@verb_group(
+    {
+        "Kernels": {
+            "install": "Install a kernel, so that front ends offer it.",
+            "list": "List Submarine's kernels that Jupyter offers here.",
+            "check": "Look whether a kernel could start.",
+            "uninstall": "Remove a kernel of Submarine's.",
+        }
+    }
+)
 def kernel() -> None:
     """Kernels: Python + Submarine here, or one in a container of the cluster."""
 

@@ -7,7 +7,6 @@ import zipfile
 import pytest
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.commands import SECTIONS, workflow
 from submarine_workflows.errors import WorkflowError
 from submarine_workflows.files import open_workflow
 from submarine_workflows.flow1 import read_jobs, read_properties
@@ -284,9 +283,3 @@ nodes:
     assert "${pause}" in told[17]
     assert "depends on `c`" in told[20]
     assert "no condition" in told[21]
-
-
-def test_the_help_has_a_line_for_each_verb() -> None:
-    listed = [name for verbs in SECTIONS.values() for name in verbs]
-    assert sorted(listed) == sorted(workflow.commands)
-    assert max(len(line) for verbs in SECTIONS.values() for line in verbs.values()) < 62

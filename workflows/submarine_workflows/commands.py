@@ -13,6 +13,7 @@ import click
 
 from submarine_jobs.commands import Outcome
 from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.commands.verb_group import verb_group
 from submarine_jobs.errors import UsageError
 from submarine_workflows.azkaban.commands import submit, unschedule
 from submarine_workflows.errors import WorkflowError
@@ -24,7 +25,7 @@ from submarine_workflows.workflow import Workflow
 _NEXT = 3
 
 
-#: The verbs by section, each with one line: what they say for themselves is too long for a list.
+#: The verbs by section, each with one line.
 SECTIONS = {
     "Files": {
         "check": "Say what is wrong with a workflow, or when it runs next.",
@@ -49,17 +50,7 @@ SECTIONS = {
 }
 
 
-class Verbs(click.Group):
-    """The verbs of workflows, by section."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """See ``click.Group``."""
-        for section, verbs in SECTIONS.items():
-            with formatter.section(section):
-                formatter.write_dl(list(verbs.items()))
-
-
-@click.group(cls=Verbs)
+@verb_group(SECTIONS)
 def workflow() -> None:
     """Notebooks that run after each other, in Azkaban Flow 2.0's terms."""
 

@@ -8,27 +8,43 @@ import click
 
 from submarine_jobs.commands import Outcome
 from submarine_jobs.commands.outcome import JOB_FAILED, SUCCESS
+from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.commands.verb_group import verb_group
 from submarine_jobs.errors import UsageError
 
 
-@click.group()
-def zeppelin() -> None:
-    """Put the interpreter group into a Zeppelin installation, and look whether it is well."""
-
-
-@zeppelin.command()
-@click.argument("directory")
-@click.option(
-    "--python", metavar="PROGRAM", help="Python that Zeppelin starts [the one that runs this]."
+@verb_group(
+    {
+        "A Zeppelin": {
+            "install": "Put the interpreter group into it, or bring it up to date.",
+            "check": "Look whether it is well, and start it as Zeppelin would.",
+            "uninstall": "Remove the group.",
+        },
+        "A note": {"export-note": "Make a Jupyter notebook of it."},
+    }
 )
-@click.option(
+def zeppelin() -> None:
+    """The interpreter group `submarine` of a Zeppelin, and notes as notebooks."""
+
+
+@zeppelin.command(
+    cls=Verb,
+    example=(
+        "zeppelin install /opt/zeppelin",
+        "zeppelin install /opt/zeppelin --set submarine.yarn.queue=ml "
+        "--set HADOOP_CONF_DIR=/etc/hadoop/conf",
+    ),
+)
+@click.argument("directory")
+@option("--python", metavar="PROGRAM", help="Python that Zeppelin starts [the one that runs this].")
+@option(
     "--set",
     "values",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Value of a setting, in place of its default. May be repeated.",
+    help="Value of a setting, in place of its default; repeatable.",
 )
-@click.option("--replace", is_flag=True, help="In place of Zeppelin's own former interpreter.")
+@option("--replace", is_flag=True, help="In place of Zeppelin's own former interpreter.")
 def install(directory: str, python: str | None, values: tuple[str, ...], replace: bool) -> Outcome:
     """Install the interpreter group `submarine` into the Zeppelin of DIRECTORY."""
     from submarine_zeppelin import installing
@@ -44,7 +60,7 @@ def install(directory: str, python: str | None, values: tuple[str, ...], replace
     )
 
 
-@zeppelin.command()
+@zeppelin.command(cls=Verb, example=("zeppelin uninstall /opt/zeppelin",))
 @click.argument("directory")
 def uninstall(directory: str) -> Outcome:
     """Remove the interpreter group from the Zeppelin of DIRECTORY."""
@@ -58,7 +74,7 @@ def uninstall(directory: str) -> Outcome:
     )
 
 
-@zeppelin.command()
+@zeppelin.command(cls=Verb, example=("zeppelin check /opt/zeppelin",))
 @click.argument("directory")
 def check(directory: str) -> Outcome:
     """Look whether the group in the Zeppelin of DIRECTORY is well; exit code 1 where it is not."""
@@ -81,16 +97,18 @@ def check(directory: str) -> Outcome:
     )
 
 
-@zeppelin.command("export-note")
+@zeppelin.command(
+    "export-note", cls=Verb, example=("zeppelin export-note digits.zpln -o digits.ipynb",)
+)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
+@option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="The notebook [that of the note's name, here].",
 )
-@click.option("--force", is_flag=True, help="Write over a notebook that no note was exported to.")
+@option("--force", is_flag=True, help="Write over a notebook that no note was exported to.")
 def export_note(file: Path, output: Path | None, force: bool) -> Outcome:
     """Make a Jupyter notebook of the note in FILE, a .zpln, for `submarine run` and workflows."""
     from submarine_zeppelin.exporting import check_replaceable, export

@@ -57,10 +57,10 @@ VERBS: dict[str, Entry] = {
 #: One line about the plug-ins that come with the project, so that the help imports none of them.
 PLUGIN_SUMMARIES = {
     "minicluster": "Start and stop a real Hadoop (HDFS, YARN) on this machine.",
-    "kernel": "Install the notebook kernel Python + Submarine.",
+    "kernel": "Install a notebook kernel: of this machine, or in a container.",
     "notebook": "A whole JupyterLab or Zeppelin in a container of the cluster.",
     "workflow": "Notebooks that run after each other: check, draw and run them.",
-    "zeppelin": "Put the interpreter into a Zeppelin installation.",
+    "zeppelin": "Put the interpreter group submarine into a Zeppelin.",
 }
 
 

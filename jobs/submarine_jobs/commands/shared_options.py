@@ -76,7 +76,7 @@ def duration_option(*names: str, **attrs: Any) -> Callable[[Callback], Callback]
     return option(*names, type=Parsed("time", parse_duration), metavar="TIME", **attrs)
 
 
-def parameters_option(help: str, heading: str = "") -> Callable[[Callback], Callback]:
+def parameters_option(help: str, heading: str = "Options") -> Callable[[Callback], Callback]:
     """``-p NAME VALUE``, as papermill has it: parameters of a notebook or of a workflow."""
     return option(
         "-p",

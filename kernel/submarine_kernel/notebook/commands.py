@@ -8,6 +8,7 @@ from submarine_jobs.commands import Mouth, Outcome
 from submarine_jobs.commands.ownership import ask_if_foreign
 from submarine_jobs.commands.shared_options import complete_jobs
 from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.commands.verb_group import verb_group
 from submarine_jobs.errors import UsageError
 from submarine_kernel.notebook.access import address_of
 from submarine_kernel.notebook.finding import MOST, find_notebook, is_notebook, told, way_in
@@ -15,7 +16,17 @@ from submarine_kernel.notebook.forwarding import forward
 from submarine_kernel.notebook.start_command import PLACE, start
 
 
-@click.group()
+@verb_group(
+    {
+        "Notebook servers": {
+            "start": "Start one in a container, and say where it is.",
+            "list": "List those that run.",
+            "url": "Say where one is, with what lets you in, or serve it here.",
+            "show": "Show one's job: state, reason, times, where it is, end of its log.",
+            "stop": "End one; its notebooks are kept.",
+        }
+    }
+)
 def notebook() -> None:
     """A whole JupyterLab or Zeppelin in a container of the cluster."""
 
