@@ -9,12 +9,15 @@ import sys
 import threading
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_workflows.errors import WorkflowError
+from submarine_workflows.local import runner
+from submarine_workflows.local.log_limit import LogLimit
 from submarine_workflows.local.views import view_of
 from tests.local.workflow_rig import Workflows, is_gone, until
 
@@ -306,6 +309,24 @@ def test_logs_are_followed_until_the_run_has_ended(flows):
     words = [w for w in flows.mouth.written.decode().split("\n") if w and w[0] not in "$("]
     assert words == ["==> a <==", "one", "two", "==> b <==", "three"]
     assert flows.do("logs", "w", "a", "--tail", "2").text.startswith("two\n(code 0")
+
+
+def test_the_log_of_a_node_stays_below_its_size(flows, monkeypatch):
+    monkeypatch.setattr(runner, "LogLimit", partial(LogLimit, limit=10_000, head=100, tail=1000))
+    # One goes on until its log was shortened while it ran; the other is over at once.
+    waits = "until grep -q 'are left out' runs/w/*/logs/slow*; do sleep 0.05; done"
+    flows.script("long.sh", f"seq 4000; {waits}")
+    flows.write("""
+        nodes:
+          - {name: slow, type: command, config: {command: ./long.sh}}
+          - {name: quick, type: command, config: {command: seq 4000}}
+    """)
+    assert flows.run("--timeout", "80s").exit_code == 0
+    for node in ("slow", "quick"):
+        text = flows.newest().log(node, 0).read_text()
+        assert len(text) < 10_000
+        assert "are left out here" in text
+        assert "\n4000\n" in text
 
 
 def test_somebody_is_told_of_a_run_that_failed_and_of_no_other(flows):

@@ -6,9 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from submarine_workflows.local import log_limit
 from submarine_workflows.local.log_limit import LogLimit
 
 
@@ -45,14 +42,16 @@ def test_the_middle_goes_and_is_counted(tmp_path: Path) -> None:
     assert len(written) == 130 + limit.left_out + len(kept)
 
 
-def test_a_command_that_writes_on_and_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_limit, "LOOK", 0.01)
+def test_a_command_that_writes_on_and_on(tmp_path: Path) -> None:
     path = tmp_path / "log"
     program = "for n in range(200_000): print(f'line {n:07}', flush=not n % 100)\nprint('the end')"
     limit = LogLimit(path, limit=100_000, head=1000, tail=10_000)
-    with path.open("ab") as file, limit.kept():
-        done = subprocess.run([sys.executable, "-c", program], stdout=file, check=False)
-    assert done.returncode == 0
+    with path.open("ab") as file:
+        writing = subprocess.Popen([sys.executable, "-c", program], stdout=file)
+        while writing.poll() is None:
+            limit.check()
+        limit.check()
+    assert writing.returncode == 0
     text = path.read_bytes()
     assert len(text) <= limit.limit
     assert text.startswith(lines(0, 70))
@@ -62,10 +61,6 @@ def test_a_command_that_writes_on_and_on(tmp_path: Path, monkeypatch: pytest.Mon
     assert limit.left_out > 200_000 * 13 / 2
 
 
-def test_a_log_that_is_gone_troubles_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_limit, "LOOK", 0.01)
-    with LogLimit(tmp_path / "none" / "log").kept():
-        pass
+def test_a_log_that_is_gone_troubles_nobody(tmp_path: Path) -> None:
+    assert not LogLimit(tmp_path / "none" / "log").check()
     assert not (tmp_path / "none").exists()

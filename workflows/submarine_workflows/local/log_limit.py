@@ -1,23 +1,19 @@
 """Keeps a node's log below a size while its command writes: the middle goes, and the log says so.
 
 The command has the file open for appending, so that it goes on at the new end. Beginning and end
-stay, since what went wrong stands in one of them. Nothing is read here for people.
+stay, since what went wrong stands in one of them. Nothing is read here for people; when it is
+looked at is the runner's to say.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 log = logging.getLogger(__name__)
 #: Bytes of the log of one attempt, and what stays of it where it gets larger.
 LIMIT, HEAD, TAIL = 64 << 20, 1 << 20, 16 << 20
-#: Seconds between two looks.
-LOOK = 1.0
 
 
 @dataclass
@@ -43,8 +39,16 @@ class LogLimit:
         What the command writes meanwhile comes before the note and is not lost, but for what it
         writes in the instant between the last read and the cut.
         """
-        if not self.path.exists() or self.path.stat().st_size <= self.limit:
+        try:
+            if self.path.stat().st_size <= self.limit:
+                return False
+            self._shorten()
+        except OSError as exc:  # not begun, or a disk that takes nothing: the node itself goes on
+            log.debug("%s cannot be shortened: %s", self.path, exc)
             return False
+        return True
+
+    def _shorten(self) -> None:
         with self.path.open("r+b") as file:
             size = file.seek(0, 2)
             file.seek(size - self.tail)
@@ -62,28 +66,3 @@ class LogLimit:
         self._noted = len(note)
         with self.path.open("ab", buffering=0) as file:
             file.write(note + rest[begin:])
-        return True
-
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Look at it again and again, until the block ends."""
-        over = threading.Event()
-        thread = threading.Thread(
-            target=self._look, args=(over,), name="submarine-log", daemon=True
-        )
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-    def _look(self, over: threading.Event) -> None:
-        while True:
-            ended = over.wait(LOOK)
-            try:
-                self.check()
-            except OSError as exc:  # a disk that takes nothing; the node itself goes on
-                log.debug("%s cannot be shortened: %s", self.path, exc)
-            if ended:
-                return

@@ -19,7 +19,6 @@ from io import FileIO
 from pathlib import Path
 
 from submarine_workflows.local.keeper import GRACE, Keeper
-from submarine_workflows.local.log_limit import LogLimit
 from submarine_workflows.node_commands import data_waited_for
 
 _GATE = str(Path(__file__).with_name("gate.py"))
@@ -101,7 +100,7 @@ class NodeProcess:
     def _all(self) -> End:
         if not self.work.folder.is_dir():
             return End(126, f"Its working directory {self.work.folder} is not there.")
-        with FileIO(self.work.log, "a") as log, LogLimit(self.work.log).kept():
+        with FileIO(self.work.log, "a") as log:
             for number, words in enumerate(self.work.commands, 1):
                 _say(log, f"$ {shlex.join(words)}")
                 began = time.monotonic()

@@ -19,13 +19,14 @@ from submarine_jobs.errors import UsageError
 from submarine_workflows.local.heeding import heeding
 from submarine_workflows.local.journal import Journal
 from submarine_workflows.local.keeper import Keeper
+from submarine_workflows.local.log_limit import LogLimit
 from submarine_workflows.local.node_process import End, NodeProcess
 from submarine_workflows.local.pipelining import Predecessor
 from submarine_workflows.local.preparing import Prepared, Preparer, read_outputs
 from submarine_workflows.local.progress import ROOT, Progress, Step
 from submarine_workflows.local.statuses import Status
 
-#: Seconds between two looks at what no event tells: the wish to cancel, an earlier run.
+#: Seconds between two looks at what no event tells: the wish to cancel, an earlier run, long logs.
 _LOOK = 0.5
 TIMED_OUT = 124
 
@@ -35,7 +36,8 @@ class _Running:
     process: NodeProcess
     prepared: Prepared
     attempt: int
-    since: float
+    log: LogLimit
+    since: float = field(default_factory=time.monotonic)
 
 
 @dataclass(order=True)
@@ -132,6 +134,8 @@ class Runner:
             return "look", None
 
     def _take(self, kind: str, what: Any) -> None:
+        for running in self._running.values():
+            running.log.check()
         if kind == "ended":
             self._on_end(*what)
         elif kind == "signal":
@@ -172,8 +176,8 @@ class Runner:
         step = waiting.step
         attempt = self._attempts.get(step.path, 0)
         self._attempts[step.path] = attempt + 1
-        log = self._preparer.run.log(step.path, attempt).name
-        self._facts = {"attempt": attempt, "log": f"logs/{log}"}
+        name = self._preparer.run.log(step.path, attempt).name
+        self._facts = {"attempt": attempt, "log": f"logs/{name}"}
         self._progress.started(step)
         try:
             prepared = self._preparer.prepare(step, attempt)
@@ -185,7 +189,7 @@ class Runner:
         process = NodeProcess(
             prepared.work, self._keeper, lambda end: self._events.put(("ended", (*order, end)))
         )
-        self._running[step.path] = _Running(process, prepared, attempt, time.monotonic())
+        self._running[step.path] = _Running(process, prepared, attempt, LogLimit(prepared.work.log))
         process.start()
 
     def _on_end(self, step: Step, tries: int, end: End) -> None:
@@ -193,28 +197,24 @@ class Runner:
         prepared = running.prepared
         outputs = read_outputs(self._preparer.run.output(step.path))
         took = duration(time.monotonic() - running.since)
+        status, why = Status.FAILED, f". {end.reason}"
         if end.stopped and self._progress.killed:
-            self._say(f"{step.path}: {Status.KILLED} after {took}")
-            self._finish(step, Status.KILLED, end, outputs)
+            status, why = Status.KILLED, ""
         elif end.code == 0:
-            self._say(f"{step.path}: {Status.SUCCEEDED} after {took}")
-            self._finish(step, Status.SUCCEEDED, end, outputs)
+            status, why = Status.SUCCEEDED, ""
         elif prepared.succeed_on_failure:
-            self._say(f"{step.path}: {Status.FAILED_SUCCEEDED} after {took}. {end.reason}")
-            self._finish(step, Status.FAILED_SUCCEEDED, end, outputs)
+            status = Status.FAILED_SUCCEEDED
         elif tries < prepared.retries and not self._progress.killed:
             delay = prepared.backoff * (2**tries if prepared.exponential else 1)
             left = prepared.retries - tries
-            self._say(
-                f"{step.path}: attempt {tries + 1} failed. {end.reason} "
-                f"{left} more {'try' if left == 1 else 'tries'}, the next in {duration(delay)}."
-            )
+            more = f"{left} more {'try' if left == 1 else 'tries'}, the next in {duration(delay)}."
+            self._say(f"{step.path}: attempt {tries + 1} failed. {end.reason} {more}")
             self._facts = {"attempt": running.attempt, "code": end.code, "reason": end.reason}
             self._progress.again(step)
             self._enqueue([step], delay, tries + 1)
-        else:
-            self._say(f"{step.path}: {Status.FAILED} after {took}. {end.reason}")
-            self._finish(step, Status.FAILED, end, outputs)
+            return
+        self._say(f"{step.path}: {status} after {took}{why}")
+        self._finish(step, status, end, outputs)
 
     def _finish(self, step: Step, status: Status, end: End, outputs: dict[str, str]) -> None:
         if status is Status.FAILED:
