@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from urllib.request import urlopen
 import pytest
 
 from submarine_minicluster.cluster import Minicluster
+from submarine_minicluster.ports import free_port
 from submarine_runtime.agent.store import StoreError
 from submarine_runtime.agent.store_webhdfs import WebHdfsStore
 from submarine_runtime.protocol.launch import JobStore
@@ -28,9 +28,7 @@ pytestmark = pytest.mark.cluster
 
 def dead_url() -> str:
     """An address of this machine at which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+    return f"http://127.0.0.1:{free_port()}"
 
 
 @pytest.fixture

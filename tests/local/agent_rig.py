@@ -19,6 +19,7 @@ from submarine_jobs.live import AgentAddress, AgentClient
 from submarine_jobs.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
 from submarine_runtime.protocol.record import JobRecord
+from tests.waiting import PATIENCE
 
 _OLDEST = Path.home() / ".pyenv/versions/3.8.18/bin/python"
 #: This interpreter, and the oldest that containers may have where it is installed.
@@ -36,7 +37,7 @@ def zip_of(files: Mapping[Any, str | bytes]) -> bytes:
     return stream.getvalue()
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -126,7 +127,7 @@ class Rig:
         self.finish(self.start(program, **options))
         return self.record()
 
-    def finish(self, agent: subprocess.Popen[bytes], seconds: float = 120.0) -> int:
+    def finish(self, agent: subprocess.Popen[bytes], seconds: float = PATIENCE) -> int:
         _, errors = agent.communicate(timeout=seconds)
         self.errors = errors.decode()
         assert "Traceback" not in self.errors, self.errors

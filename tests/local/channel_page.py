@@ -13,6 +13,7 @@ from typing import Any
 import websocket
 
 from tests.local.server_rig import API, TOKEN, Server
+from tests.waiting import PATIENCE
 
 Message = dict[str, Any]
 
@@ -41,13 +42,13 @@ class Page:
     def subscribe(self, number: int, kind: str, **words: Any) -> None:
         self.send(op="subscribe", id=number, kind=kind, **words)
 
-    def next(self, timeout: float = 30.0) -> Message:
+    def next(self, timeout: float = PATIENCE) -> Message:
         self.socket.settimeout(timeout)
         message: Message = json.loads(self.socket.recv())
         self.heard.append(message)
         return message
 
-    def until(self, fits: Callable[[Message], object], timeout: float = 60.0) -> Message:
+    def until(self, fits: Callable[[Message], object], timeout: float = PATIENCE) -> Message:
         """The first message from now on that fits."""
         deadline = time.monotonic() + timeout
         while True:

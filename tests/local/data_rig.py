@@ -17,6 +17,7 @@ from submarine_runtime.agent.snapshots import Reader
 from submarine_runtime.agent.store import Store, StoreError
 from submarine_runtime.agent.store_local import LocalStore
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
+from tests.waiting import PATIENCE
 
 JOB_ID = "data-20261121-0a1b"
 
@@ -85,7 +86,7 @@ def at_path(store: Store, base: str, target: Path) -> dict[str, bytes]:
     return contents(target)
 
 
-def wait_until(what: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_until(what: Callable[[], bool], seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         if time.monotonic() > deadline:

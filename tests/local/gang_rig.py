@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,9 @@ class GangRig:
 
     def events(self) -> list[dict[str, Any]]:
         path = self.scratch / "events.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        # The coordinator may be in the middle of its newest line.
+        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+        return [json.loads(line) for line in whole.splitlines()]
 
     def shipped_events(self) -> list[dict[str, Any]]:
         found = []
@@ -157,7 +160,7 @@ class GangRig:
             return len([e for e in found if task in (None, e.get("task"))]) >= count
 
         try:
-            wait_for(there, 90.0)
+            wait_for(there)
         except AssertionError:
             raise AssertionError(f"no {kind} {detail}\n{self.story()}") from None
 
@@ -166,7 +169,7 @@ class GangRig:
             return sum(event["state"] == state for event in self.events()) >= count
 
         try:
-            wait_for(there, 90.0)
+            wait_for(there)
         except AssertionError:
             raise AssertionError(f"never {state}\n{self.story()}") from None
 
@@ -176,7 +179,8 @@ class GangRig:
             self.supervisor.wait()
         for verb in ("coordinator", "agent"):
             for process in self.processes(verb):
-                process.kill()
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
         wait_for(lambda: not self.processes("agent") and not self.processes("coordinator"))
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.credentials import JobSecret
+from submarine_minicluster.ports import free_port
 from submarine_runtime.protocol.link import Member
+from tests.waiting import PATIENCE
 
 Line = dict[str, Any]
 
@@ -44,8 +46,9 @@ class PlayedCoordinator:
         self._changed = threading.Condition()
         self._using = threading.Lock()
         self._links: list[ssl.SSLSocket] = []
-        self._listener = socket.create_server(("127.0.0.1", port))
-        self.port = int(self._listener.getsockname()[1])
+        # One that nobody is given meanwhile: another coordinator may come back on it.
+        self.port = port or free_port()
+        self._listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, daemon=True).start()
 
     def environment(self, task: str = "worker:0", seat: str = "worker-0.1") -> dict[str, str]:
@@ -123,7 +126,9 @@ class PlayedCoordinator:
         listed = [member.to_json() for member in gang]
         self.say("start", epoch=epoch, attempt=attempt, members=listed, **fields)
 
-    def wait(self, wanted: Callable[[Line], Any], seconds: float = 60.0, after: int = 0) -> Line:
+    def wait(
+        self, wanted: Callable[[Line], Any], seconds: float = PATIENCE, after: int = 0
+    ) -> Line:
         """The first line, from number ``after`` on, that is wanted."""
         deadline = time.monotonic() + seconds
         with self._changed:

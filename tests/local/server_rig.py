@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_minicluster.ports import free_port
+from tests.waiting import PATIENCE
 
 #: As JupyterHub gives it.
 BASE = "/user/ada%40example.org/"
@@ -77,7 +78,7 @@ class Server:
                 stderr=log,
                 start_new_session=self.own_group,
             )
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 if self.call("GET", "health").status == 200:
@@ -142,7 +143,7 @@ class Server:
         header = "; ".join(f"{name}={item.coded_value}" for name, item in cookies.items())
         return header, cookies["_xsrf"].value
 
-    def until(self, path: str, fits: Any, timeout: float = 60) -> Any:
+    def until(self, path: str, fits: Any, timeout: float = PATIENCE) -> Any:
         """What ``GET path`` answers as soon as it fits."""
         deadline = time.monotonic() + timeout
         while True:

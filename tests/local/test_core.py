@@ -128,7 +128,7 @@ def test_out_of_the_agents_reach_the_shipped_log_serves(
     views: list[JobView] = []
     session.watcher.subscribe(job, views.append)
     deadline = time.monotonic() + 120
-    while not (views and views[-1].tail) and time.monotonic() < deadline:
+    while not (views and views[-1].tail.count("\n") > 1) and time.monotonic() < deadline:
         time.sleep(0.2)
     view = views[-1]
     assert view.source == "shipped"

@@ -121,7 +121,7 @@ def test_a_job_of_three_roles_runs_to_its_end(rig: GangRig) -> None:
     assert [e["seq"] for e in rig.shipped_events()] == [e.seq for e in record.events]
     assert [p.name for p in record.phases] == ["start", "run", "save"]
     assert record.resources["used"]["tasks"] == 4
-    assert not rig.processes("agent")
+    wait_for(lambda: not rig.processes("agent"))
 
 
 @pytest.mark.parametrize("victim", ["program", "agent"])
@@ -256,7 +256,7 @@ def test_cancel_at_any_time(rig: GangRig, moment: str, way: str) -> None:
     record = rig.wait()
     assert record.state is State.CANCELLED, rig.story()
     assert record.detail == "Cancelled by ada: enough"
-    assert not rig.processes("agent")
+    wait_for(lambda: not rig.processes("agent"))
     if moment == "before":
         assert not list(rig.scratch.glob("tasks/*"))
 
@@ -392,8 +392,8 @@ def test_a_second_attempt_of_the_application_goes_on(rig: GangRig, go: Path) -> 
     assert "worker:0/e2-a1/stdout" in record.logs
 
 
-def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig) -> None:
-    rig.prepare(counter(20), WORKERS)
+def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig, go: Path) -> None:
+    rig.prepare(counter(20, go), WORKERS)
     rig.start()
     rig.wait_for_state("RUNNING")
     assert ask(rig, "GET", "/v1/status", token="wrong")[0] == 401
@@ -409,6 +409,7 @@ def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig) -> No
     query = "/v1/stream?events=0&tasks=*&at=worker:1/e1-a1/stdout=8"
     connection.request("GET", query, headers={"Authorization": f"Bearer {rig.secret.token}"})
     answer = connection.getresponse()
+    go.touch()
     lines = [json.loads(line) for line in answer]
     connection.close()
     assert lines[-1]["type"] == "end"
@@ -425,8 +426,8 @@ def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig) -> No
     rig.wait()
 
 
-def test_strangers_and_slow_hands_hold_nothing_up(rig: GangRig) -> None:
-    rig.prepare(counter(20), WORKERS)
+def test_strangers_and_slow_hands_hold_nothing_up(rig: GangRig, go: Path) -> None:
+    rig.prepare(counter(20, go), WORKERS)
     rig.start()
     wait_for((rig.job_dir / "live.json").exists)
     port = json.loads((rig.job_dir / "live.json").read_text())["port"]
@@ -438,6 +439,7 @@ def test_strangers_and_slow_hands_hold_nothing_up(rig: GangRig) -> None:
     began = time.monotonic()
     assert ask(rig, "GET", "/v1/status")[0] == 200
     assert time.monotonic() - began < 10.0
+    go.touch()
     record = rig.wait()
     for stranger in strangers:
         stranger.close()
@@ -445,8 +447,9 @@ def test_strangers_and_slow_hands_hold_nothing_up(rig: GangRig) -> None:
     assert record.epoch == 1
 
 
-def test_a_viewer_that_does_not_read_costs_nothing(rig: GangRig) -> None:
-    talker = "import time\nline = 'x' * 1000\nend = time.time() + 4\n"
+def test_a_viewer_that_does_not_read_costs_nothing(rig: GangRig, go: Path) -> None:
+    talker = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
+    talker += "line = 'x' * 1000\nend = time.time() + 4\n"
     talker += "while time.time() < end:\n    print(line)\n"
     rig.prepare(talker, WORKERS)
     rig.start()
@@ -471,6 +474,7 @@ def test_a_viewer_that_does_not_read_costs_nothing(rig: GangRig) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
+    go.touch()
     record = rig.wait()
     watcher.join()
     connection.close()

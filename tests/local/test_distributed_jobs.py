@@ -8,6 +8,7 @@ import signal
 import sys
 import tarfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,11 @@ SAY = 'echo "$SUBMARINE_ROLE $SUBMARINE_INDEX"'
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Session:
-    return Session(Profile(backend="local", state_dir=tmp_path / "state"))
+def session(tmp_path: Path) -> Iterator[Session]:
+    made = Session(Profile(backend="local", state_dir=tmp_path / "state"))
+    yield made
+    for row in made.store.going_on():
+        made.job(row.job_id).cancel("the test is over")
 
 
 def spec(*roles: Role, **fields: Any) -> JobSpec:

@@ -66,6 +66,7 @@ def test_jobs_live_as_long_as_their_owner(
     """One task and a gang of two, told on their ports; then the owner gets SIGKILL."""
     assert owner.stdout is not None
     names = owner.stdout.readline().decode().split()
+    assert len(names) == 2, "the owner could not start its jobs"
     for word in ("STATE", "CONFIG"):
         monkeypatch.setenv(f"XDG_{word}_HOME", str(tmp_path / word.lower()))
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)

@@ -42,7 +42,7 @@ def test_segments_come_while_the_program_runs(rig: Rig) -> None:
     source = (
         "import time\nfor i in range(30):\n    print('x' * 999, flush=True)\n    time.sleep(0.1)\n"
     )
-    record = rig.run(source, ship_interval=1.0, ship_bytes=1 << 20)
+    record = rig.run(source, ship_interval=0.3, ship_bytes=1 << 20)
     directory = rig.job_dir / "logs/worker-0/e1-a1"
     assert len(list(directory.glob("stdout.0*"))) >= 3
     assert rig.shipped("stdout") == rig.log("stdout")

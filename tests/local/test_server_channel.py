@@ -31,6 +31,7 @@ from submarine_runtime.protocol.states import State
 from tests.local.channel_page import Page, Proxy, connect
 from tests.local.server_rig import API, TOKEN, Server
 from tests.local.submitting import Submit, submitting
+from tests.waiting import PATIENCE
 
 NOWHERE = "nothing-20261120-7f3a"
 #: Goes on until somebody makes the file.
@@ -86,7 +87,7 @@ def rows_of(page: Page, number: int) -> dict[str, dict[str, Any]]:
 
 def wait_for_row(page: Page, number: int, job_id: str, fits: Callable[[Any], bool]) -> None:
     """Until the list has a row of the job that fits, if it has not."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not fits(rows_of(page, number).get(job_id)):
         assert time.monotonic() < deadline, rows_of(page, number).get(job_id)
         page.next()
@@ -119,7 +120,7 @@ def test_a_job_from_a_kernel_to_its_end(channel: Page, submit: Submit, tmp_path:
 
 def test_a_job_that_runs_is_heard_without_waiting_for_a_poll(submit: Submit) -> None:
     job = submit("import time\ntime.sleep(600)")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while job.agent() is None or job.record().state is not State.RUNNING:
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -136,9 +137,9 @@ def test_a_job_that_runs_is_heard_without_waiting_for_a_poll(submit: Submit) -> 
 
     stop = Watcher(job.session, observe, tails=False).subscribe(job, views.put)
     try:
-        view = views.get(timeout=30)
+        view = views.get(timeout=PATIENCE)
         while view.source != "live" or not view.record.events:
-            view = views.get(timeout=30)  # though no poll ever ends
+            view = views.get(timeout=PATIENCE)  # though no poll ever ends
         assert view.record.state is State.RUNNING
     finally:
         polled.set()

@@ -20,8 +20,9 @@ from submarine_jobs.commands import Outcome, execute
 from submarine_jobs.commands.mouth import Mouth
 from submarine_workflows.local.runs import RunFolder, Runs
 from submarine_workflows.local.views import RunView, view_of
+from tests.waiting import PATIENCE
 
-LIMIT = 90.0
+LIMIT = PATIENCE
 
 
 class Listening(Mouth):
