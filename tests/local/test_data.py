@@ -216,7 +216,7 @@ def test_the_store_is_away_and_syncing_catches_up(tmp_path: Path) -> None:
 
     wait_until(caught_up)
     assert syncing.stop(60.0)
-    assert [kind for kind, _ in said.events] == ["snapshot", "warning"]
+    assert [kind for kind, _ in said.events] == ["snapshot", "warning", "synced"]
     assert contents(tmp_path / "job")[f"growing/worker-0/e1-a1/events.out.tfevents.1/{0:012d}"] == (
         b"x"
     )

@@ -6,6 +6,7 @@ import json
 
 from submarine_jobs import display
 from submarine_jobs.display import task_rows, task_table, timeline
+from submarine_jobs.display.changes import Changes
 from submarine_jobs.tasks import failed_task, telling_task
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
@@ -143,6 +144,26 @@ def test_a_lost_node_is_shown_before_those_that_it_took_along() -> None:
         ],
     )
     assert telling_task(job) == "worker:1"
+
+
+def test_a_job_of_one_task_tells_warnings_and_that_they_are_over() -> None:
+    told = [
+        ("snapshot", "The first snapshot of checkpoints is complete."),
+        ("warning", "Checkpoints are not synced for now: HDFS is away."),
+        ("synced", "Checkpoints are synced again."),
+    ]
+    events = [Event(n, NOW + n, kind, "agent", detail=text) for n, (kind, text) in enumerate(told)]
+    job = record(State.RUNNING, created=NOW - 30, events=events)
+    view = JobView(job, source="live")
+    text, html = display.text(view), display.html(view)
+    assert "+31 s warning: Checkpoints are not synced for now: HDFS is away." in text
+    assert "+32 s synced: Checkpoints are synced again." in text
+    assert "snapshot" not in text + html
+    assert "HDFS is away" in html
+    assert Changes().of(job) == [
+        "warning: Checkpoints are not synced for now: HDFS is away.",
+        "synced: Checkpoints are synced again.",
+    ]
 
 
 def test_the_timeline_leaves_out_what_went_as_it_should() -> None:

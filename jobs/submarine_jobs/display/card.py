@@ -165,7 +165,7 @@ def _tasks(view: JobView, now: float | None) -> str:
 
 def _timeline(record: JobRecord) -> str:
     moments, older = timeline.timeline(record)
-    if not moments or not task_rows.many(record):
+    if not moments:
         return ""
     first = f'<div style="{_QUIET}">… {older} earlier</div>' if older else ""
     told = "".join(

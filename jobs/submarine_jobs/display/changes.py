@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from submarine_jobs.display.tame import tame
-from submarine_jobs.display.task_rows import many
 from submarine_jobs.display.timeline import timeline
 from submarine_jobs.display.untrusted import one_line
 from submarine_runtime.protocol.record import JobRecord
@@ -28,8 +27,6 @@ class Changes:
         if not fresh:
             return []
         seen = tame(replace(record, events=fresh))
-        if not many(seen):
-            return []
         moments, older = timeline(seen)
         first = [f"... {older} earlier events"] if older else []
         return first + [one_line(f"{m.word}: {m.sentence}", 300) for m in moments]

@@ -53,9 +53,8 @@ def text(
     for label, url in list(record.links.items())[:8]:
         lines.append(f"  {one_line(label, 80)}: {one_line(url, 300)}")
     lines += [f"  {label}: {one_line(words)}" for label, words in summary.notes(view)]
-    if task_rows.many(record):
-        moments = timeline.lines(*timeline.timeline(record))
-        lines += [f"  {one_line(line, 300)}" for line in moments]
+    moments = timeline.lines(*timeline.timeline(record))
+    lines += [f"  {one_line(line, 300)}" for line in moments]
     if record.failure is not None:
         if whose := summary.failing(view):
             lines.append(f"  In {one_line(whose, 60)}:")

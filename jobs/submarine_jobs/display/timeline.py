@@ -1,6 +1,7 @@
 """What happened to a job on its way, as lines: restarts, failures, warnings, waits given up.
 
-Changes of state that went as they should are left out: the phases tell of them.
+Changes of state that went as they should are left out: the phases tell of them. Of a job of one
+task only warnings are told: everything else is what its state and its reason say.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from submarine_jobs.display.durations import duration
+from submarine_jobs.display.task_rows import many
 from submarine_runtime.protocol.record import Event, JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -16,6 +18,8 @@ from submarine_runtime.protocol.states import State
 NEWEST = 8
 #: Kinds of events that are no news to a person, or are told elsewhere.
 _QUIET = frozenset({"task", "claimed", "shipped", "verdict", "state", "stopping", "yarn_page"})
+#: A warning, and its end.
+_TROUBLE = frozenset({"warning", "synced"})
 _WORDS = {
     "restart": "restart",
     "task_failed": "failed",
@@ -46,8 +50,9 @@ def timeline(record: JobRecord, limit: int = NEWEST) -> tuple[list[Moment], int]
     """The newest moments in order, and how many older ones were left out."""
     found: list[Moment] = []
     again = 1
+    several = many(record)
     for event in record.events:
-        if not _telling(event):
+        if not _telling(event) or not (several or event.kind in _TROUBLE):
             continue
         moment = _moment(event, record.created)
         if found and moment[1:] == (found[-1].word, found[-1].sentence.removesuffix(_again(again))):

@@ -48,8 +48,8 @@ class Syncing:
     ----------
     on_event
         Told ``(kind, detail, data)`` of what is worth keeping: ``snapshot`` for the first that is
-        complete (data: part, number, files, bytes), ``warning`` once an outage. Called in the
-        thread.
+        complete (data: part, number, files, bytes), ``warning`` once an outage and ``synced`` at
+        its end. Called in the thread.
     chief
         Whether this task's checkpoints are the job's: they go to ``config.checkpoint_path``
         itself, those of others below it.
@@ -204,7 +204,7 @@ class Syncing:
     def _look_at(self, part: Settling) -> None:
         try:
             if part.look_and_publish() is not None:
-                self._in_trouble = False
+                self._well_again()
                 self._published(part)
         except ChangedError:
             pass  # it is still being written: the next look is soon
@@ -231,7 +231,12 @@ class Syncing:
 
     def _ship_growing(self) -> None:
         if self._board.ship(last=self._deadline is not None):
-            self._in_trouble = False
+            self._well_again()
+
+    def _well_again(self) -> None:
+        if self._in_trouble:
+            self._on_event("synced", "Checkpoints are synced again.", {})
+        self._in_trouble = False
 
     def _prune_older(self) -> None:
         """Delete earlier attempts' snapshots once this one has two of its own."""
