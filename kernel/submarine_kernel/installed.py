@@ -127,7 +127,7 @@ def check(kernel: str | None, name: str) -> Outcome:
     said = "its Python and its settings are as they should be."
     if not problem and one.container is not None:
         problem = judge(one.name, one.container).words
-        said = "the cluster gives containers of this size there."
+        said = "a container of this size can be had."
     text = f"{one.name} cannot start: {problem}" if problem else f"{one.name} can start: {said}"
     return Outcome(
         one_line(text, 600),

@@ -108,8 +108,10 @@ def test_a_program_that_is_not_there_has_neighbours(
     monkeypatch.chdir(tmp_path)
     for name, words in (("a.py", "There is a.py beside it."), ("b.py", "There are a.py, b.py")):
         Path(name).touch()
-        with pytest.raises(SubmarineError, match=re.escape(words)):
-            execute(["run", "train.py", "--backend", "local"], Mouth())
+        # It is said first, also where there is no cluster.
+        for where in (["--backend", "local"], []):
+            with pytest.raises(SubmarineError, match=re.escape(words)):
+                execute(["run", "train.py", *where], Mouth())
     for number in range(6):
         Path(f"{number}.ipynb").touch()
     hint = "There are 0.ipynb, 1.ipynb, 2.ipynb, 3.ipynb, 4.ipynb and 1 more beside it."

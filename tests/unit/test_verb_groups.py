@@ -12,6 +12,7 @@ from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.commands.grammar import plugins
 from submarine_jobs.commands.verb import Verb
 from submarine_jobs.commands.verb_group import VerbGroup
+from submarine_jobs.errors import UsageError
 
 GROUPS = {
     name: found for name, point in plugins().items() if isinstance(found := point.load(), VerbGroup)
@@ -57,6 +58,19 @@ def test_in_a_notebook_the_help_is_in_its_words() -> None:
     assert execute(["workflow", "--help"], Notebook()).text.startswith(
         "Usage: %submarine workflow "
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        (["workflow", "export", "nightly.flow"], "--to"),
+        (["workflow", "logs"], "RUN"),
+        (["zeppelin", "check"], "DIRECTORY"),
+    ],
+)
+def test_what_is_missing_is_named_as_it_is_typed(words: list[str], needed: str) -> None:
+    with pytest.raises(UsageError, match=f"needs {needed}\\. See"):
+        execute(words, Mouth())
 
 
 def test_findings_about_a_zeppelin_are_json_too(tmp_path: Path) -> None:

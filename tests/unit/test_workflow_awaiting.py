@@ -120,7 +120,7 @@ def test_tab_offers_verbs_files_nodes_and_runs(tmp_path, monkeypatch):
     ("words", "sentence"),
     [
         (["run"], "no workflow to run"),
-        (["run", "none.flow"], "none.flow cannot be read"),
+        (["run", "none.flow"], "none.flow cannot be read: No such .* There is w.flow beside it"),
         (["run", "w.flow", "--max-parallel", "0"], "number of nodes"),
         (["run", "w.flow", "--notify", "/no/such/program"], "no program"),
         (["run", "--resume"], "No workflow has been run"),

@@ -52,6 +52,7 @@ def test_a_node_stands_after_all_that_it_waits_for(tmp_path):
     file.write_text(TEXT)
     outcome = execute(["workflow", "graph", str(file), "--svg", str(picture)], Mouth())
     assert outcome.text.splitlines()[0].split() == ["features", "features.ipynb"]
+    assert outcome.text.splitlines()[-1] == f"The picture is in {picture}."
     assert ElementTree.fromstring(picture.read_text()).tag.endswith("svg")
     assert picture.read_text() in str(outcome.html)
 

@@ -100,7 +100,8 @@ def graph(file: Path, target: Path | None) -> Outcome:
     value = [{"name": node.name, "dependsOn": list(node.depends_on)} for node in found.nodes]
     shown = of_workflow(found, Caption(_next_runs(found)))
     del shown["text/plain"]
-    return Outcome(as_text(found), html=shown.pop("text/html"), value=value, mime=shown)
+    told = [as_text(found), f"The picture is in {target}."] if target else [as_text(found)]
+    return Outcome("\n".join(told), html=shown.pop("text/html"), value=value, mime=shown)
 
 
 def _next_runs(found: Workflow) -> list[datetime]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from submarine_jobs.errors import UsageError
+from submarine_jobs.neighbours import beside
 from submarine_workflows.flow1 import MAX_BYTES, read_jobs
 from submarine_workflows.reading import read_workflow
 from submarine_workflows.workflow import Workflow
@@ -64,7 +65,8 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
         why = exc.strerror if isinstance(exc, OSError) else "it is no UTF-8 text"
-        raise UsageError(f"{path} cannot be read: {why}.") from None
+        hint = beside(path) if isinstance(exc, FileNotFoundError) else ""
+        raise UsageError(f"{path} cannot be read: {why}.", hint) from None
 
 
 def _of_folder(path: Path) -> Iterator[tuple[str, str]]:
@@ -86,4 +88,6 @@ def _of_zip(path: Path) -> Iterator[tuple[str, str]]:
                     data = file.read(4 * MAX_BYTES + 1)
                 yield info.filename, data.decode("utf-8-sig")
     except (OSError, zipfile.BadZipFile, UnicodeDecodeError, RuntimeError) as exc:
-        raise UsageError(f"{path} cannot be read: {exc}.") from None
+        why = (exc.strerror if isinstance(exc, OSError) else None) or exc
+        hint = beside(path) if isinstance(exc, FileNotFoundError) else ""
+        raise UsageError(f"{path} cannot be read: {why}.", hint) from None

@@ -64,6 +64,9 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     check_options(options)
     config = mouth.config(options.config_options)
     if config.profile.backend is None:
+        if options.program is not None:
+            # A file that is not there is no better with a cluster: that is said first.
+            find_program(options, mouth)
         raise no_cluster()
     session = mouth.session(config)
     backend = session.backend()

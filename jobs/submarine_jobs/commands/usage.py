@@ -39,8 +39,7 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     if isinstance(error, click.BadOptionUsage):
         return _bad_option(error, command)
     if isinstance(error, click.MissingParameter):
-        # click writes JOB... for one or more.
-        what = error.param.human_readable_name.rstrip(".") if error.param else "something"
+        what = _named(error.param)
         if what == "JOB":
             return UsageError(f"{command} needs JOB: an id, its beginning, a name, or last.")
         return UsageError(f"{command} needs {what}.", f"See `submarine {command} --help`.")
@@ -59,6 +58,15 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
         )
         return UsageError(f"{command} does not take {printable(extra[1])} there.", hint)
     return UsageError(f"{command}: {message}.", f"See `submarine {command} --help`.")
+
+
+def _named(param: click.Parameter | None) -> str:
+    """What is to be typed: ``--to``, ``FILE``; click writes JOB... for one or more."""
+    if param is None:
+        return "something"
+    if isinstance(param, click.Option):
+        return max(param.opts, key=len)
+    return param.human_readable_name.rstrip(".")
 
 
 def of_this_machine(error: Exception) -> SubmarineError:
