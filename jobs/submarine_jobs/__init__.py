@@ -63,9 +63,13 @@ def run(name: str, *, wait: bool = False, profile: str | None = None, **options:
     RefusedError, ClusterError
         If the cluster says no, or does not answer.
     """
-    from submarine_jobs.commands.python import run_from_python
+    from submarine_jobs import started
 
-    return run_from_python(open_session(profile), name, wait=wait, **options)
+    # From the first moment: a thread that is here is waited for at the end of a headless run.
+    with started.submitting():
+        from submarine_jobs.commands.python import run_from_python
+
+        return run_from_python(open_session(profile), name, wait=wait, **options)
 
 
 def find_job(text: str, *, profile: str | None = None) -> Job:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from submarine_jobs import started
 from submarine_jobs.errors import SubmarineError
 from submarine_magics import thread_errors
+from submarine_magics.cell_threads import threads_of_cells
 from submarine_magics.cell_traceback import job_failed
 from submarine_magics.headless_mode import headless_of
 from submarine_magics.interrupts import undisturbed
@@ -54,15 +56,30 @@ class Answering:
         #: In the order in which they were found.
         self.failed: list[Failed] = []
 
-    def wait(self) -> None:
-        """Until all have ended, those too that a thread of some cell is just submitting."""
+    def wait(self, threads: Callable[[list[threading.Thread]], None] | None = None) -> None:
+        """Until all have ended, those too that a thread of some cell is just submitting.
+
+        Parameters
+        ----------
+        threads
+            Given where nothing comes after this: threads of cells are then waited for as well,
+            and it hears again and again of those that are waited for alone. A pool's thread is
+            between two pieces of its work at times: quiet is believed when it is seen twice.
+        """
+        busy = False
         while True:
-            for entry in self.jobs.open():
+            waited = self.jobs.open()
+            for entry in waited:
                 self._judge(entry)
-            if not self.jobs.open():
-                if not started.submits_under_way():
-                    break
-                time.sleep(_SLICE)
+            if self.jobs.open():
+                continue
+            alive = threads_of_cells(self.shell) if threads is not None else []
+            if threads is not None:
+                threads([] if waited else alive)
+            before, busy = busy, bool(alive or started.submits_under_way())
+            if not (before or busy):
+                break
+            time.sleep(_SLICE)
         self.failed += [Failed(*found) for found in thread_errors.take()]
 
     def _judge(self, entry: KernelJob) -> None:

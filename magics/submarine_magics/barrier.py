@@ -7,28 +7,37 @@ failures where they belong, below the cells that started the jobs.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import started
 from submarine_magics import thread_errors
+from submarine_magics.cell_threads import threads_of_cells
 
 if TYPE_CHECKING:
     from submarine_magics.answering import Answering, Failed
     from submarine_magics.executions import Execution
 
 MIME_TYPE = "application/vnd.submarine.barrier.v1+json"
+#: Seconds after which the runner hears what a run without any open job still waits for.
+_SAID_AFTER = 5.0
+_MAX_NAMED = 5
 
 
 def wait_for_jobs() -> None:
     """Wait for the jobs that this kernel has started and nobody has answered for; then tell.
 
+    Threads of cells are waited for too, as at the end of a script: they may start another job.
+
     The display's JSON holds ``failed``, a list of ``job_id cell_id execution_count ename evalue
     traceback``, and ``detached``, a list of ``job_id cell_id execution_count`` of the jobs that go
     on. An interrupt ends the waiting: the jobs are cancelled or left alone, as the runner has told
-    the kernel, and the display is sent all the same.
+    the kernel, and the display is sent all the same. One with ``threads``, a list of names, comes
+    before it where threads take their time.
     """
-    _end(lambda answering: answering.wait())
+    _end(lambda answering: answering.wait(_Told().threads))
 
 
 def end_jobs(why: str) -> None:
@@ -46,7 +55,7 @@ def _end(how: Callable[[Answering], object]) -> None:
     import IPython
 
     shell: Any = IPython.get_ipython()  # type: ignore[attr-defined, no-untyped-call, unused-ignore]
-    if shell is None or not (started.anything() or thread_errors.some()):
+    if shell is None or not (started.anything() or thread_errors.some() or threads_of_cells(shell)):
         _tell([], [])
         return
     from submarine_magics.answering import INTERRUPTED, Answering
@@ -67,15 +76,36 @@ def _end(how: Callable[[Answering], object]) -> None:
             answering.show()
 
 
-def _tell(failed: Sequence[Failed], left: Sequence[tuple[str, Execution | None]]) -> None:
-    import IPython.display
+class _Told:
+    """Says once which threads are waited for, when that takes long."""
 
-    put: Any = IPython.display.display
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._said = False
+
+    def threads(self, alive: list[threading.Thread]) -> None:
+        """No job is open, but these are at work; none: there was a job just now."""
+        now = time.monotonic()
+        if not alive or self._since is None:
+            self._since = now
+        if not self._said and now - self._since >= _SAID_AFTER:
+            self._said = True
+            names = [thread.name for thread in alive[:_MAX_NAMED]]
+            _put({"threads": names}, f"Waiting for {', '.join(names)}.")
+
+
+def _tell(failed: Sequence[Failed], left: Sequence[tuple[str, Execution | None]]) -> None:
     told = {
         "failed": [_failure(item) for item in failed],
         "detached": [_place(*entry) for entry in left],
     }
-    text = f"Jobs that failed: {len(failed)}; that go on: {len(left)}."
+    _put(told, f"Jobs that failed: {len(failed)}; that go on: {len(left)}.")
+
+
+def _put(told: dict[str, Any], text: str) -> None:
+    import IPython.display
+
+    put: Any = IPython.display.display
     put({MIME_TYPE: told, "text/plain": text}, raw=True)
 
 

@@ -19,17 +19,34 @@ from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.headless import Headless
 from submarine_magics.barrier import MIME_TYPE as BARRIER
 from tests.notebook.conftest import Notebook, Ran, clean_environment
+from tests.reading import files_below
 from tests.waiting import until
 
 FAILING = "%%submarine --only\nimport json\n\njson.loads('{')"
 UNTIL = "%submarine run {name} --worker_launch_cmd 'while [ ! -e {path} ]; do sleep 0.1; done'"
 ENDLESS = "--worker_launch_cmd 'sleep 3600'"
 WAIT = "from submarine_magics.barrier import wait_for_jobs; wait_for_jobs()"
+#: A thread that starts its job when it is told to; one of a daemon and one of a pool never end.
+LATE = """
+import pathlib, threading, time
+from concurrent.futures import ThreadPoolExecutor
+import submarine_jobs
+from submarine_magics import barrier
+barrier._SAID_AFTER = 0.0
+def late():
+    while not pathlib.Path({path!r}).exists():
+        time.sleep(0.05)
+    submarine_jobs.run("late", worker_launch_cmd="exit 3")
+pool = ThreadPoolExecutor(1)
+pool.submit(int).result()
+threading.Thread(target=lambda: time.sleep(3600), daemon=True).start()
+threading.Thread(target=late, name="the late one").start()
+"""
 SAY_WHEN_IT_WAITS = """
 from submarine_magics.answering import Answering
-def wait(self, before=Answering.wait):
+def wait(self, *given, before=Answering.wait):
     print("now", flush=True)
-    before(self)
+    before(self, *given)
 Answering.wait = wait
 """
 
@@ -73,8 +90,9 @@ def ours(tmp_path_factory: pytest.TempPathFactory, kernels: Path) -> Iterator[No
 
 def record_of(notebook: Notebook, job_id: str) -> dict[str, Any] | None:
     """The job's last word, from its directory."""
-    for path in notebook.folder.parent.rglob(f"{job_id}/record.json"):
-        return dict(json.loads(path.read_text()))
+    for path in files_below(notebook.folder.parent):
+        if path.parts[-2:] == (job_id, "record.json"):
+            return dict(json.loads(path.read_text()))
     return None
 
 
@@ -209,6 +227,23 @@ def test_our_runner_waits_at_the_end_for_all(ours: Notebook, tmp_path: Path) -> 
     jobs = [*started(first), *started(second), *started(third)]
     assert [final[job_id] for job_id in jobs] == ["SUCCEEDED", "FAILED", "SUCCEEDED"]
     assert told(ours.good(WAIT, attended=False)) == {"failed": [], "detached": []}
+
+
+def test_a_thread_that_starts_its_job_late_is_waited_for(ours: Notebook, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    ours.good(LATE.format(path=str(go)), attended=False, cell_id="late")
+    barrier = ours.send(WAIT, attended=False)
+
+    def said() -> list[dict[str, Any]]:
+        return [shown["data"][BARRIER] for shown in barrier.displays if BARRIER in shown["data"]]
+
+    ours.until(lambda: said() == [{"threads": ["the late one"]}])
+    go.touch()
+    ours.wait(barrier)
+    [_, end] = said()
+    [failed] = end["failed"]
+    assert failed["job_id"].startswith("late-")
+    assert "Exit code 3" in failed["evalue"]
 
 
 def test_an_interrupted_barrier_still_tells(ours: Notebook) -> None:

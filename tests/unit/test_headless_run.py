@@ -19,7 +19,13 @@ from submarine_jobs.commands import Mouth, complete, execute
 from submarine_jobs.commands.run_notebook import NotebookRun
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
-from submarine_workflows.headless import barrier, document, engine_run, places, returning
+from submarine_workflows.headless import (
+    barrier,
+    document,
+    papermill_places,
+    places,
+    returning,
+)
 from submarine_workflows.headless.announcing import Announcer
 from submarine_workflows.headless.ending import Ending
 from submarine_workflows.headless.parameters import as_value, inject, read_parameters
@@ -263,17 +269,23 @@ def test_papermills_own_last_write_replaces_the_output_in_one_step(
     reader.rename("out.ipynb")
     (tmp_path / "same").hardlink_to("out.ipynb")
     with local_file_io_cwd():
-        engine_run._write_whole_at_last("out.ipynb")
-        engine_run._write_whole_at_last("out.ipynb")
+        before = list(papermill_io._handlers)
+        with papermill_places.whole_at_last("out.ipynb"):
+            pass
+        assert papermill_io._handlers != before
         monkeypatch.chdir(tmp_path / "elsewhere")  # papermill's --cwd
         write_ipynb(notebook("1 + 1"), "out.ipynb")
+        # Papermill is as it was: nobody else's write is ours.
+        assert papermill_io._handlers == before
     assert nbformat.read(tmp_path / "out.ipynb", 4).cells[0].source == "1 + 1"
     assert (tmp_path / "same").read_text() == "half read"
     assert {item.name for item in tmp_path.iterdir()} == {"out.ipynb", "same", "elsewhere"}
-    before = len(papermill_io._handlers)
     for other in (None, "-", "h", "hdfs:///tmp/x.ipynb"):
-        engine_run._write_whole_at_last(other)
-    assert len(papermill_io._handlers) == before
+        with papermill_places.whole_at_last(other):
+            assert papermill_io._handlers == before
+    with pytest.raises(SystemExit), papermill_places.whole_at_last("out.ipynb"):
+        raise SystemExit(143)
+    assert papermill_io._handlers == before
 
 
 def test_any_url_that_fsspec_knows(tmp_path: Path) -> None:

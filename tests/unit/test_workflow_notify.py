@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from submarine_jobs.errors import UsageError
+from submarine_workflows import notify as notifying
 from submarine_workflows.masking import mask
 from submarine_workflows.notify import Notice, notify, words_of
 
@@ -95,6 +96,24 @@ def test_a_notifier_that_fails_is_said_and_waited_for_no_longer(code, sentence):
     )
     assert good is not bool(sentence)
     assert sentence in " ".join(said)
+
+
+def test_whoever_ends_a_run_waits_no_minute_for_its_notifier(monkeypatch):
+    monkeypatch.setattr(notifying, "HURRIED_TIMEOUT", 0.3)
+    said: list[str] = []
+    asked = iter([False, False])
+    command = f"{PYTHON} -c 'import time; time.sleep(600)'"
+    assert not notify(command, NOTICE, say=said.append, hurried=lambda: next(asked, True))
+    assert "it was ended after 0.3 s" in said[0]
+
+
+def test_much_input_that_is_read_late_arrives_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(notifying, "_LOOK", 0.01)
+    code = "import sys, time; time.sleep(0.5); open('got', 'w').write(sys.stdin.read())"
+    notice = Notice("FAILED", "r", log="\u00e9" * 8000, jobs=("j" * 2000,) * 50)
+    assert notify(f"{PYTHON} -c {shlex.quote(code)}", notice, say=print)
+    assert json.loads((tmp_path / "got").read_text())["jobs"] == ["j" * 2000] * 50
 
 
 @pytest.mark.parametrize("command", ["", "'open", "/no/such/program --now"])

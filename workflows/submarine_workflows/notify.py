@@ -1,8 +1,8 @@
 """``--notify COMMAND``: somebody is told that a run did not end well.
 
 The command gets one JSON object on its standard input and nothing of it on its command line, so no
-text of a log or a notebook is ever read by a shell. It has a minute; that it failed is said and
-changes nothing about the run.
+text of a log or a notebook is ever read by a shell. It has a minute, or ten seconds where somebody
+ends the run and will not wait; that it failed is said and changes nothing about the run.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -24,6 +25,9 @@ from submarine_jobs.errors import UsageError
 from submarine_workflows.masking import mask
 
 TIMEOUT = 60.0
+#: Where a run was told to end: most schedulers kill ten seconds to a minute and a half after that.
+HURRIED_TIMEOUT = 10.0
+_LOOK = 0.25
 MAX_LOG = 8 << 10
 _MAX_WORDS = 2000
 
@@ -102,6 +106,7 @@ def notify(
     *,
     say: Callable[[str], None],
     secrets: Iterable[str] = (),
+    hurried: Callable[[], object] = lambda: False,
     timeout: float = TIMEOUT,
 ) -> bool:
     """Run ``command`` with ``notice`` on its standard input.
@@ -112,6 +117,8 @@ def notify(
         Hears one sentence when the command failed.
     secrets
         Values that must not be told, beside those that are known by their look.
+    hurried
+        Whether somebody wants the run to be over; asked again and again.
 
     Returns
     -------
@@ -122,7 +129,7 @@ def notify(
         words = words_of(command)
         data = json.dumps(notice.to_json(secrets), ensure_ascii=True).encode() + b"\n"
         with tempfile.TemporaryFile() as output:
-            trouble = _told(words, data, output, timeout)
+            trouble = _told(words, data, output, lambda: _limit(timeout, hurried))
             if trouble:
                 trouble += _last_words(output)
     except UsageError as exc:
@@ -134,19 +141,29 @@ def notify(
     return not trouble
 
 
-def _told(words: list[str], data: bytes, output: IO[bytes], timeout: float) -> str:
+def _limit(timeout: float, hurried: Callable[[], object]) -> float:
+    return min(timeout, HURRIED_TIMEOUT) if hurried() else timeout
+
+
+def _told(words: list[str], data: bytes, output: IO[bytes], limit: Callable[[], float]) -> str:
     """Why it did not work; empty: it did."""
-    process = subprocess.Popen(
-        words,
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    started = time.monotonic()
+    # A file, not a pipe: whatever becomes of this process, the command gets all of it.
+    with tempfile.TemporaryFile() as told:
+        told.write(data)
+        told.seek(0)
+        process = subprocess.Popen(
+            words, stdin=told, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
     try:
-        process.communicate(data, timeout)
-    except subprocess.TimeoutExpired:
-        return f"it was ended after {timeout:.12g} s"
+        while True:
+            left = limit() - (time.monotonic() - started)
+            try:
+                process.wait(max(min(_LOOK, left), 0.0))
+                break
+            except subprocess.TimeoutExpired:
+                if left <= 0:
+                    return f"it was ended after {limit():.12g} s"
     finally:
         if process.poll() is None:
             with suppress(OSError):

@@ -142,7 +142,7 @@ NOTEBOOK_RUN = together(
             "--lease",
             type=DURATION,
             metavar="TIME",
-            help="Its jobs end by themselves so long after a sign of life of this run.",
+            help="Its jobs end by themselves so long after the last sign of life of this run: 10m.",
         ),
         _own(
             "--notify",

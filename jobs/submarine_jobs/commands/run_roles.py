@@ -137,7 +137,7 @@ SIZES = together(
             type=DURATION,
             metavar="TIME",
             heading="Size",
-            help="End the job after 90s, 15m, 2h, 1h30m.",
+            help="End the job, or the execution of a notebook, after 90s, 15m, 2h, 1h30m.",
         ),
     ]
 )

@@ -228,7 +228,8 @@ FLOW = together(
             type=click.Choice(("detach", "cancel")),
             default="detach",
             heading="Flow",
-            help="What Ctrl-C does to a job that is waited for [detach].",
+            help="What Ctrl-C does to a job that is waited for [detach], or to the jobs of a "
+            "notebook that is executed [cancel; detach with --run-id].",
         ),
         option("--dry-run", is_flag=True, heading="Flow", help="Check and show, submit nothing."),
         option(

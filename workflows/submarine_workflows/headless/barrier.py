@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nbformat import NotebookNode
+from papermill.log import logger
 
 from submarine_jobs.display.untrusted import printable
 from submarine_workflows.headless.document import add_error, code_cells, last_executed
 
 MIME_TYPE = "application/vnd.submarine.barrier.v1+json"
 _MAX_TOLD = 200
+_MAX_NAMED = 5
 #: Nothing is imported, and so nothing costs time, in a kernel that has no jobs.
 _ONLY_WITH_JOBS = (
     'if {{"submarine_magics", "submarine_jobs"}}.intersection(__import__("sys").modules):\n'
@@ -52,6 +54,11 @@ class JobsEnd:
         """One display of the hidden cell; what makes no sense is left out: it is from a kernel."""
         said = data.get(MIME_TYPE)
         if not isinstance(said, dict):
+            return
+        threads = said.get("threads")
+        if isinstance(threads, list):
+            names = ", ".join(printable(str(name), 80) for name in threads[:_MAX_NAMED])
+            logger.warning("Waiting for threads of the notebook that are not daemons: %s.", names)
             return
         self.told = True
         failed, detached = said.get("failed"), said.get("detached")

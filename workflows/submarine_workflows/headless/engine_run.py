@@ -21,9 +21,8 @@ from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import settle_parameters, steady_ids
 from submarine_workflows.headless.ending import Ending
 from submarine_workflows.headless.execution import Execution
-from submarine_workflows.headless.local_place import LocalPlace
+from submarine_workflows.headless.papermill_places import papermill_place, whole_at_last
 from submarine_workflows.headless.place import Place
-from submarine_workflows.headless.places import is_url, place_of
 from submarine_workflows.headless.saving import Output, SavingManager, whole
 from submarine_workflows.headless.settings import Settings
 from submarine_workflows.headless.traps import Traps
@@ -134,92 +133,28 @@ def execute_for_papermill(
     limit = keywords.pop("execution_timeout", None) or keywords.get("timeout")
     for name in _NOT_OURS:
         keywords.pop(name, None)
-    _write_whole_at_last(output_path)
-    with Traps() as traps:
+    with whole_at_last(output_path), Traps() as traps:
         ending = execute_managed(
             notebook,
             kernel_name,
             settings,
-            _papermill_place(output_path),
+            papermill_place(output_path),
             traps=traps,
             say=logger.info,
             startup_timeout=keywords.pop("start_timeout", 60),
             timeout=limit,
             **keywords,
         )
-    if ending.stop is not None:
-        logger.error(ending.stop.why)
+        if ending.stop is not None:
+            logger.error(ending.stop.why)
+            if ending.unsaved is not None:
+                logger.error(str(ending.unsaved))
+            raise SystemExit(ending.stop.exit_code)
         if ending.unsaved is not None:
-            logger.error(str(ending.unsaved))
-        raise SystemExit(ending.stop.exit_code)
-    if ending.unsaved is not None:
-        raise ending.unsaved
-    if isinstance(ending.error, DeadKernelError):
-        raise ending.error  # papermill's command has an exit code for it
+            raise ending.unsaved
+        if isinstance(ending.error, DeadKernelError):
+            raise ending.error  # papermill's command has an exit code for it
     return notebook
-
-
-def _papermill_place(path: Any) -> Place | None:
-    """Where papermill wants the notebook while it runs; its own writers for what only it knows."""
-    if not path or path == "-":
-        return None
-    text = str(path)
-    from papermill.iorw import papermill_io
-
-    if not is_url(text):
-        # Papermill may have changed the directory since; its handler remembers the one before.
-        before = getattr(papermill_io.get_handler("local"), "_cwd", None)
-        return LocalPlace(Path(before or "", text).absolute())
-    from submarine_workflows.headless.papermill_io import SubmarineIO
-
-    handler = papermill_io.get_handler(text)
-    return place_of(text) if handler is SubmarineIO else PapermillPlace(text, handler)
-
-
-def _write_whole_at_last(path: Any) -> None:
-    """Let papermill itself, which writes the notebook once more at its end, replace it in one step.
-
-    Papermill's handlers are found by how a path begins; this one is for this path.
-    """
-    if not isinstance(_papermill_place(path), LocalPlace) or not str(path).endswith(".ipynb"):
-        return
-    from papermill.iorw import papermill_io
-
-    before = papermill_io.get_handler(str(path))
-    if not isinstance(before, _WholeFile):
-        papermill_io.register(str(path), _WholeFile(before))
-
-
-class _WholeFile:
-    """Papermill's handler for files of this machine, but for how it writes."""
-
-    def __init__(self, handler: Any) -> None:
-        self._handler = handler
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._handler, name)
-
-    def write(self, text: str, path: str) -> None:
-        """Replace the file at ``path``, in the directory that papermill began in."""
-        before = getattr(self._handler, "_cwd", None)
-        LocalPlace(Path(before or "", path).absolute()).write(text.encode("utf-8", "replace"))
-
-
-class PapermillPlace(Place):
-    """A place that one of papermill's own handlers writes to: s3, gs, adl, abs."""
-
-    def __init__(self, url: str, handler: Any) -> None:
-        self.url = url
-        self._handler = handler
-
-    def read(self) -> bytes:
-        """See ``Place.read``."""
-        found = self._handler.read(self.url)
-        return found if isinstance(found, bytes) else str(found).encode("utf-8")
-
-    def write(self, data: bytes) -> None:
-        """See ``Place.write``."""
-        self._handler.write(data.decode("utf-8"), self.url)
 
 
 def _find_ids(notebook: NotebookNode, source: Any, settings: Settings) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +70,8 @@ class Report:
         Where the notebook came from and where it now is.
     parameters
         Values that it got from outside.
+    hurried
+        Whether somebody wants the run to be over.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Report:
         ending: Ending,
         seconds: float,
         parameters: Mapping[str, Any] | None = None,
+        hurried: Callable[[], object] = lambda: False,
     ) -> None:
         self._source = source
         self._target = target
@@ -87,6 +90,7 @@ class Report:
         self._ending = ending
         self._seconds = seconds
         self._parameters = parameters
+        self._hurried = hurried
         self._errors = list(_errors(notebook))
 
     def outcome(self, mouth: Mouth, request: NotebookRun) -> Outcome:
@@ -209,6 +213,7 @@ class Report:
             log=self._log(),
             jobs=self._failed_jobs(),
             parameters=self._parameters,
+            hurried=self._hurried,
         )
 
     def _how(self, code: int) -> str:

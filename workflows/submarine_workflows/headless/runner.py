@@ -61,8 +61,8 @@ class _Run:
         try:
             return self._run(settings)
         except SubmarineError as error:
-            output = self._request.output or ""
-            tell(self._request, self._mouth, str(error), output=without_password(output))
+            output, heard = without_password(self._request.output or ""), self._traps.heard
+            tell(self._request, self._mouth, str(error), output=output, hurried=heard)
             raise
 
     def _run(self, settings: Settings) -> Outcome:
@@ -213,8 +213,8 @@ class _Run:
         finally:
             self._mouth.renew("")
         seconds = time.monotonic() - started
-        report = Report(source.url, target.url, document, ending, seconds, self._given)
-        return report.outcome(self._mouth, self._request)
+        told = (source.url, target.url, document, ending, seconds, self._given, self._traps.heard)
+        return Report(*told).outcome(self._mouth, self._request)
 
     def _environment(self) -> dict[str, str]:
         """The choice of the cluster holds for the notebook's jobs too."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nbformat import NotebookNode
@@ -35,6 +35,7 @@ def tell(
     log: Iterable[str] = (),
     jobs: Iterable[str] = (),
     parameters: Mapping[str, Any] | None = None,
+    hurried: Callable[[], object] = lambda: False,
 ) -> None:
     """Tell the command of ``--notify``, if there is one; nothing is raised.
 
@@ -44,6 +45,8 @@ def tell(
         Where the executed notebook is: told from anywhere, so as a whole path.
     parameters
         Values that the notebook got; those with a secret's name are not told.
+    hurried
+        Whether somebody wants the run to be over: the command has less time then.
     """
     if request.notify is None:
         return
@@ -62,7 +65,8 @@ def tell(
         jobs=tuple(jobs),
     )
     typed = {name: value for name, value, _ in request.parameters}
-    notify(request.notify, notice, say=mouth.say, secrets=_secrets({**typed, **(parameters or {})}))
+    secrets = _secrets({**typed, **(parameters or {})})
+    notify(request.notify, notice, say=mouth.say, secrets=secrets, hurried=hurried)
 
 
 def job_log(cell: NotebookNode) -> list[str]:

@@ -50,6 +50,10 @@ class Traps:
             signal.signal(number, before if before is not None else signal.SIG_DFL)
         self._before.clear()
 
+    def heard(self) -> bool:
+        """Whether somebody wants an end."""
+        return self.received is not None
+
     def _trap(self, number: int, _frame: FrameType | None) -> None:
         self.received = self.received or signal.Signals(number)
         self.count += 1

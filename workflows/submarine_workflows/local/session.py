@@ -166,7 +166,8 @@ class LocalSession:
                     workflow=view.workflow.name,
                     run=view.run,
                     node=failed,
-                )
+                ),
+                hurried=view.status is Status.KILLED,
             )
         return Outcome(
             end_of(ended, self._mouth.command, now()),
@@ -184,9 +185,9 @@ class LocalSession:
             self._say(sentence)
             self._notify(Notice("MISSED", sentence, workflow=workflow.name))
 
-    def _notify(self, notice: Notice) -> None:
+    def _notify(self, notice: Notice, hurried: bool = False) -> None:
         if self._options.notify:
-            notify(self._options.notify, notice, say=self._say)
+            notify(self._options.notify, notice, say=self._say, hurried=lambda: hurried)
 
     def _say(self, text: str) -> None:
         with suppress(OSError, ValueError):  # the terminal is gone; the run goes on
