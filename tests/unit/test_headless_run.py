@@ -175,7 +175,10 @@ def test_what_makes_no_sense_is_said(words: str, sentence: str, here: Path) -> N
         ("plain.ipynb -p 1n 2", "'1n' cannot be a parameter"),
         ("plain.ipynb -f none.yaml", "none.yaml cannot be read"),
         ("plain.ipynb -o plain.ipynb", "would take the place of plain.ipynb itself"),
-        ("plain.ipynb -o none/x.ipynb", "There is no folder none to write x.ipynb to"),
+        (
+            "plain.ipynb -o none/x.ipynb",
+            "There is no folder none to write x.ipynb to. Make it first",
+        ),
         ("plain.ipynb --execute -k nosuch", "no kernel called 'nosuch'"),
         ("plain.ipynb --cells nosuch", "no code cell called 'nosuch'"),
         ("plain.ipynb --execute --notify nosuch-program", "no program that can be started"),

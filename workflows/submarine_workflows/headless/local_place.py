@@ -69,7 +69,8 @@ class LocalPlace(Place):
         except FileNotFoundError:
             raise UsageError(
                 f"There is no folder {printable(str(self.local.parent), 200)} to write "
-                f"{printable(self.local.name, 100)} to."
+                f"{printable(self.local.name, 100)} to.",
+                "Make it first, or name another place with -o.",
             ) from None
         except OSError as error:
             raise StorageError(
