@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.backends.base import Observation, Stage
 from submarine_jobs.closing import close_orphan
-from submarine_jobs.errors import ClusterError
+from submarine_jobs.errors import ClusterError, NoRoomError
 from submarine_jobs.observing import remember
 from submarine_jobs.profile import hadoop_user
 from submarine_jobs.viewing import known_of
@@ -31,14 +31,19 @@ def cancel(job: Job, why: str) -> JobRecord:
     """Cancel ``job``; see ``Job.cancel``.
 
     The wish is in the job directory before anybody is asked, so whatever is lost on the way, a
-    program that has not started never will, and the end is known to have been wished.
+    program that has not started never will, and the end is known to have been wished. A job
+    directory that is full holds no wish; then only what the cluster has heard of is ended.
     """
     record = job.record()
     if record.state.ended and record.state is not State.LOST:
         return record
     by = hadoop_user(job.session.profile.user)
     wish = {"by": by, "why": why, "time": time.time()}
-    job.directory.publish_json_exclusive(layout.CANCEL, wish)
+    unheld: NoRoomError | None = None
+    try:
+        job.directory.publish_json_exclusive(layout.CANCEL, wish)
+    except NoRoomError as full:
+        unheld = full  # what runs can be ended all the same
     if _ask_agent(job, by, why):
         with contextlib.suppress(TimeoutError):
             record = job.wait(PATIENCE)
@@ -46,6 +51,8 @@ def cancel(job: Job, why: str) -> JobRecord:
             return record
     handle = job.handle or job.backend.find(job.id)
     if handle is None:
+        if unheld is not None:
+            raise unheld
         # Nothing runs, and the wish keeps anything from starting: the job ends here.
         never = Observation(Stage.ENDED, EndReason.CANCELLED)
         record = close_orphan(job.directory, never)

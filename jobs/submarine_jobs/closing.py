@@ -11,7 +11,7 @@ import time
 
 from submarine_jobs.backends.base import Observation
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.errors import JobNotFoundError
+from submarine_jobs.errors import JobNotFoundError, NoRoomError
 from submarine_jobs.folding import base_record, fold
 from submarine_jobs.shipped_log import shipped_lengths
 from submarine_jobs.spec import JobSpec
@@ -19,6 +19,9 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
+
+#: Ends of which the writer of the record has said nothing.
+_SILENT = frozenset((EndReason.AGENT_LOST, EndReason.MASTER_LOST, EndReason.JOB_DIRECTORY_FULL))
 
 
 def close(directory: JobDirectory, record: JobRecord) -> JobRecord:
@@ -68,7 +71,23 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
     record.logs = shipped_lengths(directory)
     if record.state is not State.SUCCEEDED and record.phases:
         record.missing.append("The end of the log since the last shipment may be missing.")
-    return close(directory, record)
+    try:
+        return close(directory, record)
+    except NoRoomError as full:
+        return _unpublished(record, full)
+
+
+def _unpublished(record: JobRecord, full: NoRoomError) -> JobRecord:
+    """The record where it can be left nowhere: the job has ended for all that.
+
+    That the agent had no last word is what a full job directory looks like.
+    """
+    if record.reason in _SILENT:
+        record.reason = EndReason.JOB_DIRECTORY_FULL
+        record.state = meaning_of(record.reason).state
+        record.detail = full.message
+    record.missing.append("The record is on this machine alone: the job directory is full.")
+    return record
 
 
 def _spec(directory: JobDirectory) -> JobSpec | None:

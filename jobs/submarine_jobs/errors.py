@@ -63,6 +63,10 @@ class StorageError(ClusterError):
     """The job directory's file system refused or failed."""
 
 
+class NoRoomError(StorageError):
+    """It takes nothing more: a quota, or the disk, is used up."""
+
+
 class JobFailedError(SubmarineError):
     """A job that was waited for did not succeed."""
 

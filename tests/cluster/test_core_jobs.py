@@ -21,6 +21,7 @@ from submarine_jobs.live import AgentClient
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_minicluster.cluster import Minicluster
+from submarine_minicluster.config import SUPERUSER
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -373,6 +374,32 @@ def test_storage_errors_are_one_sentence(session: Session) -> None:
     storage, _ = session.backend().job_root()
     with pytest.raises((StorageError, FileNotFoundError)):
         storage.read("/no/such/file")
+
+
+@pytest.mark.full
+def test_a_quota_that_is_used_up_while_a_job_runs(
+    minicluster: Minicluster, yarn_profile: Profile, submit: Submit, tmp_path: Path
+) -> None:
+    """Neither agent nor whoever looks can leave the record: it ends all the same, and says why."""
+    go = tmp_path / "go"
+    job = submit(HELD.format(go=str(go)))
+    until(lambda: b"9" in job.log("stdout").data, "ten lines", LIMIT)
+
+    def limit(option: str, *words: str) -> None:
+        environment = {**os.environ, **minicluster.environ(), "HADOOP_USER_NAME": SUPERUSER}
+        path = job.directory.path
+        command = ["hdfs", "dfsadmin", option, *words, path]
+        subprocess.run(command, env=environment, check=True, timeout=120)
+
+    limit("-setSpaceQuota", "4096")
+    go.touch()
+    elsewhere = Session(replace(yarn_profile, state_dir=tmp_path / "other"))
+    record = elsewhere.job(job.id).wait(LIMIT)
+    assert (record.state, record.reason) == (State.FAILED, EndReason.JOB_DIRECTORY_FULL)
+    assert f"{job.directory.path} is full, its quota of 4 KB" in record.detail
+    limit("-clrSpaceQuota")
+    assert job.wait(LIMIT).reason is EndReason.JOB_DIRECTORY_FULL
+    assert job.directory.record() is not None, "with room again, it is told to everybody"
 
 
 def test_unfinished_job_of_a_dead_listener_can_be_followed(submit: Submit) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec
+from submarine_jobs.submit import submit
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from submarine_runtime.values import pack_values, unpack_values
@@ -136,3 +141,24 @@ def test_a_full_job_directory(rig: Rig, small_disk: Path) -> None:
     assert record.reason is EndReason.OUTPUT_NOT_SAVED
     assert "No space left" in record.detail
     assert record.exit_code == 0
+
+
+def test_a_job_directory_that_takes_nothing_more(small_disk: Path, tmp_path: Path) -> None:
+    """Not even the record of the end: the job ends all the same, and says why."""
+    session = Session(
+        Profile(backend="local", state_dir=tmp_path / "state", job_root=str(small_disk / "jobs"))
+    )
+    fill = (
+        f"with open({str(small_disk / 'other')!r}, 'wb', buffering=0) as f:\n"
+        "    try:\n"
+        "        while f.write(b'x' * 4096): pass\n"
+        "    except OSError as error:\n"
+        "        print(error)\n"
+    )
+    spec = JobSpec(name="digits", backend="local", python=sys.executable)
+    job = submit(session, spec, zip_of({"main.py": fill}))
+    record = job.wait(timeout=90)
+    assert (record.state, record.reason) == (State.FAILED, EndReason.JOB_DIRECTORY_FULL)
+    assert "No space left" in record.detail
+    assert session.jobs()[0].reason is EndReason.JOB_DIRECTORY_FULL
+    assert job.directory.record() is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -113,6 +115,36 @@ def test_an_orphan_is_closed_once_whatever_the_second_looker_thinks(
     assert directory.record() == first
     assert first.state is State.FAILED
     assert first.written_by == "closer"
+
+
+@pytest.fixture
+def full(directory: JobDirectory, monkeypatch: pytest.MonkeyPatch) -> JobDirectory:
+    """The job directory when nothing more goes into it."""
+
+    def refuse(*_: object) -> str:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(LocalStorage, "_write_temporary", refuse)
+    return directory
+
+
+def test_a_job_whose_directory_is_full_ends_and_says_so(
+    full: JobDirectory, store: JobStore
+) -> None:
+    target = Target(known(5.0, {"application_id": "a"}), full, FakeBackend())
+    record = settle(target, Observation(Stage.ENDED, EndReason.AGENT_LOST, "exit code 1"), store)
+    assert (record.state, record.reason) == (State.FAILED, EndReason.JOB_DIRECTORY_FULL)
+    assert "record.json" in record.detail
+    assert os.strerror(errno.EDQUOT) in record.detail
+    assert any("on this machine alone" in sentence for sentence in record.missing)
+    row = store.get(JOB)
+    assert row is not None
+    assert row.final
+
+
+def test_a_full_job_directory_hides_no_other_reason(full: JobDirectory) -> None:
+    record = close_orphan(full, Observation(Stage.ENDED, EndReason.NODE_LOST, "node n1"))
+    assert (record.reason, record.detail) == (EndReason.NODE_LOST, "node n1")
 
 
 def test_a_wish_to_cancel_explains_the_end(directory: JobDirectory) -> None:

@@ -86,7 +86,15 @@ ENDS = [
         "Application driver failed with exit code 1, see logs for more information.",
         R.AGENT_LOST,
         "The agent ended with exit code 1 and left no record: application.driver.log of the "
-        "YARN log says why, such as a job directory that is full.",
+        "YARN log says why.",
+    ),
+    (
+        "FINISHED",
+        "FAILED",
+        "Application driver failed with exit code 73, see logs for more information.",
+        R.JOB_DIRECTORY_FULL,
+        "The job directory took nothing more, so that the agent could leave no record: "
+        "application.driver.log of the YARN log names the quota that was used up.",
     ),
     (
         "FINISHED",

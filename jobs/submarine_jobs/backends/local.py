@@ -154,6 +154,8 @@ class LocalBackend(Backend):
         several = (scratch / layout.COORDINATOR).exists()
         who = "coordinator" if several else "agent"
         reason = EndReason.MASTER_LOST if several else EndReason.AGENT_LOST
+        if localprocess.lacked_room(said):
+            reason = EndReason.JOB_DIRECTORY_FULL
         detail = f"The {who}'s process has ended. {said}".strip()
         return Observation(Stage.ENDED, reason, detail, handle=handle, host=host)
 

@@ -20,6 +20,7 @@ import psutil
 from submarine_jobs.backends.base import Handle
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.agent.processes import read_process
+from submarine_runtime.agent.store_local import NO_ROOM
 
 #: Detaches for good: the agent becomes a child of init, so nobody has to wait for it.
 _DETACH = '"$@" </dev/null >>agent.log 2>&1 & echo $!'
@@ -102,6 +103,11 @@ def last_words(scratch: Path) -> str:
     except OSError:
         return ""
     return lines[-1][:300] if lines else ""
+
+
+def lacked_room(said: str) -> bool:
+    """Whether last words tell of a job directory that took nothing more."""
+    return any(os.strerror(code) in said for code in NO_ROOM)
 
 
 def handle_of(pid: int, scratch: Path, job_dir: str) -> Handle:

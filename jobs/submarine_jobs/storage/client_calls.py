@@ -5,12 +5,13 @@ The two storages of HDFS share it: ``hdfs`` (hdfs-native) and ``webhdfs``. Talks
 
 from __future__ import annotations
 
+import re
 import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from submarine_jobs.errors import StorageError
+from submarine_jobs.errors import NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage
 from submarine_jobs.storage.timed_call import call_within
 from submarine_runtime.agent.store import NotThereError
@@ -20,6 +21,8 @@ T = TypeVar("T")
 CHUNK = 4 << 20
 #: A transfer of a whole file may take this many times the limit of a single call.
 TRANSFER_FACTOR = 30
+_SPACE_QUOTA = re.compile(r"quota of (/\S{0,300}) is exceeded: ?quota ?= ?\d+ B = ([\d.]+ \w?B)")
+_NAMES_QUOTA = re.compile(r"of directory (/\S{0,300}) is exceeded: ?quota ?= ?(\d+)")
 
 
 class ClientStorage(Storage):
@@ -55,7 +58,7 @@ class ClientStorage(Storage):
         except (FileExistsError, StorageError):
             raise
         except Exception as exc:
-            raise StorageError(*_sentence(doing, self.prefix + path, exc)) from exc
+            raise refusal(doing, self.prefix + path, exc) from exc
 
 
 def temporary_name(path: str) -> str:
@@ -80,6 +83,28 @@ def pieces(stream: BinaryIO, heard: Callable[[int], None] | None) -> Iterator[by
             heard(done)
 
 
+def refusal(doing: str, url: str, exc: Exception) -> StorageError:
+    """What HDFS has refused, in one sentence and with what to do."""
+    text = " ".join(str(exc).split())
+    if "QuotaExceeded" in text or ("quota" in text.lower() and "exceeded" in text.lower()):
+        return NoRoomError(
+            f"Cannot {doing} {url}: {_quota(text)}.",
+            "Remove what is not needed there, or ask the operator for more.",
+        )
+    return StorageError(*_sentence(doing, url, exc))
+
+
+def _quota(text: str) -> str:
+    """Which quota is used up, as the NameNode words it; see its ``DirectoryWithQuotaFeature``."""
+    if found := _SPACE_QUOTA.search(text):
+        where, most = found.groups()
+        return f"{where} is full, its quota of {most} (with all replicas) is used up"
+    if found := _NAMES_QUOTA.search(text):
+        where, most = found.groups()
+        return f"{where} is full, its quota of {most} files and directories is used up"
+    return "the HDFS quota is used up"
+
+
 def _sentence(doing: str, url: str, exc: Exception) -> tuple[str, str]:
     text = " ".join(str(exc).split())[:300]
     if "SafeMode" in text or "safe mode" in text:
@@ -92,6 +117,4 @@ def _sentence(doing: str, url: str, exc: Exception) -> tuple[str, str]:
             f"Cannot {doing} {url}: permission denied.",
             "Choose a job root that you own (job_root in submarine.toml).",
         )
-    if "QuotaExceeded" in text or ("quota" in text.lower() and "exceeded" in text.lower()):
-        return f"Cannot {doing} {url}: the HDFS quota is used up.", "Free space or ask for more."
     return f"Cannot {doing} {url}: {text}.", "`submarine doctor` checks HDFS."

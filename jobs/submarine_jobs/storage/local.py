@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from submarine_jobs.errors import StorageError
+from submarine_jobs.errors import NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage
+from submarine_runtime.agent.store_local import NO_ROOM
 from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 
@@ -23,7 +24,8 @@ def _translated(doing: str, path: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as exc:
-        raise StorageError(f"Cannot {doing} {path}: {exc.strerror or exc}.") from exc
+        kind = NoRoomError if exc.errno in NO_ROOM else StorageError
+        raise kind(f"Cannot {doing} {path}: {exc.strerror or exc}.") from exc
 
 
 class LocalStorage(Storage):

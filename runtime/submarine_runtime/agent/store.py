@@ -25,11 +25,14 @@ class StoreError(Exception):
         One sentence.
     transient
         Whether the same call may work later (a NameNode in safe mode, a refused connection).
+    full
+        Whether it was refused for want of room: a quota or a disk is used up.
     """
 
-    def __init__(self, message: str, transient: bool = False) -> None:
+    def __init__(self, message: str, transient: bool = False, full: bool = False) -> None:
         super().__init__(message)
         self.transient = transient
+        self.full = full
 
 
 class NotThereError(StoreError):

@@ -12,6 +12,8 @@ from typing import BinaryIO, Callable, Iterable, Iterator
 from submarine_runtime.agent.store import Entry, NotThereError, Store, StoreError, temporary_name
 
 COPY_BYTES = 1 << 18
+#: A file system, or somebody's share of it, is used up.
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PASSING = frozenset({errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.EIO, errno.ETIMEDOUT})
 
 
@@ -228,4 +230,6 @@ def _remove(path: str) -> None:
 
 def _error(action: str, path: str, exc: OSError) -> StoreError:
     reason = os.strerror(exc.errno) if exc.errno else str(exc)
-    return StoreError(f"cannot {action} {path}: {reason}", exc.errno in _PASSING)
+    return StoreError(
+        f"cannot {action} {path}: {reason}", exc.errno in _PASSING, full=exc.errno in NO_ROOM
+    )

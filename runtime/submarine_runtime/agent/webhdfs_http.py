@@ -129,4 +129,4 @@ def _refusal(status: int, body: bytes, path: str) -> StoreError:
     if name == "StandbyException":
         return StandbyError(text, True)
     lasting = name in _LASTING if name else status in _LASTING_STATUS
-    return StoreError(text, transient=not lasting)
+    return StoreError(text, transient=not lasting, full=name.endswith("QuotaExceededException"))

@@ -21,6 +21,7 @@ from submarine_runtime.coordinator.shipping import Shipper
 from submarine_runtime.coordinator.viewers import Viewers
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordination import CoordinatorConfig
+from submarine_runtime.protocol.launch import NO_ROOM_CODE
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 
 #: Seconds that one call may take once somebody ends us; YARN's own patience is 0.25 s by default.
@@ -69,7 +70,7 @@ class Finale:
                     forget(self._store)
         except StoreError as exc:
             _say(f"the record of {self._config.job_id} could not be published: {exc}")
-            code = 1
+            code = NO_ROOM_CODE if exc.full else 1
         self._viewers.finish(FOLLOWERS_GRACE)
         conductor.placement.stop()
         conductor.server.stop()

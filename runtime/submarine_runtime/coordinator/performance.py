@@ -40,6 +40,7 @@ from submarine_runtime.coordinator.takeover import (
 from submarine_runtime.coordinator.viewers import Viewers
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordination import CoordinatorConfig
+from submarine_runtime.protocol.launch import NO_ROOM_CODE
 
 if TYPE_CHECKING:
     from submarine_runtime.coordinator.yarn_view import YarnView
@@ -72,7 +73,7 @@ class Performance:
                 return 1
         except (StoreError, ValueError) as exc:
             _say(f"{self._config.job_id}: {exc}")
-            return 1
+            return NO_ROOM_CODE if isinstance(exc, StoreError) and exc.full else 1
         conductor, opened = self._open(store)
         return self._perform(conductor, store, opened)
 

@@ -13,6 +13,10 @@ from typing import Any, Mapping
 from submarine_runtime.protocol import PROTOCOL_VERSION
 from submarine_runtime.protocol.fields import known
 
+#: Exit code of an agent or coordinator that could leave no claim or record, since the job directory
+#: is full: the one thing that it can still tell the cluster.
+NO_ROOM_CODE = 73
+
 
 @dataclass
 class JobStore:

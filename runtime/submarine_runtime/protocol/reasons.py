@@ -26,6 +26,7 @@ class EndReason(str, Enum):
     LOCALISATION_FAILED = "localisation_failed"
     OUTPUT_NOT_SAVED = "output_not_saved"
     DISK_FULL = "disk_full"
+    JOB_DIRECTORY_FULL = "job_directory_full"
     QUEUE_REFUSED = "queue_refused"
     NEVER_FITS = "never_fits"
     SUBMIT_FAILED = "submit_failed"
@@ -118,6 +119,12 @@ MEANINGS: dict[EndReason, Meaning] = {
         "The disk of the node was full.",
         True,
         "Write less to the working directory, or ask the operator to free the node's disk.",
+    ),
+    EndReason.JOB_DIRECTORY_FULL: Meaning(
+        State.FAILED,
+        "The job directory takes nothing more: its quota, or its disk, is used up.",
+        False,
+        "Remove what is not needed there, or ask the operator for more; then run again.",
     ),
     EndReason.QUEUE_REFUSED: Meaning(
         State.FAILED,

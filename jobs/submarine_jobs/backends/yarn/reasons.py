@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from submarine_runtime.protocol.launch import NO_ROOM_CODE
 from submarine_runtime.protocol.reasons import EndReason
 
 _MAX_DETAIL = 300
@@ -109,10 +110,16 @@ ENDS: tuple[Row, ...] = (
         "The Python that should start the job does not exist or does not run on that node.",
     ),
     _row(
+        rf"driver failed with exit code {NO_ROOM_CODE}\b",
+        EndReason.JOB_DIRECTORY_FULL,
+        "The job directory took nothing more, so that the agent could leave no record: "
+        "application.driver.log of the YARN log names the quota that was used up.",
+    ),
+    _row(
         r"driver failed with exit code (\d+)",
         EndReason.AGENT_LOST,
         "The agent ended with exit code {0} and left no record: application.driver.log of the "
-        "YARN log says why, such as a job directory that is full.",
+        "YARN log says why.",
     ),
     _row(
         r"Failure in service",

@@ -1,0 +1,40 @@
+"""What HDFS refuses, as one sentence; the texts are those that NameNodes of Hadoop 3.5 gave."""
+
+from __future__ import annotations
+
+import pytest
+
+from submarine_jobs.errors import NoRoomError
+from submarine_jobs.storage.client_calls import refusal
+
+_URL = "hdfs://nn:8020/user/ann/submarine/202611/a-20261122-1a2b/record.json"
+_SPACE = (
+    'RPCError("org.apache.hadoop.hdfs.protocol.DSQuotaExceededException", "The DiskSpace quota of '
+    "/user/ann is exceeded: quota = 1024 B = 1 KB but diskspace consumed = 143032067 B = 136.41 MB"
+    '\\n\\tat org.apache.hadoop.hdfs.server.namenode.DirectoryWithQuotaFeature")'
+)
+_NAMES = (
+    'RPCError("org.apache.hadoop.hdfs.protocol.NSQuotaExceededException", "The NameSpace quota '
+    "(directories and files) of directory /user/ann is exceeded: quota=200 file count=226"
+    '\\n\\tat org.apache.hadoop.hdfs.server.namenode.DirectoryWithQuotaFeature")'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (_SPACE, "/user/ann is full, its quota of 1 KB (with all replicas) is used up."),
+        (_NAMES, "/user/ann is full, its quota of 200 files and directories is used up."),
+        ("QuotaExceededException: no numbers", "the HDFS quota is used up."),
+    ],
+)
+def test_a_quota_that_is_used_up_is_named_with_its_size(text: str, said: str) -> None:
+    error = refusal("write", _URL, RuntimeError(text))
+    assert isinstance(error, NoRoomError)
+    assert error.message == f"Cannot write {_URL}: {said}"
+
+
+def test_any_other_refusal_says_nothing_of_room() -> None:
+    error = refusal("write", _URL, RuntimeError("AccessControlException: Permission denied"))
+    assert not isinstance(error, NoRoomError)
+    assert "permission denied" in error.message
