@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from submarine_jobs.commands import Outcome
 from submarine_jobs.commands.outcome import JOB_FAILED
@@ -97,6 +98,17 @@ def _one(name: str) -> Installed:
     return kernel
 
 
+def complete_kernels(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Names of Submarine's kernels that begin so, each with what front ends show."""
+    return [
+        CompletionItem(kernel.name, help=one_line(kernel.display_name, 48))
+        for _, kernel in sorted(found().items())
+        if kernel.ours and kernel.name.startswith(incomplete)
+    ]
+
+
 @click.command("list", cls=Verb, example=("kernel list",))
 def list_kernels() -> Outcome:
     """List Submarine's kernels that Jupyter offers here."""
@@ -118,7 +130,7 @@ def list_kernels() -> Outcome:
 
 
 @click.command("check", cls=Verb, example=("kernel check", "kernel check gpu4"))
-@click.argument("kernel", required=False)
+@click.argument("kernel", required=False, shell_complete=complete_kernels)
 @option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
 def check(kernel: str | None, name: str) -> Outcome:
     """Look whether a kernel could start: its Python, its settings, and the cluster's word."""
@@ -148,7 +160,7 @@ def _broken(kernel: Installed) -> str:
 
 
 @click.command("uninstall", cls=Verb, example=("kernel uninstall", "kernel uninstall gpu4"))
-@click.argument("kernel", required=False)
+@click.argument("kernel", required=False, shell_complete=complete_kernels)
 @option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
 def uninstall(kernel: str | None, name: str) -> Outcome:
     """Remove a kernel of Submarine's."""

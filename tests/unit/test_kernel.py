@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
-from submarine_jobs.commands import Mouth, execute
+from submarine_jobs.commands import Mouth, complete, execute
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.install import install_kernel, kernel_json
 from submarine_kernel.own_spec import read_own_spec
@@ -162,6 +162,8 @@ def test_kernels_are_listed_checked_and_removed_by_name(
     broken = execute(["kernel", "check", "ours"], Mouth())
     assert (broken.exit_code, broken.value["ok"]) == (1, False)
     assert "is not there any more" in broken.text
+    for verb in ("check", "uninstall"):
+        assert complete(["kernel", verb, "ou"], Mouth()) == ["ours"]
     execute(["kernel", "uninstall", "ours"], Mouth())
     assert "ours" not in {row["name"] for row in execute(["kernel", "list"], Mouth()).value}
     with pytest.raises(UsageError, match=r"Installed are .*far"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from submarine_jobs.commands import Mouth, execute
+from submarine_jobs.commands import Mouth, complete, execute
 from submarine_jobs.commands.grammar import plugins
 from submarine_jobs.commands.verb import Verb
 from submarine_jobs.commands.verb_group import VerbGroup
@@ -52,6 +52,16 @@ def test_no_option_is_without_a_heading_or_a_help(words: list[str]) -> None:
     assert "--json" in told
     for option in verb.params:
         assert not isinstance(option, click.Option) or option.help or option.hidden
+
+
+@pytest.mark.parametrize("words", VERBS, ids=" ".join)
+def test_tab_offers_words_and_never_nothing(words: list[str]) -> None:
+    verb = GROUPS[words[0]].commands[words[1]]
+    for option in verb.params:
+        if isinstance(option.type, click.Choice):
+            offered = complete([*words, option.opts[0], ""], Mouth())
+            assert offered == list(option.type.choices)
+            assert all(offered)
 
 
 def test_in_a_notebook_the_help_is_in_its_words() -> None:

@@ -35,16 +35,12 @@ _TO = click.Choice(["azkaban"])
 @option("--replace", is_flag=True, help="Take away flows of the project that are not in this file.")
 @option(
     "--failure-action",
-    default="",
-    type=click.Choice(["", *FAILURE_ACTIONS]),
-    metavar="|".join(FAILURE_ACTIONS),
+    type=click.Choice(FAILURE_ACTIONS),
     help="What a failure does to the other nodes [Azkaban's: finishCurrent].",
 )
 @option(
     "--concurrent",
-    default="",
-    type=click.Choice(["", *CONCURRENT]),
-    metavar="|".join(CONCURRENT),
+    type=click.Choice(CONCURRENT),
     help="What happens while the flow runs already [Azkaban's: skip].",
 )
 @option("--include", "extra", multiple=True, metavar="PATTERN", help="Carry these files too.")
@@ -60,8 +56,8 @@ def submit(
     parameters: tuple[tuple[str, str], ...],
     project: str,
     replace: bool,
-    failure_action: str,
-    concurrent: str,
+    failure_action: str | None,
+    concurrent: str | None,
     extra: tuple[str, ...],
     url: str | None,
 ) -> Outcome:
@@ -70,8 +66,8 @@ def submit(
     from submarine_workflows.azkaban.submitting import Wishes
 
     wishes = Wishes(
-        project, run, schedule, replace, dict(parameters), failure_action, concurrent
-    )  # fmt: skip
+        project, run, schedule, replace, dict(parameters), failure_action or "", concurrent or ""
+    )
     return verbs.submit(mouth, file, wishes, url=url, extra=extra)
 
 
