@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from submarine_jobs.profile import Profile
 from submarine_minicluster.cluster import Minicluster
@@ -21,6 +21,8 @@ from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
 
 VIEWPORT = {"width": 1400, "height": 1000}
+# Pages are slow beside a cluster on two cores; the usual five seconds are over now and then.
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +83,7 @@ def new_desk(
     def make(*, login: bool = True, **options: Any) -> Desk:
         url = options.pop("url", None)
         context = browser.new_context(**{"viewport": VIEWPORT, **options})
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(60_000)
         desk = Desk(context.new_page(), lab, url=url)
         desks.append(desk)
         if login:

@@ -153,12 +153,6 @@ class Desk:
         failed = self.page.evaluate("() => window.submarineSettled.failed ?? ''")
         assert not failed, failed
 
-    def accept_dialog(self) -> None:
-        """Answer a dialog with its main button, if one opens soon."""
-        button = self.page.locator(".jp-Dialog .jp-mod-accept")
-        with contextlib.suppress(TimeoutError):
-            button.click(timeout=2000)
-
     def close_dialogs(self) -> None:
         """Dismiss what Lab asks when its server or kernel was away."""
         dialogs = self.page.locator(".jp-Dialog")
@@ -168,7 +162,13 @@ class Desk:
             with contextlib.suppress(TimeoutError):
                 dialogs.last.locator("button.jp-mod-styled").first.click(timeout=2000)
 
-    def wait_for(self, done: Callable[[], Any], timeout: float = 30) -> None:
+    def without_its_server(self) -> None:
+        """From now on close the dialog that Lab opens, at any moment, while its server is away."""
+        lost = self.page.locator(".jp-Dialog", has_text="Server Connection Error")
+        close = lost.get_by_role("button", name="Close")
+        self.page.add_locator_handler(lost, lambda _: close.click())
+
+    def wait_for(self, done: Callable[[], Any], timeout: float = 90) -> None:
         """Wait until ``done()``, while the page goes on."""
         deadline = time.monotonic() + timeout
         while not done():
@@ -210,18 +210,20 @@ class Log:
         )
         return found
 
-    def collected(self) -> list[str]:
-        """All lines that the view took in, first to last, found by scrolling up from the end.
+    def collected(self, first: str) -> list[str]:
+        """All lines that the view took in, found by scrolling up from the end to the first one.
 
         Each step must overlap the one before: a gap between two of them would be seen.
         """
         whole = self.texts()
-        for _ in range(400):
+        deadline = time.monotonic() + 90
+        while whole[0] != first:
+            assert time.monotonic() < deadline, f"it stays at {whole[0]!r}"
             self.lines.evaluate("node => { node.scrollTop = 0; }")
-            self.page.wait_for_timeout(120)
+            self.page.wait_for_timeout(50)
             seen = self.texts()
             if not seen or seen[0] == whole[0]:
-                return whole
+                continue  # it has not drawn what lies above
             assert whole[0] in seen, "the view jumped"
             whole = [*seen[: seen.index(whole[0])], *whole]
-        raise AssertionError("the log has no beginning")
+        return whole

@@ -16,7 +16,7 @@ from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_runtime.protocol.states import State
-from tests.browser.lab import Lab
+from tests.browser.lab import PATIENCE, Lab
 
 
 class Jobs:
@@ -53,7 +53,7 @@ class Jobs:
         self.wait(job_id, lambda state: state.ended)
         return job_id
 
-    def wait(self, job_id: str, done: Any, timeout: float = 60) -> State:
+    def wait(self, job_id: str, done: Any, timeout: float = PATIENCE) -> State:
         """Wait until ``done(state)``."""
         job = self.session.job(job_id)
         deadline = time.monotonic() + timeout

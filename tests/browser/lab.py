@@ -34,7 +34,7 @@ MARK = "SUBMARINE_TEST_LAB"
 #: As below JupyterHub: everything must work behind a prefix.
 BASE = "/user/ada/"
 #: Seconds until a busy machine has a server up.
-PATIENCE = 90.0
+PATIENCE = 180.0
 
 
 class Lab:

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.desk import Desk
 
-TIMEOUT = 30_000
+TIMEOUT = 90_000
 
 
 def tagged(source: str, *tags: str, name: str) -> NotebookNode:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -108,10 +109,10 @@ def test_follow_stays_where_a_reader_looks(desk: Desk, jobs: Jobs) -> None:
     desk.page.wait_for_timeout(1500)
     assert abs(log.lines.evaluate("node => node.scrollTop") - top) < 40
     follow.click()
-    desk.page.wait_for_timeout(500)
     last = log.texts()[-1]
-    desk.page.wait_for_timeout(1000)
-    assert log.texts()[-1] > last
+    desk.wait_for(lambda: log.texts()[-1] > last)
+    last = log.texts()[-1]
+    desk.wait_for(lambda: log.texts()[-1] > last)
     jobs.session.job(job).cancel("seen enough")
 
 
@@ -154,8 +155,8 @@ def test_the_download_is_the_file(log: Log, desk: Desk) -> None:
 
 def test_marked_lines_stay_while_more_come_and_are_copied(desk: Desk, jobs: Jobs) -> None:
     ticking = "import time\nfor n in range(3000):\n    print(f'tick {n:05d}', flush=True)\n"
-    job = jobs.start(ticking + "    time.sleep(0.005)", "marked")
     desk.open_lab()
+    job = jobs.start(ticking + "    time.sleep(0.005)", "marked")
     log = desk.open_log(job)
     desk.wait_for(lambda: log.texts()[-1] >= "tick 00100")
     marked = log.lines.evaluate(
@@ -183,6 +184,13 @@ def test_marked_lines_stay_while_more_come_and_are_copied(desk: Desk, jobs: Jobs
     jobs.session.job(job).cancel("seen enough")
 
 
+def publish(file: Path, value: dict[str, Any]) -> None:
+    """As the agent does it: at no time is there half a file."""
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(value))
+    new.replace(file)
+
+
 def test_it_says_how_far_behind_it_is_while_nobody_answers_at_the_port(
     desk: Desk, jobs: Jobs
 ) -> None:
@@ -195,7 +203,7 @@ def test_it_says_how_far_behind_it_is_while_nobody_answers_at_the_port(
     with socket.socket() as closed:
         # Nobody listens there, and nobody else gets it.
         closed.bind(("127.0.0.1", 0))
-        live.write_text(json.dumps({**address, "port": closed.getsockname()[1]}))
+        publish(live, {**address, "port": closed.getsockname()[1]})
         desk.open_lab()
         desk.command("submarine:logs", job=job)
         log = Log(desk.page)
@@ -204,9 +212,9 @@ def test_it_says_how_far_behind_it_is_while_nobody_answers_at_the_port(
         # What the job has shipped comes all the same.
         expect(log.rows.first).to_be_visible(timeout=60_000)
         desk.shot("log-behind")
-        live.write_text(json.dumps(address))
+        publish(live, address)
         expect(log.status).to_contain_text("· live", timeout=60_000)
-    seen = log.collected()
+    seen = log.collected("tick 00000")
     expect(log.row("tick 00000")).to_have_count(1)
     numbers = [int(line.split()[1]) for line in seen]
     assert numbers == list(range(len(numbers)))

@@ -26,9 +26,9 @@ def test_axe_finds_nothing_in_our_elements(desk: Desk, jobs: Jobs, theme: str) -
     desk.theme(theme)
     for index, state in enumerate(("RUNNING", "FAILED", "SUCCEEDED")):
         card = desk.card(index)
-        expect(card.get_by_text(state).first).to_be_visible(timeout=30_000)
+        expect(card.get_by_text(state).first).to_be_visible()
         card.scroll_into_view_if_needed()
-        expect(card.get_by_role("button", name="Logs")).to_be_visible(timeout=30_000)
+        expect(card.get_by_role("button", name="Logs")).to_be_visible()
         desk.shot(f"card-{state}-{theme}", card)
     desk.command("submarine:jobs")
     expect(

@@ -133,9 +133,7 @@ def test_a_kernel_is_there_again_after_its_server_was_killed(
     far: str, desk: Desk, jobs: Jobs, run: Callable[[str], None]
 ) -> None:
     """By the notification in a page that was open meanwhile, and in a page that is loaded anew."""
-    lost = desk.page.locator(".jp-Dialog", has_text="Server Connection Error")
-    close = lost.get_by_role("button", name="Close")
-    desk.page.add_locator_handler(lost, lambda _: close.click())
+    desk.without_its_server()
     path = desk.lab.write("kept.ipynb", kernel=far)
     desk.open(path)
     desk.page.wait_for_function(IDLE, timeout=LOAD)

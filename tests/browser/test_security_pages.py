@@ -19,7 +19,7 @@ from tests.browser.lab import BASE, Lab
 
 EVIL = "<img src=x onerror='window.pwned=1'><script>window.pwned=2</script>"
 LINK = "javascript:window.pwned=3"
-TIMEOUT = 30_000
+TIMEOUT = 90_000
 SLEEP = "import time\nprint('up', flush=True)\ntime.sleep(300)"
 
 

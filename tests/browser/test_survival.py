@@ -28,6 +28,8 @@ for n in range({lines}):
         time.sleep(0.05)
 print("all is said", flush=True)
 """
+#: Milliseconds.
+TIMEOUT = 90_000
 EXPECTED = [*(f"line {n:06d}" for n in range(LINES)), "all is said"]
 
 
@@ -46,8 +48,8 @@ def counting(desk: Desk, jobs: Jobs, name: str) -> tuple[str, Path]:
 
 def whole(log: Log) -> list[str]:
     """All lines of a log that has ended."""
-    expect(log.row("all is said")).to_be_visible(timeout=90_000)
-    return log.collected()
+    expect(log.row("all is said")).to_be_visible(timeout=TIMEOUT)
+    return log.collected(EXPECTED[0])
 
 
 def test_connections_cut_every_few_seconds(
@@ -88,25 +90,28 @@ def test_a_server_killed_in_the_middle_of_a_log(desk: Desk, jobs: Jobs, lab: Lab
     job, flag = counting(desk, jobs, "orphan")
     cell = new_code_cell("%submarine run orphan", outputs=[jobs.output(job)])
     desk.open(lab.write("orphan.ipynb", cell))
+    desk.without_its_server()
     card = desk.card()
     log = desk.open_log(job)
     desk.page.wait_for_timeout(1500)
     lab.kill()
     try:
         flag.touch()
-        expect(log.status).to_contain_text("connection", timeout=30_000)
+        expect(log.status).to_contain_text("connection", timeout=TIMEOUT)
         desk.shot("server-killed")
     finally:
         lab.start()
     assert whole(log) == EXPECTED
     desk.close_dialogs()
     desk.page.locator(".lm-TabBar-tabLabel", has_text="orphan.ipynb").click()
-    expect(card.get_by_text("SUCCEEDED").first).to_be_visible(timeout=30_000)
+    expect(card.get_by_text("SUCCEEDED").first).to_be_visible(timeout=TIMEOUT)
 
 
 def test_a_kernel_that_is_restarted(desk: Desk) -> None:
+    flag = desk.lab.scratch / f"go-on-restarted-{secrets.token_hex(4)}"
     cells = (
-        "%%submarine --only\nimport time\nprint('up', flush=True)\ntime.sleep(8)",
+        "%%submarine --only\nimport pathlib, time\nprint('up', flush=True)\n"
+        f"while not pathlib.Path({str(flag)!r}).exists():\n    time.sleep(0.1)",
         "%submarine run restarted --backend local",
     )
     desk.open(desk.lab.write("restarted.ipynb", *cells))
@@ -114,8 +119,9 @@ def test_a_kernel_that_is_restarted(desk: Desk) -> None:
     desk.page.evaluate(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
     )
-    expect(desk.card().get_by_text("RUNNING").first).to_be_visible(timeout=30_000)
-    expect(desk.card().get_by_text("SUCCEEDED").first).to_be_visible(timeout=60_000)
+    expect(desk.card().get_by_text("RUNNING").first).to_be_visible(timeout=TIMEOUT)
+    flag.touch()
+    expect(desk.card().get_by_text("SUCCEEDED").first).to_be_visible(timeout=TIMEOUT)
 
 
 def test_a_page_reloaded_in_the_middle_of_a_log(desk: Desk, jobs: Jobs) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cells import Cell
 from submarine_jobs.commands import Mouth
@@ -43,25 +44,23 @@ def shell(
 
 
 @pytest.fixture(scope="session")
-def yarn_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One state directory, and so one driver, for all tests of the run."""
-    return tmp_path_factory.mktemp("state")
+def yarn_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One state directory, and so one driver, for all tests of the run; it is stopped then."""
+    state = tmp_path_factory.mktemp("state")
+    yield state
+    stop_driver(Profile(state_dir=state))
 
 
 @pytest.fixture(scope="session")
-def yarn_profile(minicluster: Minicluster, yarn_state: Path) -> Iterator[Profile]:
-    """The profile of the shared cluster; its driver is stopped at the end."""
+def yarn_profile(minicluster: Minicluster, yarn_state: Path) -> Profile:
+    """The profile of the shared cluster."""
     environ = minicluster.environ()
-    profile = Profile(
+    return Profile(
         backend="yarn",
         hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
         java_home=Path(environ["JAVA_HOME"]) if "JAVA_HOME" in environ else None,
         state_dir=yarn_state,
     )
-    yield profile
-    from submarine_jobs.backends.yarn.driver import stop_driver
-
-    stop_driver(profile)
 
 
 @pytest.fixture(scope="session")

@@ -55,9 +55,14 @@ def test_a_failure_leads_to_the_cell(notebook: Notebook) -> None:
 
 
 def test_a_killed_kernel_leaves_the_job_alone(notebook: Notebook) -> None:
-    notebook.good("%%submarine --only\nimport time\ntime.sleep(5)\nprint('went on')")
+    go = notebook.folder / "go"
+    notebook.good(
+        "%%submarine --only\nimport os, time\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.1)\nprint('went on')"
+    )
     job_id = notebook.good("%submarine run demo --memory 512M").cards[0]["job_id"]
     notebook.restart()
+    go.touch()
     ran = notebook.good(f"%submarine wait {job_id}")
     assert "| went on" in [*ran.displays, *ran.updates][-1]["data"]["text/plain"]
 
@@ -65,7 +70,7 @@ def test_a_killed_kernel_leaves_the_job_alone(notebook: Notebook) -> None:
 def test_an_interrupted_wait_leaves_the_job_and_cancel_ends_it(notebook: Notebook) -> None:
     notebook.good("%%submarine --only\nimport time\nprint('up', flush=True)\ntime.sleep(300)")
     ran = notebook.send("%submarine run demo --memory 512M --wait")
-    notebook.until(lambda: any("| up" in u["data"]["text/plain"] for u in ran.updates), 90)
+    notebook.until(lambda: any("| up" in u["data"]["text/plain"] for u in ran.updates))
     notebook.manager.interrupt_kernel()
     notebook.wait(ran)
     assert "goes on" in ran.stdout

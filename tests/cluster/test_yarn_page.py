@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import io
 import sys
 import time
@@ -31,7 +32,7 @@ def fetch(url: str) -> str:
     try:
         with urllib.request.urlopen(url, timeout=10) as reply:
             text: str = reply.read().decode()
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return ""
     return text
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from submarine_jobs.job import Job
 from submarine_runtime.protocol.states import State
 from tests.kernel.notebook_rig import Visitor
 from tests.notebook.conftest import clean_environment
+from tests.reading import content, files_below
 from tests.waiting import until
 
 CLI = "from submarine_jobs.cli import main; main()"
@@ -64,6 +64,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+def scratch_of(folder: Path, job_id: str) -> Path:
+    """Where a job of this person works."""
+    return folder / "state" / "jupyter-submarine" / "local" / job_id
+
+
 @pytest.fixture(scope="module")
 def desk(folder: Path) -> Iterator[Desk]:
     """A JupyterLab that runs."""
@@ -99,28 +104,18 @@ def test_a_kernel_runs_and_what_is_saved_is_in_the_job_directory(desk: Desk) -> 
     snapshots = Path(desk.value["job_dir"].removeprefix("file://")) / "snapshots"
 
     def kept() -> bool:
-        packs = snapshots.glob("notebook-0/*/*.pack")
-        with suppress(FileNotFoundError):  # replaced by a newer one meanwhile
-            return any(b"saved for good" in pack.read_bytes() for pack in packs)
-        return False
+        packs = [file for file in files_below(snapshots) if file.suffix == ".pack"]
+        return any(b"saved for good" in content(pack) for pack in packs)
 
     until(kept, "the notebook is in the job directory")
 
 
-def content(path: Path) -> bytes:
-    """Of a file that may go away at any moment."""
-    try:
-        return path.read_bytes() if path.is_file() else b""
-    except FileNotFoundError:
-        return b""
-
-
 def test_the_token_is_nowhere(desk: Desk) -> None:
     token = desk.value["token"]
-    for path in Path(desk.value["job_dir"].removeprefix("file://")).rglob("*"):
+    for path in files_below(Path(desk.value["job_dir"].removeprefix("file://"))):
         assert token.encode() not in content(path), path
-    scratch = next(desk.folder.rglob(f"local/{desk.value['job_id']}"))
-    for path in scratch.rglob("*"):
+    scratch = scratch_of(desk.folder, desk.value["job_id"])
+    for path in files_below(scratch):
         if token.encode() in content(path):
             closed = [p for p in (path, *path.parents) if p.stat().st_mode & 0o077 == 0]
             assert any(scratch in p.parents for p in closed), path
@@ -196,8 +191,11 @@ def test_nothing_is_lost_with_the_container(folder: Path) -> None:
     guest = Visitor(first.job(), first.value["page"], first.value["token"])
     guest.save("mine.ipynb", "saved for good")
     snapshots = Path(first.value["job_dir"].removeprefix("file://")) / "snapshots"
-    until(lambda: any(snapshots.rglob("*.json")), "there is a snapshot")
-    scratch = str(next(folder.rglob(f"local/{first.value['job_id']}")))
+    until(
+        lambda: any(file.suffix == ".json" for file in files_below(snapshots)),
+        "there is a snapshot",
+    )
+    scratch = str(scratch_of(folder, first.value["job_id"]))
     agents = [
         process
         for process in psutil.process_iter(["cmdline"])

@@ -33,6 +33,7 @@ from tests.kernel.remote_rig import (
     printed,
     until,
 )
+from tests.reading import content, files_below
 
 
 @pytest.fixture
@@ -203,12 +204,12 @@ def test_the_key_is_nowhere_but_in_a_file_of_the_container(remote: Remote) -> No
     agent = psutil.Process(int(job.handle["pid"]))
     for process in [agent, *agent.children(recursive=True)]:
         for place in ("cmdline", "environ"):
-            content = Path(f"/proc/{process.pid}/{place}").read_bytes()
-            assert key not in content
-            assert token not in content
+            shown = Path(f"/proc/{process.pid}/{place}").read_bytes()
+            assert key not in shown
+            assert token not in shown
     holding = set()
-    for path in remote.root.rglob("*"):
-        if path.is_file() and key in path.read_bytes():
+    for path in files_below(remote.root):
+        if key in content(path):
             holding.add(path.name)
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     assert holding == {"kernel.json"}
@@ -278,12 +279,14 @@ def test_a_start_that_is_given_up_leaves_no_job(remote: Remote) -> None:
     thread = threading.Thread(target=stop)
     thread.start()
     remote.install(start_timeout="1s")
-    with pytest.raises(SubmarineError, match="no container in 1 s"):
-        remote.manager().start_kernel()
-    stopped.set()
-    thread.join()
-    (job_id,) = remote.session.store.ids()
-    assert remote.session.job(job_id).directory.read_json("cancel.json") is not None
-    for process in frozen:
-        process.resume()
+    try:
+        with pytest.raises(SubmarineError, match="no container in 1 s"):
+            remote.manager().start_kernel()
+        (job_id,) = remote.session.store.ids()
+        assert remote.session.job(job_id).directory.read_json("cancel.json") is not None
+    finally:
+        stopped.set()
+        thread.join()
+        for process in frozen:
+            process.resume()
     assert remote.session.job(job_id).wait(PATIENCE).state is State.CANCELLED

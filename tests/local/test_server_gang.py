@@ -20,6 +20,7 @@ from submarine_jobs.shipped_log import ShippedLog
 from submarine_jobs.storage.local import LocalStorage
 from submarine_runtime.protocol.coordination import RoleOrders
 from tests.local.gang_rig import GangRig
+from tests.reading import content, files_below
 from tests.waiting import until
 
 #: Writes into its TensorBoard file whenever it is told to, and says when it did.
@@ -60,7 +61,7 @@ def lines_of(client: AgentClient, task: str) -> bytes:
 def pieces(rig: GangRig, task: str) -> int:
     """Bytes of the task's TensorBoard file that have come to the job directory."""
     place = rig.job_dir / "growing" / task.replace(":", "-")
-    return sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+    return sum(len(content(path)) for path in files_below(place))
 
 
 def test_a_look_and_a_question_for_times_reach_every_task(rig: GangRig, tmp_path: Path) -> None:

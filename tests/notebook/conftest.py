@@ -17,8 +17,28 @@ from jupyter_client.manager import KernelManager
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_kernel.install import install_kernel
+from submarine_minicluster.ports import free_port
 
-TIMEOUT = 90.0
+TIMEOUT = 150.0
+
+
+_given: set[int] = set()
+
+
+def kernel_ports() -> dict[str, int]:
+    """Ports that nobody takes before the kernel does; those that Jupyter looks for may be taken.
+
+    The system hands them out to nobody, and each process of a run of tests has others.
+    """
+    mine = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
+    found: list[int] = []
+    while len(found) < 5:
+        port = free_port()
+        if port % 8 == mine and port not in _given:
+            _given.add(port)
+            found.append(port)
+    names = ("shell_port", "iopub_port", "stdin_port", "hb_port", "control_port")
+    return dict(zip(names, found, strict=True))
 
 
 @dataclass
@@ -55,15 +75,21 @@ class Notebook:
         self.folder = scratch / "work"
         self.folder.mkdir()
         specs = KernelSpecManager(kernel_dirs=[str(kernels)])
-        self.manager = KernelManager(kernel_name=kernel, kernel_spec_manager=specs)
+        self.manager = KernelManager(
+            kernel_name=kernel, kernel_spec_manager=specs, cache_ports=False, **kernel_ports()
+        )
         # The log level hides a warning about the transport, of no interest here.
         self.manager.start_kernel(
             cwd=str(self.folder),
             env={**clean_environment(scratch), **(environment or {})},
             extra_arguments=["--log-level=40"],
         )
-        self._connect()
         self.ran: dict[str, Ran] = {}
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
 
     def _connect(self) -> None:
         self.client = self.manager.client()

@@ -16,7 +16,7 @@ from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
 from submarine_jobs.display import MIME_TYPE
-from tests.notebook.conftest import Notebook, Ran, clean_environment
+from tests.notebook.conftest import TIMEOUT, Notebook, Ran, clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,25 +80,30 @@ def test_a_failed_job_fails_a_headless_notebook(
 
 
 def test_subshells_are_not_disturbed(notebook: Notebook) -> None:
-    notebook.good("%%submarine --only\nimport time\ntime.sleep(3)\nprint('end')")
+    go = notebook.folder / "go"
+    notebook.good(
+        "%%submarine --only\nimport os, time\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.1)\nprint('end')"
+    )
     created = _control(notebook, "create_subshell_request")["subshell_id"]
     ran = notebook.send("job = %submarine run demo --wait")
     notebook.until(lambda: bool(ran.displays))
     side = _send_to_subshell(notebook, created, "%%submarine\nside = 6 * 7\nprint('side', side)")
-    notebook.until(lambda: "side 42" in side.stdout, 30)
+    notebook.until(lambda: "side 42" in side.stdout)
     assert not ran.status
+    go.touch()
     notebook.wait(ran)
     assert "side 42" not in ran.stdout
     assert side.updates == []
     assert ran.updates[-1]["data"][MIME_TYPE]["state"] == "SUCCEEDED"
     rows = json.loads(notebook.good("%submarine cells --json").stdout)["cells"]
-    assert [row["source"].split("\n")[0] for row in rows] == ["import time", "side = 6 * 7"]
+    assert [row["source"].split("\n")[0] for row in rows] == ["import os, time", "side = 6 * 7"]
 
 
 def _control(notebook: Notebook, kind: str) -> dict[str, str]:
     message = notebook.client.session.msg(kind)
     notebook.client.control_channel.send(message)
-    return dict(notebook.client.get_control_msg(timeout=30)["content"])
+    return dict(notebook.client.get_control_msg(timeout=TIMEOUT)["content"])
 
 
 def _send_to_subshell(notebook: Notebook, subshell: str, code: str) -> Ran:

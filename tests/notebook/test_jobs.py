@@ -15,6 +15,12 @@ for i in range({n}):
     print('step', i)
     time.sleep(0.2)
 """
+#: Goes on until somebody makes the file.
+HELD = """%%submarine --only
+import os, time
+while not os.path.exists({go!r}):
+    time.sleep(0.1)
+"""
 MODEL = """%%submarine --only --file model.py
 import json
 
@@ -74,7 +80,7 @@ def test_updates_go_to_the_cell_of_the_run_and_the_final_one_arrives(notebook: N
     ran = notebook.good("job = %submarine run demo")
     assert ran.cards[0]["state"] != "SUCCEEDED"
     other = notebook.send("import time\nfor i in range(40):\n    print(i)\n    time.sleep(0.1)")
-    notebook.until(lambda: states(ran)[-1] == "SUCCEEDED", 60)
+    notebook.until(lambda: states(ran)[-1] == "SUCCEEDED")
     passed = time.monotonic() - started
     notebook.wait(other)
     assert other.displays == []
@@ -131,15 +137,17 @@ def test_exit_codes_lead_to_the_line_that_exits(notebook: Notebook) -> None:
 
 
 def test_interrupting_a_wait_detaches(notebook: Notebook) -> None:
-    notebook.good(SLOW.format(n=15))
+    go = notebook.folder / "go"
+    notebook.good(HELD.format(go=str(go)))
     ran = notebook.send("%submarine run demo --wait")
-    notebook.until(lambda: ran.updates and states(ran)[-1] == "RUNNING", 60)
+    notebook.until(lambda: ran.updates and states(ran)[-1] == "RUNNING")
     notebook.manager.interrupt_kernel()
     notebook.wait(ran)
     assert ran.ename == "WaitInterrupted"
     assert "goes on" in ran.stdout
     assert re.search(r"%submarine cancel demo-\S+", ran.stdout)
     assert "Traceback" not in ran.traceback
+    go.touch()
     notebook.good("%submarine wait last")
     assert states(ran)[-1] == "SUCCEEDED"
 
@@ -147,7 +155,7 @@ def test_interrupting_a_wait_detaches(notebook: Notebook) -> None:
 def test_interrupting_a_wait_can_cancel(notebook: Notebook) -> None:
     notebook.good(SLOW.format(n=300))
     ran = notebook.send("%submarine run demo --wait --on-interrupt cancel")
-    notebook.until(lambda: ran.updates and states(ran)[-1] == "RUNNING", 60)
+    notebook.until(lambda: ran.updates and states(ran)[-1] == "RUNNING")
     notebook.manager.interrupt_kernel()
     notebook.wait(ran)
     assert "was cancelled" in ran.stdout
