@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from submarine_jobs.commands import Mouth, execute
+from submarine_workflows.azkaban.seen import execution_of
 from submarine_workflows.notebook import azkaban_run
 from submarine_workflows.notebook.pictures import MIME_TYPE
 from tests.azkaban import server as servers
@@ -81,3 +82,16 @@ def test_it_is_drawn_with_its_graph_and_renewed_until_its_end(
     assert "FAILED" in over.text
     assert "<svg" in str(over.html)
     assert len(mouth.pictures) == count
+
+
+def test_nodes_stand_after_those_that_they_depend_on() -> None:
+    inner = [{"id": "b", "nestedId": "f:b", "in": ["a"]}, {"id": "a", "nestedId": "f:a"}]
+    nodes = [
+        {"id": "report", "nestedId": "report", "in": ["train", "f", "gone"]},
+        {"id": "f", "nestedId": "f", "in": ["train"], "nodes": inner},
+        {"id": "train", "nestedId": "train"},
+    ]
+    found = execution_of({"flow": "x", "nodes": nodes}, 7)
+    assert [node.path for node in found.walk()] == ["train", "f", "f:a", "f:b", "report"]
+    circle = [{"id": "x", "in": ["y"]}, {"id": "y", "in": ["x"]}]
+    assert len(execution_of({"flow": "x", "nodes": circle}, 7).nodes) == 2

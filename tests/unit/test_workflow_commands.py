@@ -25,9 +25,17 @@ nodes:
 def test_check_says_what_is_right_and_when_it_runs(tmp_path):
     file = tmp_path / "nightly.flow"
     file.write_text(TEXT)
+    for name in ("eval", "features"):
+        (tmp_path / f"{name}.ipynb").touch()
     outcome = execute(["workflow", "check", str(file)], Mouth())
     assert outcome.exit_code == 0
+    assert outcome.text.startswith("nightly: 4 nodes. Its schedule")
+    assert outcome.text.endswith("\n`train` runs train.ipynb, which is not here yet.")
+    assert len(outcome.value["notices"]) == 1
+    (tmp_path / "train.ipynb").touch()
+    outcome = execute(["workflow", "check", str(file)], Mouth())
     assert outcome.text.startswith("nightly: 4 nodes, nothing wrong. Its schedule")
+    assert outcome.value["notices"] == []
     assert len(outcome.value["next"]) == 3
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.errors import SubmarineError
 from submarine_workflows.local.journal import Journal, Lock
 from submarine_workflows.local.runs import Runs
+from submarine_workflows.local.telling import table_of
+from submarine_workflows.local.views import view_of
 from submarine_workflows.notebook import watching
 from submarine_workflows.notebook.launching import words_of
 from submarine_workflows.notebook.local_run import LocalRun
@@ -93,6 +96,23 @@ def test_pictures_follow_their_journals_from_one_thread_that_ends(runs: Runs) ->
     late.end("FAILED")
     until(lambda: after.status() == "FAILED")
     until(lambda: threads() == 0)
+
+
+def test_of_a_run_that_goes_on_again_what_waits_has_no_end(runs: Runs) -> None:
+    run = Run(runs)
+    for name, status in (("a", "FAILED"), ("b", "CANCELLED")):
+        run.journal.add("node", node=name, status="RUNNING", attempt=0, log="x")
+        run.journal.add("node", node=name, status=status, reason="Too bad.", code=1)
+    run.journal.add("end", status="FAILED")
+    run.journal.add("begin", pid=1, execid=1)
+    shown = LocalRun(run.folder, "submarine").picture()[0]
+    assert ", 0 of 2 nodes\n" in shown["text/plain"]
+    assert "Too bad" not in shown["text/plain"]
+    view = view_of(run.folder)
+    rows = table_of(view, time.time()).splitlines()[2:]
+    assert [row.split() for row in rows] == [["a", "READY", "-", "-"], ["b", "READY", "-", "-"]]
+    assert [node.attempt for node in view.nodes] == [0, 0], "the next one is counted from there"
+    run.end()
 
 
 def test_one_that_breaks_or_is_removed_holds_up_no_other(runs: Runs) -> None:

@@ -71,14 +71,22 @@ def sound(file: Path) -> Workflow:
 @click.argument("file", type=WORKFLOW_FILE)
 def check(file: Path) -> Outcome:
     """Say what is wrong with the workflow in FILE, or when it would run next."""
+    from submarine_workflows.local.checking import missing_notebooks
+
     found = sound(file)
     nodes = sum(1 for _ in found.walk())
     runs = [moment.isoformat() for moment in _next_runs(found)]
-    text = f"{found.name}: {nodes} node{'s' if nodes != 1 else ''}, nothing wrong."
+    text = f"{found.name}: {nodes} node{'s' if nodes != 1 else ''}"
+    folder = file if file.is_dir() else file.parent
+    notices = missing_notebooks(found, folder) if file.suffix != ".zip" else []
+    text += "." if notices else ", nothing wrong."
     if runs:
         text += f" Its schedule `{found.schedule}` comes true next at {', '.join(runs)}."
-    value = {"name": found.name, "nodes": nodes, "schedule": found.schedule, "next": runs}
-    return Outcome(text, value=value)
+    value = {
+        **{"name": found.name, "nodes": nodes, "schedule": found.schedule, "next": runs},
+        "notices": notices,
+    }
+    return Outcome("\n".join([text, *notices]), value=value)
 
 
 @workflow.command(cls=Verb, example=("workflow graph nightly.flow --svg nightly.svg",))

@@ -126,7 +126,10 @@ class _Reader:
             return _KINDS.get(word, Kind.OTHER)
         if does:
             return {"notebook": Kind.NOTEBOOK, "cells": Kind.CELLS, "nodes": Kind.FLOW}[does[0]]
-        self._add(line, f"`{name}` says not what to run: give `notebook:`, `cells:` or `type:`.")
+        if all(key in (*AZKABANS, *OURS) for key in keys):  # else what it runs may be misspelt
+            self._add(
+                line, f"`{name}` says not what to run: give `notebook:`, `cells:` or `type:`."
+            )
         return Kind.NOOP
 
     def _needs(self, value: Value | None) -> Iterable[Need]:

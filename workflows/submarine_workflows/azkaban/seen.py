@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from submarine_workflows.azkaban.replies import Reply, number
@@ -140,7 +141,7 @@ def execution_of(reply: Reply, execid: int) -> Execution:
         _moment(reply.get("submitTime")),
         _moment(reply.get("startTime")),
         _moment(reply.get("endTime")),
-        tuple(_nodes(reply, "", 0)),
+        _in_order(_nodes(reply, "", 0)),
     )
 
 
@@ -178,8 +179,24 @@ def _nodes(value: Mapping[str, Any], path: str, depth: int) -> Iterator[NodeSeen
             _moment(item.get("startTime")),
             _moment(item.get("endTime")),
             tuple(_text(one) for one in before) if isinstance(before, list) else (),
-            tuple(_nodes(item, f"{own}:", depth + 1)),
+            _in_order(_nodes(item, f"{own}:", depth + 1)),
         )
+
+
+def _in_order(nodes: Iterable[NodeSeen]) -> tuple[NodeSeen, ...]:
+    """Each after those that it depends on; Azkaban lists them in no order."""
+    known = {node.path.rpartition(":")[2]: node for node in nodes}
+    sorter = TopologicalSorter({name: node.depends_on for name, node in known.items()})
+    try:
+        sorter.prepare()
+    except CycleError:  # which Azkaban would have refused
+        return tuple(known.values())
+    found: list[NodeSeen] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        found += [known[name] for name in ready if name in known]
+        sorter.done(*ready)
+    return tuple(found)
 
 
 def _text(value: Any) -> str:

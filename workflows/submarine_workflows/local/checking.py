@@ -16,6 +16,16 @@ from submarine_workflows.node_commands import Setting, commands_of, path_of
 from submarine_workflows.workflow import Kind, Node, Workflow
 
 
+def missing_notebooks(workflow: Workflow, base: Path) -> list[str]:
+    """A sentence for each notebook of a node that is not in ``base``, where it is a path."""
+    runs = [(node, node.notebook) for _, node in workflow.walk() if node.kind is Kind.NOTEBOOK]
+    return [
+        f"`{node.name}` runs {name}, which is not here yet."
+        for node, name in runs
+        if _is_path(name) and not (base / name).is_file()
+    ]
+
+
 def check_here(workflow: Workflow, setting: Setting, base: Path | None) -> None:
     """Raise for what this machine cannot run.
 
@@ -53,7 +63,12 @@ def _notebook(workflow: Workflow, node: Node, setting: Setting) -> str:
     name = node.notebook
     if node.kind is Kind.CELLS:
         name = setting.notebook or workflow.notebook
-    return "" if "://" in name or "${" in name else name
+    return name if _is_path(name) else ""
+
+
+def _is_path(name: str) -> bool:
+    """Whether it is known already where a notebook lies, and that is on this machine."""
+    return "://" not in name and "${" not in name
 
 
 def disabled_by(workflow: Workflow, only: Sequence[str], without: Sequence[str]) -> frozenset[str]:

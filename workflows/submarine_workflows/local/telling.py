@@ -44,8 +44,10 @@ def html_of(view: RunView, now: float) -> str:
 
 
 def _row(node: NodeView, now: float) -> Row:
-    took = duration((node.ended or now) - node.started) if node.started else "-"
-    attempt = str(node.attempt + 1) if node.started else "-"
+    # One that waits, in a run that goes on again, may have had an attempt before.
+    started = node.started if node.status is not Status.READY else None
+    took = duration((node.ended or now) - started) if started else "-"
+    attempt = str(node.attempt + 1) if started else "-"
     return (node.path, str(node.status), attempt, took, one_line(node.reason, 120))
 
 

@@ -18,6 +18,7 @@ from submarine_jobs.commands import CellBody, Mouth, Outcome, execute
 from submarine_jobs.commands.cell_body import CellVerb
 from submarine_jobs.commands.verb import option
 from submarine_jobs.errors import UsageError
+from submarine_workflows.local.checking import missing_notebooks
 from submarine_workflows.notebook import keys
 from submarine_workflows.notebook.cell_text import Asked, read_cell
 from submarine_workflows.notebook.kept import check_name, folder_of, keep, notebook_of
@@ -140,11 +141,8 @@ def _check_written_in(found: Workflow) -> None:
 def notices(found: Workflow, mouth: Mouth) -> list[str]:
     """What is not wrong yet: notebooks that are not there, cells that the saved one lacks."""
     folder, own = folder_of(mouth), notebook_of(mouth)
-    missing: list[str] = []
+    missing = missing_notebooks(found, folder)
     for _, node in found.walk():
-        name = node.notebook if node.kind is Kind.NOTEBOOK else ""
-        if name and "://" not in name and "${" not in name and not (folder / name).is_file():
-            missing.append(f"`{node.name}` runs {name}, which is not here yet.")
         if node.kind is Kind.CELLS and own is not None and folder / found.notebook == own:
             missing += _unknown_cells(own, node)
     return missing[:_MAX_NOTICES]

@@ -16,14 +16,11 @@ from submarine_workflows.notebook.pictures import of_run
 
 def state_of(view: RunView) -> RunState:
     """A run, as pictures show it."""
+    # Of one that waits, in a run that goes on again, no earlier attempt is told.
     nodes = {
-        node.path: NodeState(
-            str(node.status),
-            node.started,
-            node.ended,
-            node.attempt,
-            node.reason if node.status is not Status.READY else "",
-        )
+        node.path: NodeState(str(node.status), node.started, node.ended, node.attempt, node.reason)
+        if node.status is not Status.READY
+        else NodeState(str(node.status))
         for node in view.nodes
     }
     ended = view.ended if not view.alive else None
