@@ -63,6 +63,10 @@ class StorageError(ClusterError):
     """The job directory's file system refused or failed."""
 
 
+class NoAnswerError(StorageError):
+    """It has not answered in time."""
+
+
 class NoRoomError(StorageError):
     """It takes nothing more: a quota, or the disk, is used up."""
 

@@ -6,7 +6,7 @@ Does not look inside a job beyond its intent and record.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from submarine_jobs.closing import shipped_record
@@ -14,12 +14,14 @@ from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import (
     ClusterError,
     JobNotFoundError,
+    NoAnswerError,
     NoClusterError,
     StorageError,
     UsageError,
 )
 from submarine_jobs.job import Job
-from submarine_jobs.observing import Target, observe_all, settle, unasked, unreachable
+from submarine_jobs.observing import Target, observe_all, settle, unasked, unreachable, unread
+from submarine_jobs.storage.timed_call import call_within
 from submarine_jobs.store import Known
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
@@ -30,15 +32,28 @@ if TYPE_CHECKING:
 
 #: Months of the job root that ``list`` looks into.
 MONTHS = 2
+#: Seconds in which the job root's file system must have listed them. A call of it may take longer,
+#: but the cluster and this machine's index can be shown without it.
+PATIENCE = 5.0
 
 
-def list_jobs(session: Session, limit: int = 100) -> list[JobRecord]:
+def list_jobs(
+    session: Session,
+    limit: int = 100,
+    on_trouble: Callable[[ClusterError], None] | None = None,
+) -> list[JobRecord]:
     """Records of this user's jobs, newest first.
 
     One call to each backend that has jobs going on, one listing a month of the job root, and a
-    read of each job that this machine has not seen before (at most ``limit``).
+    read of each job that this machine has not seen before (at most ``limit``). A file system that
+    does not answer is asked once; ``on_trouble`` is told of it, and of a cluster that does not.
     """
     trouble = discover(session, limit)
+    silent: dict[str, NoAnswerError] = {}
+    if trouble is not None and on_trouble is not None:
+        on_trouble(trouble)
+    if isinstance(trouble, NoAnswerError):
+        silent[session.backend().job_root()[0].prefix] = trouble
     known = session.store.newest(limit)
     targets = [target for row in known if (target := target_of(session, row)) is not None]
     try:
@@ -46,21 +61,28 @@ def list_jobs(session: Session, limit: int = 100) -> list[JobRecord]:
     except ClusterError as error:
         trouble = error
         observations = {}
+        if on_trouble is not None:
+            on_trouble(error)
     records: dict[str, JobRecord] = {}
     for target in targets:
-        row = target.known
+        row, seen = target.known, observations.get(target.known.job_id)
+        mute = silent.get(target.directory.storage.prefix)
         try:
-            if trouble is not None and row.job_id not in observations:
+            if trouble is not None and seen is None:
                 records[row.job_id] = (
                     row.record if row.final and row.record else (unreachable(row, trouble))
                 )
+            elif mute is not None and seen is not None and not seen.goes_on:
+                records[row.job_id] = unread(row, seen, mute)
             else:
-                records[row.job_id] = settle(target, observations.get(row.job_id), session.store)
+                records[row.job_id] = settle(target, seen, session.store)
         except (ClusterError, JobNotFoundError, FileNotFoundError) as error:
             wrapped = error if isinstance(error, ClusterError) else ClusterError(str(error))
-            if isinstance(error, ClusterError) and not isinstance(error, StorageError):
-                trouble = error  # the next one would wait as long
-            records[row.job_id] = unreachable(row, wrapped)
+            if isinstance(error, NoAnswerError):
+                silent[target.directory.storage.prefix] = error  # the next would wait as long
+            elif isinstance(error, ClusterError) and not isinstance(error, StorageError):
+                trouble = error
+            records[row.job_id] = unread(row, seen, wrapped)
     return [records.get(row.job_id) or unasked(row, session.store) for row in known]
 
 
@@ -71,6 +93,8 @@ def find_job(session: Session, text: str) -> Job:
     ------
     JobNotFoundError
         If there is none.
+    ClusterError
+        If that cannot be found out.
     UsageError
         If ``text`` is the beginning of more than one id.
     """
@@ -102,8 +126,10 @@ def _row(session: Session, text: str) -> Known | None:
         return found
     candidates = store.beginning_with(text)
     if not candidates:
-        discover(session, 200)
+        trouble = discover(session, 200)
         candidates = store.beginning_with(text) or [k for k in [store.named(text)] if k]
+        if trouble is not None and not candidates:
+            raise trouble  # whether there is such a job is not known
     if len(candidates) > 1:
         names = ", ".join(row.job_id for row in candidates[:5])
         raise UsageError(f"{text!r} is the beginning of several job ids: {names}.", "Give more.")
@@ -125,11 +151,18 @@ def target_of(session: Session, row: Known) -> Target | None:
 def discover(session: Session, limit: int) -> ClusterError | None:
     """Bring jobs into the store that only the job root knows; returns what went wrong, if so."""
     try:
-        found = unknown_jobs(session, newest_months())
+        found = call_within(PATIENCE, lambda: unknown_jobs(session, newest_months()))
         for directory, _ in sorted(found, key=lambda item: item[1], reverse=True)[:limit]:
             import_job(session, session.backend(), directory)
     except NoClusterError:
         return None
+    except TimeoutError:
+        storage, _ = session.backend().job_root()
+        return NoAnswerError(
+            f"The job directories at {storage.prefix} cannot be read: no answer within "
+            f"{PATIENCE:g} s.",
+            "`submarine doctor` says more.",
+        )
     except ClusterError as error:
         return error
     return None

@@ -171,6 +171,19 @@ def unreachable(known: Known, error: ClusterError) -> JobRecord:
     return replace(record, detail=words, last_known=not record.state.ended)
 
 
+def unread(known: Known, seen: Observation | None, error: ClusterError) -> JobRecord:
+    """What the backend says of a job whose directory cannot be read."""
+    if seen is None or seen.stage is not Stage.ENDED or seen.reason is None:
+        return unreachable(known, error)
+    return replace(
+        known.record or bare_record(known),
+        state=meaning_of(seen.reason).state,
+        detail=f"The cluster says that it has ended; how is not known: {error.message}",
+        finished=seen.finished,
+        last_known=True,
+    )
+
+
 def unasked(known: Known, store: JobStore) -> JobRecord:
     """The same of a job whose cluster nobody here knows how to ask, with its age."""
     record = known.record or bare_record(known)

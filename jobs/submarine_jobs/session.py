@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.errors import NoClusterError, UsageError
+from submarine_jobs.errors import ClusterError, NoClusterError, UsageError
 from submarine_jobs.profile import Profile
 from submarine_jobs.store import JobStore
 
@@ -74,11 +74,16 @@ class Session:
         data = bundle.zip_bytes() if bundle else None
         return submit(self, spec, data, values, plan, progress, claim)
 
-    def jobs(self, limit: int = 100) -> list[JobRecord]:
-        """Records of this user's jobs, newest first, looked up with one call to each backend."""
+    def jobs(
+        self, limit: int = 100, on_trouble: Callable[[ClusterError], None] | None = None
+    ) -> list[JobRecord]:
+        """Records of this user's jobs, newest first, looked up with one call to each backend.
+
+        ``on_trouble`` is told why jobs may be missing, or be shown as they last were.
+        """
         from submarine_jobs.listing import list_jobs
 
-        return list_jobs(self, limit)
+        return list_jobs(self, limit, on_trouble)
 
     def job(self, text: str) -> Job:
         """Find a job: by full id, unique beginning of one, name (the newest), or ``last``."""

@@ -106,6 +106,11 @@ class Observation:
     host: str | None = None
     container_id: str | None = None
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the backend says that the job waits or runs."""
+        return self.stage in (Stage.WAITING, Stage.RUNNING)
+
 
 class Backend(ABC):
     """A place where jobs run."""

@@ -11,7 +11,7 @@ from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.shared_options import backend_option, profile_option
 from submarine_jobs.commands.verb import Parsed, Verb, option
-from submarine_jobs.errors import UsageError
+from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.options.quantities import parse_count
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -95,7 +95,8 @@ def list_jobs(
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     most = MAX_LIMIT if everything else min(limit or DEFAULT_LIMIT, MAX_LIMIT)
     chosen = bool(states or name or workflow or workflow_run)
-    records = session.jobs(limit=MAX_LIMIT if chosen else most)
+    troubles: list[ClusterError] = []
+    records = session.jobs(MAX_LIMIT if chosen else most, troubles.append)
     shown = [
         record
         for record in records
@@ -110,7 +111,8 @@ def list_jobs(
         for record in shown
         if record.pending and not record.state.ended
     ]
-    notes = [*waits, *_last_known(shown)]
+    missing = [f"There may be more jobs: {one_line(error.message)}" for error in troubles]
+    notes = [*waits, *_last_known(shown), *missing]
     text = "\n".join([table.text, "", *notes]) if notes else table.text
     html = table.html + "".join(f"<p>{escaped_line(line)}</p>" for line in notes)
     return Outcome(text, html, [record.to_json() for record in shown])

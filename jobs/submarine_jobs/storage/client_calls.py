@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from submarine_jobs.errors import NoRoomError, StorageError
+from submarine_jobs.errors import NoAnswerError, NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage
 from submarine_jobs.storage.timed_call import call_within
 from submarine_runtime.agent.store import NotThereError
@@ -49,7 +49,7 @@ class ClientStorage(Storage):
         try:
             return call_within(self._timeout * factor, lambda: work(self._client))
         except TimeoutError as exc:
-            raise StorageError(
+            raise NoAnswerError(
                 f"HDFS at {self.prefix} did not answer in time to {doing} {path}: {exc}.",
                 "Check that the NameNode is up: `submarine doctor`.",
             ) from exc

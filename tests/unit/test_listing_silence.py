@@ -1,0 +1,119 @@
+"""The list of jobs while the job root's file system does not answer, or only to some calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submarine_jobs import listing
+from submarine_jobs.backends.base import Handle, Observation, Stage
+from submarine_jobs.backends.local import LocalBackend
+from submarine_jobs.errors import ClusterError, NoAnswerError
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
+from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.store import Known
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+WAITS, RUNS, ENDED, OVER = (f"digits-20261122-000{number}" for number in range(4))
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Four jobs, and a backend that knows of three of them."""
+    made = Session(Profile(backend="local", state_dir=tmp_path))
+    observed = {
+        WAITS: Observation(Stage.WAITING, pending="the queue is full"),
+        RUNS: Observation(Stage.RUNNING),
+        ENDED: Observation(Stage.ENDED, EndReason.SUCCEEDED, finished=9.0),
+    }
+
+    def observe(self: LocalBackend, handles: Mapping[str, Handle]) -> dict[str, Observation]:
+        return {job_id: observed[job_id] for job_id in handles}
+
+    monkeypatch.setattr(LocalBackend, "observe", observe)
+    _, root = made.backend().job_root()
+    for job_id in (OVER, ENDED, RUNS, WAITS):
+        place = f"file://{root}/202611/{job_id}"
+        first = State.SUBMITTING if job_id == WAITS else State.RUNNING
+        row = Known(job_id, "digits", "local", "default", place, 5.0, first, {"pid": 1})
+        if job_id == OVER:
+            record = JobRecord(job_id, "digits", State.FAILED, reason=EndReason.PROGRAM_ERROR)
+            row = replace(row, state=State.FAILED, record=record)
+        made.store.put(row)
+    return made
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """No call to the file system returns; what was asked of it."""
+    asked: list[str] = []
+    over = threading.Event()
+
+    def hang(self: LocalStorage, path: str, *_: Any) -> Any:
+        asked.append(path)
+        over.wait(60)
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(listing, "PATIENCE", 0.2)
+    for name in ("list_directory", "read", "stat"):
+        monkeypatch.setattr(LocalStorage, name, hang)
+    yield asked
+    over.set()
+
+
+def test_what_the_cluster_and_this_machine_know_is_listed(
+    session: Session, hanging: list[str]
+) -> None:
+    troubles: list[ClusterError] = []
+    records = {record.job_id: record for record in session.jobs(10, troubles.append)}
+    assert {job_id: record.state for job_id, record in records.items()} == {
+        WAITS: State.PENDING,
+        RUNS: State.RUNNING,
+        ENDED: State.SUCCEEDED,
+        OVER: State.FAILED,
+    }
+    assert records[WAITS].pending == "the queue is full"
+    assert [job_id for job_id, record in records.items() if record.last_known] == [ENDED]
+    assert "cannot be read: no answer within 0.2 s" in records[ENDED].detail
+    assert [type(trouble) for trouble in troubles] == [NoAnswerError]
+    assert len(hanging) == 1, "one call is enough to know"
+    row = session.store.get(ENDED)
+    assert row is not None
+    assert not row.final, "what the job itself says is still asked for"
+
+
+def test_a_job_that_cannot_be_looked_for_is_not_said_to_be_missing(
+    session: Session, hanging: list[str]
+) -> None:
+    with pytest.raises(NoAnswerError):
+        session.job("another")
+
+
+def test_a_file_system_that_falls_silent_later_is_asked_once(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def read(self: LocalStorage, path: str, *_: Any) -> bytes:
+        asked.append(path)
+        raise NoAnswerError("HDFS did not answer in time.")
+
+    monkeypatch.setattr(LocalStorage, "read", read)
+    monkeypatch.setattr(
+        LocalBackend,
+        "observe",
+        lambda self, handles: {
+            job_id: Observation(Stage.ENDED, EndReason.SUCCEEDED) for job_id in handles
+        },
+    )
+    records = session.jobs(10)
+    assert [record.last_known for record in records].count(True) == 3
+    assert len(asked) == 1
