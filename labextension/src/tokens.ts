@@ -3,7 +3,7 @@
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import type { IJobView, IModelVersion, ISeries, ITask, State } from './api/job_types';
-import type { ICluster, IHealth, IJobRow, IJobsPage } from './api/list_types';
+import type { ICluster, IHealth, IJobRow, IJobsPage, IKernelStart } from './api/list_types';
 import type { ILogInfo, ILogTimes, ISearchHit } from './api/log_types';
 import type { ServerMessage } from './api/wire_types';
 
@@ -81,6 +81,8 @@ export interface IRest {
   /** The new job's id. */
   rerun(job: string, resume: boolean): Promise<string>;
   saveModel(job: string, name: string): Promise<IModelVersion>;
+  /** Kernels in containers that this server starts just now. */
+  starts(): Promise<IKernelStart[]>;
   cluster(): Promise<ICluster>;
   /** Words that may stand in the place of the last of `words` after `submarine`. */
   complete(words: readonly string[], signal?: AbortSignal): Promise<string[]>;

@@ -4,8 +4,9 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { IJobView, State } from '../src/api/job_types';
-import type { IJobRow } from '../src/api/list_types';
+import type { IJobRow, IKernelStart } from '../src/api/list_types';
 import { isRemote, newestOf } from '../src/kernels/jobs';
+import { LOOK } from '../src/kernels/preparing';
 import { Sharing } from '../src/kernels/sharing';
 import { GRACE, KernelWatch, QUICK, type SessionPart } from '../src/kernels/watch';
 
@@ -57,6 +58,8 @@ let listeners: Set<Listener>;
 /** Jobs that are looked at as if on display -> who hears of them. */
 let looks: Map<string, (view: IJobView) => void>;
 let documents: string[];
+/** What the server says that it starts. */
+let starts: IKernelStart[];
 let watch: KernelWatch;
 
 beforeEach(() => {
@@ -66,6 +69,7 @@ beforeEach(() => {
   listeners = new Set();
   looks = new Map();
   documents = ['work/a.ipynb'];
+  starts = [];
   watch = new KernelWatch(
     session as unknown as SessionPart,
     {
@@ -81,6 +85,7 @@ beforeEach(() => {
         return { isDisposed: false, dispose: () => looks.delete(job) };
       }
     },
+    () => Promise.resolve(starts),
     () => documents,
     {
       waits: text => said.push(text),
@@ -135,6 +140,28 @@ it('says that a kernel is prepared while it has no job, and no more when that ha
   news(row('PENDING', 'x'));
   news(row('CANCELLED', 'cancelled'));
   expect(said.slice(1)).toEqual(['The kernel far of a.ipynb waits: x', 'done']);
+});
+
+it('says how far the files of a kernel are that has no job yet', async () => {
+  session.become('starting');
+  await vi.advanceTimersByTimeAsync(QUICK);
+  news();
+  const other = { kernel: 'far', notebook: 'other.ipynb', words: 'Packing: 99 %' };
+  starts = [other, { ...other, notebook: 'work/a.ipynb', words: 'Packing: 34 % of 700 MB' }];
+  await vi.advanceTimersByTimeAsync(LOOK);
+  expect(said[0]).toContain('is being prepared. Its files are brought to the cluster');
+  expect(said.at(-1)).toBe('The kernel far of a.ipynb is being prepared. Packing: 34 % of 700 MB');
+  // What it was is not taken back because the list has news, or the server knows of no start.
+  starts = [];
+  news();
+  await vi.advanceTimersByTimeAsync(LOOK);
+  expect(said.at(-1)).toContain('34 %');
+  news(row('PENDING', 'x'));
+  const told = said.length;
+  starts = [{ kernel: 'far', notebook: 'work/a.ipynb', words: 'late' }];
+  await vi.advanceTimersByTimeAsync(3 * LOOK);
+  expect(said.length).toBe(told);
+  expect(said.at(-1)).toBe('The kernel far of a.ipynb waits: x');
 });
 
 it('says nothing of a start that is quick, nor of kernels of this machine', () => {

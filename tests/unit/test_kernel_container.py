@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
 from submarine_jobs.spec import JobSpec
 from submarine_kernel.remote import getting
 from submarine_kernel.remote.placing import Asked, program, run_options, spec_of_kernel
+from submarine_kernel.remote.starts import Start
+from submarine_kernel.remote.telling import Telling, for_a_dialog
 from tests.unit.test_yarn_gang import submission
 
 
@@ -193,15 +197,34 @@ def test_a_start_that_packs_an_environment_says_each_step_once(
     def submit(_session: object, _asked: Asked, progress: Any) -> None:
         for done in (0, 50, 100):
             progress("packing", done, 100)
+            heard.append(start.words)
         progress("uploading", 100, 100)
         raise ClusterError("HDFS is away.")
 
     monkeypatch.setattr(getting, "submit_kernel", submit)
     lines: list[str] = []
+    heard: list[str] = []
     none: Any = None
-    start = getting.get_kernel(none, Asked("gpu", {}), {}, lines.append, lines.append)
+    start = Start("gpu", "a.ipynb")
+    telling = Telling(start, lines.append, terminal=False)
     with pytest.raises(ClusterError, match="HDFS is away"):
-        asyncio.run(start)
+        asyncio.run(getting.get_kernel(none, Asked("gpu", {}), {}, telling))
+    # The page is told how far it is.
+    assert heard[0].startswith("Packing this environment: 0 %")
+    assert heard[-1].startswith("Packing this environment: 100 %")
+    assert start.words.startswith("Uploading the environment: 100 %")
     assert len(lines) == 2
     assert lines[0].startswith("Packing this environment")
     assert lines[1].startswith("Uploading the environment")
+
+
+def test_a_full_disk_of_this_machine_is_a_sentence_in_the_dialog() -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", "/state/jobs.sqlite")
+    for error in (full, sqlite3.OperationalError("database or disk is full")):
+        words = str(for_a_dialog(error))
+        assert "cannot be used" in words
+        assert "full" in words or "No space left" in words
+        # Each sentence has a line: JupyterLab's dialog breaks none by itself.
+        assert "\nCheck rights and free space" in words
+    for other in (ConnectionResetError("gone"), TimeoutError(), ValueError("x")):
+        assert for_a_dialog(other) is other

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.commands.environment_line import EnvironmentLine
-from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.tunnel_ports import tunnel_loop
 from submarine_kernel.remote.conversation import KernelGoneError
 from submarine_kernel.remote.owner import RemoteKernel
 from submarine_kernel.remote.placing import Asked, explain, give_up, orphans, place, submit_kernel
+from submarine_kernel.remote.telling import Telling
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -27,11 +27,7 @@ log = logging.getLogger(__name__)
 
 
 async def get_kernel(
-    session: Session,
-    asked: Asked,
-    before: Mapping[str, Any],
-    waits: Callable[[str], None],
-    say: Callable[[str], None],
+    session: Session, asked: Asked, before: Mapping[str, Any], telling: Telling
 ) -> RemoteKernel:
     """Get a kernel with a container.
 
@@ -40,10 +36,8 @@ async def get_kernel(
     before
         Connection of the kernel before this one, whose clients go on with what they know; empty:
         there was none, and one that has lost its server will do.
-    waits
-        Called with each new sentence about what it waits for.
-    say
-        Called with what else there is to say.
+    telling
+        Told what it waits for, and how far it is.
 
     Raises
     ------
@@ -53,33 +47,17 @@ async def get_kernel(
     for job in () if before else await in_thread(lambda: orphans(session, asked)):
         found = await _adopt(job)
         if found is not None:
-            say(f"The kernel of job {job.id} had lost its server and is taken over.")
+            telling.say(f"The kernel of job {job.id} had lost its server and is taken over.")
             return found
-    steps = EnvironmentLine(_Steps(say)).show
+    steps = EnvironmentLine(telling).show
     job = await in_thread(lambda: submit_kernel(session, asked, steps))
-    say(f"The kernel {asked.name} is job {job.id}.")
+    telling.say(f"The kernel {asked.name} is job {job.id}.")
     try:
-        return await _begin(job, asked, before, waits)
+        return await _begin(job, asked, before, telling.waits)
     except BaseException:
         # In a thread that nobody waits for: who has given up wants no answer.
         forget(job, "its start was given up")
         raise
-
-
-class _Steps(Mouth):
-    """Says each step of an environment that comes along; a log has no line that is renewed."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        super().__init__()
-        self._say = say
-
-    def say(self, text: str) -> None:
-        """One line of the server's log."""
-        self._say(text)
-
-    def renew(self, text: str) -> bool:
-        """It cannot."""
-        return False
 
 
 async def _begin(

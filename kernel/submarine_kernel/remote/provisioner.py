@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar, cast
@@ -20,7 +19,6 @@ from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import Dict, Unicode
 
 from submarine_jobs.daemon_thread import in_thread
-from submarine_jobs.errors import SubmarineError
 from submarine_jobs.options.quantities import parse_duration
 from submarine_jobs.session import Session
 from submarine_jobs.tunnel_ports import tunnel_loop
@@ -29,10 +27,10 @@ from submarine_kernel.remote.getting import forget, get_kernel, take_over
 from submarine_kernel.remote.last_words import LastWords
 from submarine_kernel.remote.owner import RemoteKernel
 from submarine_kernel.remote.placing import Asked, give_up, session_of
-from submarine_kernel.remote.starts import waiting
+from submarine_kernel.remote.starts import Start, waiting
+from submarine_kernel.remote.telling import Telling, for_a_dialog
 
 T = TypeVar("T")
-_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 
 #: Seconds that a shutdown may take longer than that of a process of this machine.
 FARTHER = 5.0
@@ -93,13 +91,9 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         except BaseException as error:
             # jupyter_client keeps a start that failed among those that go on, for ever, and
             # jupyter-server does not stop while it has one.
-            going_on = getattr(getattr(self.parent, "parent", None), "_pending_kernels", None)
-            if isinstance(going_on, dict):
+            if going_on := self._pending():
                 going_on.pop(self.kernel_id, None)
-            if isinstance(error, SubmarineError):
-                # JupyterLab's dialog breaks no line by itself.
-                error.args = (_BETWEEN_SENTENCES.sub("\n", str(error)),)
-            raise
+            raise for_a_dialog(error)  # noqa: B904 - it is mostly the same
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start a kernel: in the container that there is, else in a new one."""
@@ -115,7 +109,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if self._last_words is not None:
             await in_thread(self._last_words.end)
             self._last_words = None
-        with waiting(), self._failing():
+        with self._failing():
             self._remote = await self._place()
         self._has_process, self._telling = True, None
         self._mind_restarts(on=True)
@@ -129,12 +123,19 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         asked = self._asked
         if self._session is None:
             self._session = await in_thread(lambda: session_of(asked))
-        return await _in_tunnels(
-            get_kernel(self._session, asked, dict(self.connection_info), self._waits, self.log.info)
-        )
+        session, before = self._session, dict(self.connection_info)
+        start = Start(asked.name, asked.notebook)
+        telling = Telling(start, self.log.info, terminal=self._pending() is None)
+        with waiting(start):
+            try:
+                return await _in_tunnels(get_kernel(session, asked, before, telling))
+            finally:
+                telling.end()
 
-    def _waits(self, words: str) -> None:
-        self.log.info("The kernel %s waits: %s", self._asked.name if self._asked else "", words)
+    def _pending(self) -> dict[str, Any] | None:
+        """The starts that a server of kernels knows of; None: whoever started this has no more."""
+        going_on = getattr(getattr(self.parent, "parent", None), "_pending_kernels", None)
+        return going_on if isinstance(going_on, dict) else None
 
     async def poll(self) -> int | None:
         """None while the kernel runs, as far as is known."""

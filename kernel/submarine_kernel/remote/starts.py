@@ -1,4 +1,4 @@
-"""The starts of kernels that wait in this process, and how they end with its server.
+"""The starts of kernels that wait in this process: how far they are, how they end with its server.
 
 jupyter-server fails to stop while a kernel is being started, so whoever stops it ends the starts
 first. Knows no kernel; ``placing`` looks whether it is over, ``provisioner`` says who waits.
@@ -10,22 +10,46 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 #: Seconds between two looks whether the last start has ended.
 LOOK = 0.05
 _over = threading.Event()
-_waiting: set[object] = set()
+
+
+@dataclass(eq=False)
+class Start:
+    """One start.
+
+    Parameters
+    ----------
+    kernel, notebook
+        Its kernelspec, and the document that it is for; empty: none.
+    words
+        What it does or waits for at the moment; may be set by any thread.
+    """
+
+    kernel: str = ""
+    notebook: str = ""
+    words: str = ""
+
+
+_waiting: set[Start] = set()
 
 
 @contextlib.contextmanager
-def waiting() -> Iterator[None]:
+def waiting(start: Start) -> Iterator[None]:
     """Around a start; in the server's thread."""
-    start = object()
     _waiting.add(start)
     try:
         yield
     finally:
         _waiting.discard(start)
+
+
+def going_on() -> list[Start]:
+    """The starts that wait; in the server's thread."""
+    return list(_waiting)
 
 
 def over() -> bool:

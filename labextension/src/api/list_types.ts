@@ -108,3 +108,13 @@ export interface IErrorBody {
   fix: string;
   code: string;
 }
+
+/** A kernel in a container that the server starts just now. */
+export interface IKernelStart {
+  /** Name of its kernelspec. */
+  readonly kernel: string;
+  /** The document that it is for. */
+  readonly notebook: string;
+  /** How far it is, or what it waits for; empty: nothing is known. */
+  readonly words: string;
+}

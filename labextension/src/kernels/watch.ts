@@ -1,13 +1,14 @@
-/** One notebook's or console's kernel: says what it waits for while it starts, and why it is gone. */
+/** One notebook's or console's kernel: what it waits for while it starts, and why it is gone. */
 
 import type { ISessionContext } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { ENDED } from '../api/job_types';
-import type { IJobRow } from '../api/list_types';
+import type { IJobRow, IKernelStart } from '../api/list_types';
 import type { IChannel, ISubscription } from '../tokens';
 import { isRemote, isWaiting, newestOf } from './jobs';
+import { Preparing } from './preparing';
 
 /** Milliseconds that a start may take before anything is said of it. */
 export const QUICK = 1500;
@@ -43,6 +44,8 @@ export class KernelWatch implements IDisposable {
   constructor(
     private readonly _session: SessionPart,
     private readonly _channel: Pick<IChannel, 'jobs' | 'job'>,
+    /** What the server starts just now. */
+    private readonly _starts: () => Promise<readonly IKernelStart[]>,
     /** The documents that its job may be for, its own first; empty: another tells of it. */
     private readonly _documents: () => readonly string[],
     private readonly _voice: IVoice,
@@ -109,6 +112,7 @@ export class KernelWatch implements IDisposable {
   private _begin(phase: 'starting' | 'gone', kernel: string): void {
     this._stop();
     this._phase = phase;
+    this._kernelName = kernel;
     this._since = Date.now();
     const document = PathExt.basename(this._documents()[0] ?? '');
     const short = document.length > LONGEST ? `${document.slice(0, LONGEST - 1)}…` : document;
@@ -134,19 +138,34 @@ export class KernelWatch implements IDisposable {
   /** @param row - the newest of its jobs; not this start's while that is being prepared. */
   private _tellStart(row: IJobRow | undefined): void {
     if (row && isWaiting(row)) {
+      this._prepared();
       if (row.job_id !== this._waiting) {
         this._explain(row.job_id);
       }
       this._tellWait(this._why || row.detail, row.job_id);
     } else if (!row || (ENDED.has(row.state) && row.job_id !== this._waiting)) {
-      const words = this._trans.__(
-        'The kernel %1 is being prepared: its files are brought to the cluster (minutes for a new environment)',
-        this._title
-      );
-      this._voice.waits(words, '');
+      this._tellPrepared();
     } else {
+      this._prepared();
       this._voice.done();
     }
+  }
+
+  private _tellPrepared(): void {
+    this._preparing ??= new Preparing(this._starts, this._kernelName, this._documents, words => {
+      this._far = words;
+      this._tellPrepared();
+    });
+    const trans = this._trans;
+    const far =
+      this._far || trans.__('Its files are brought to the cluster (minutes for a new environment)');
+    this._voice.waits(trans.__('The kernel %1 is being prepared. %2', this._title, far), '');
+  }
+
+  private _prepared(): void {
+    this._preparing?.dispose();
+    this._preparing = null;
+    this._far = '';
   }
 
   private _tellWait(why: string, job: string): void {
@@ -207,6 +226,7 @@ export class KernelWatch implements IDisposable {
   private _unsubscribe(): void {
     window.clearTimeout(this._timer);
     this._timer = 0;
+    this._prepared();
     this._jobs?.dispose();
     this._view?.dispose();
     this._jobs = this._view = null;
@@ -216,6 +236,10 @@ export class KernelWatch implements IDisposable {
   private _phase: 'quiet' | 'starting' | 'gone' = 'quiet';
   private _jobs: ISubscription | null = null;
   private _view: ISubscription | null = null;
+  private _preparing: Preparing | null = null;
+  /** How far that is, once it is known. */
+  private _far = '';
+  private _kernelName = '';
   private _title = '';
   /** The job that this start waits for, and why; empty: none was seen yet. */
   private _waiting = '';
