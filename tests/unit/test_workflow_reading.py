@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -187,6 +188,16 @@ def test_job_files_are_a_workflow():
         read_jobs({"b.job": "command=x"}, "old")
     with pytest.raises(WorkflowError, match=r"no \.job file"):
         read_jobs({"readme.md": ""}, "old")
+
+
+def test_a_folder_of_job_files_has_its_own_name_however_it_is_called(tmp_path, monkeypatch):
+    folder = tmp_path / "old.jobs"
+    folder.mkdir()
+    (folder / "one.job").write_text("type=noop\ndependencies=tow\n")
+    monkeypatch.chdir(folder)
+    assert [open_workflow(path).name for path in (Path(), folder)] == ["old.jobs"] * 2
+    told = [str(problem) for problem in check(open_workflow(Path()))]
+    assert told == ["`one` depends on `tow`, which is not there; did you mean `one`?"]
 
 
 def test_files_folders_and_zips_are_opened(tmp_path):

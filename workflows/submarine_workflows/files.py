@@ -57,7 +57,8 @@ def open_workflow(path: Path) -> Workflow:
         )
     if flows:
         return read_workflow(texts[flows[0]], PurePosixPath(flows[0]).stem, flows[0])
-    return read_jobs(texts, path.stem)
+    # A folder may be named as `.`, and have dots in its name.
+    return read_jobs(texts, path.resolve().name if path.is_dir() else path.stem)
 
 
 def _text(path: Path) -> str:

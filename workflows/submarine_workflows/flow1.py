@@ -113,6 +113,7 @@ def _node(file: str, found: Mapping[str, tuple[str, int]], problems: list[Proble
             )
         )
     name = file.rsplit("/", 1)[-1].removesuffix(".job")
+    # No line: a sentence names the node, and so its file.
     return Node(
-        name, _KINDS.get(kind, Kind.OTHER), kind, 1, values, depends, condition=condition
+        name, _KINDS.get(kind, Kind.OTHER), kind, 0, values, depends, condition=condition
     )  # fmt: skip

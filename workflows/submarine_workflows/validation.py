@@ -74,7 +74,8 @@ class _Checker:
         for node in nodes:
             if node.name in known:
                 first = known[node.name].line
-                self._add(node.line, f"`{node.name}` is there twice, first in line {first}.")
+                where_first = f", first in line {first}" if first else ""
+                self._add(node.line, f"`{node.name}` is there twice{where_first}.")
             known.setdefault(node.name, node)
         sound = True
         for node in nodes:
