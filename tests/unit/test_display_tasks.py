@@ -13,7 +13,7 @@ from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
-from tests.unit.test_display import NOW, check_html, record
+from tests.unit.display_records import NOW, check_html, record
 
 
 def task(role: str, index: int, state: State = State.RUNNING, **more: object) -> TaskRecord:

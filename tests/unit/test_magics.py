@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import atexit
-import json
 import linecache
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +24,6 @@ from submarine_magics import load_ipython_extension, unload_ipython_extension
 from submarine_magics.card_rota import MAX_CARDS, MAX_KEPT, CardRota
 from submarine_magics.cell_traceback import build_traceback
 from submarine_magics.completion import words_of
-from submarine_magics.document_path import document_path
 from submarine_magics.executions import Execution, Executions
 from submarine_magics.first_line import run_body_here
 from submarine_magics.live_display import LiveCard
@@ -34,7 +31,6 @@ from submarine_magics.mouth import MAX_LOG_BYTES, NotebookMouth
 from submarine_magics.notebook_cells import NotebookCells
 from submarine_magics.outcomes import OutputLimitReached
 from submarine_magics.refusal import as_refusal
-from submarine_magics.renamed_document import RenamedDocument
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.record import JobRecord, Output
 from submarine_runtime.protocol.states import State
@@ -128,63 +124,6 @@ def test_executions_know_what_the_front_end_says(shell: InteractiveShell) -> Non
     assert heard[2].label == "[ ]"
     assert executions.current == heard[2]
     executions.detach()
-
-
-def write_notebook(path: Path, *ids: str) -> Path:
-    cells: list[dict[str, Any]] = [
-        {"id": name, "cell_type": "code", "metadata": {}, "source": "", "outputs": [],
-         "execution_count": None}
-        for name in ids
-    ]  # fmt: skip
-    path.write_text(
-        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
-    )
-    return path
-
-
-def test_a_renamed_notebook_is_found_by_the_ids_of_its_cells(tmp_path: Path) -> None:
-    renamed, told = RenamedDocument(), tmp_path / "Untitled.ipynb"
-    write_notebook(tmp_path / "other.ipynb", "x", "y")
-    (tmp_path / "broken.ipynb").write_text("{")
-    assert renamed.find(told, {"a"}) is None
-    mine = write_notebook(tmp_path / "digits.ipynb", "b", "a")
-    assert renamed.find(told, set()) is None
-    assert renamed.find(None, {"a"}) is None
-    assert renamed.find(told, {"a"}) == mine
-    again = mine.rename(tmp_path / "digits2.ipynb")
-    assert renamed.find(told, {"a"}) == again
-    again.unlink()
-    assert renamed.find(told, {"a"}) is None
-
-
-def test_document_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, other = tmp_path / "a.ipynb", tmp_path / "b.ipynb"
-    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    assert document_path({}) is None
-    monkeypatch.setenv("JPY_SESSION_NAME", str(told))
-    assert document_path({}) is None
-    told.write_text("{}")
-    other.write_text("{}")
-    assert document_path({}) == told
-    assert document_path({"__vsc_ipynb_file__": str(other)}) == other
-    assert document_path({"__vsc_ipynb_file__": 7}) == told
-
-
-def test_an_unreadable_document_changes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "a.ipynb"
-    path.write_text("not json")
-    cells = NotebookCells(lambda: path)
-    cells.collect(Execution("%%submarine\nx = 1", "a", 1), None, only=False)
-    assert [cell.source for cell in cells.collection.cells()] == ["x = 1"]
-
-
-def test_a_slip_in_the_magic_line_keeps_what_was_collected() -> None:
-    cells = NotebookCells(lambda: None)
-    cells.collect(Execution("%%submarine\nx = 1", "a", 1), None, only=False)
-    cells.executed(Execution("%%submarine --fiel m.py\nx = 2", "a", 2))
-    assert len(cells.collection) == 1
-    cells.executed(Execution("%%submarine run d\nx = 2", "a", 3))
-    assert len(cells.collection) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
-"""The one watcher without a server: what it asks, what it shows, who it wakes."""
+"""The watcher of a server without one: what it asks of cluster and index, and whom it tells."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.base import Observation, Stage
+from submarine_jobs.backends.base import Stage
 from submarine_jobs.backends.yarn.survey import Survey
 from submarine_jobs.backends.yarn.waiting import Waits
-from submarine_jobs.errors import ClusterError, StorageError
-from submarine_jobs.observing import Target, bare_record
+from submarine_jobs.errors import StorageError
+from submarine_jobs.observing import bare_record
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec
@@ -24,23 +23,11 @@ from submarine_jobs.store import JobStore, Known, Origin
 from submarine_runtime.protocol.states import State
 from submarine_server.about import Abouts, demand_mine
 from submarine_server.watching import jobs as jobs_module
-from submarine_server.watching.board import Board
 from submarine_server.watching.hints import SCHEMA, teller
 from submarine_server.watching.known import NEWEST, KnownJobs
-from submarine_server.watching.observer import SharedObserver
 from submarine_server.watching.poll import Seen
 from submarine_server.watching.rows import Rows
-
-
-def job(number: int) -> str:
-    return f"j-20261121-{number:04x}"
-
-
-def known(number: int, state: State = State.RUNNING) -> Known:
-    handle = {"application_id": f"application_1_{number:04}"}
-    where = f"file:///jobs/202611/{job(number)}"
-    row = Known(job(number), "j", "yarn", "default", where, float(number), state, handle)
-    return Known(**{**vars(row), "record": bare_record(row)})
+from tests.unit.job_rows import job, known, row
 
 
 class Cluster:
@@ -259,110 +246,6 @@ def test_the_list_is_there_before_anybody_looks(tmp_path: Path) -> None:
         await watch.close()
 
     asyncio.run(test())
-
-
-def row(number: int, state: str = "RUNNING", **more: Any) -> dict[str, Any]:
-    return {"job_id": job(number), "state": state, "created": float(number), **more}
-
-
-def test_the_board_tells_only_what_is_new() -> None:
-    async def test() -> None:
-        board = Board()
-        assert board.put([row(1), row(2)], total=7) == [row(1), row(2)]
-        part = board.whole()
-        assert [each["job_id"] for each in part.rows] == [job(2), job(1)]
-        assert part.total == 7
-        assert board.put([row(1), row(2)]) == []
-        assert board.since(part.number).rows == []
-        assert board.put([row(1, detail="more")]) == []  # changed, and not moved
-        assert board.put([row(2, "SUCCEEDED")]) == [row(2, "SUCCEEDED")]
-        await asyncio.wait_for(board.wait(part.number), 1)
-        assert {each["job_id"] for each in board.since(part.number).rows} == {job(1), job(2)}
-        part = board.since(0)
-        waiting = asyncio.create_task(board.wait(part.number))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        board.say("The cluster does not answer.")
-        await asyncio.wait_for(waiting, 1)
-
-    asyncio.run(test())
-
-
-def test_a_board_that_begins_anew_tells_all_to_whom_knew_what_was_before() -> None:
-    board = Board()
-    board.begin_anew()
-    assert board.whole().number == 0, "nobody has seen anything"
-    board.put([row(1)])
-    before = board.whole()
-    board.begin_anew()
-    board.put([row(2)])
-    told = board.since(before.number)
-    assert (told.whole, [each["job_id"] for each in told.rows]) == (True, [job(2)])
-    board.put([row(3)])
-    told = board.since(told.number)
-    assert (told.whole, [each["job_id"] for each in told.rows]) == (False, [job(3)])
-
-
-def test_the_board_stays_bounded_and_keeps_what_goes_on() -> None:
-    board = Board()
-    board.put([row(0)])
-    for number in range(1, 3000):
-        board.put([row(number, "SUCCEEDED")])
-    rows = board.whole().rows
-    assert len(rows) == NEWEST + 1
-    assert rows[-1]["job_id"] == job(0)
-    assert len(board.since(0).rows) <= 2 * NEWEST + 1
-
-
-def target(number: int) -> Target:
-    return Target(known(number), None, None)  # type: ignore[arg-type]
-
-
-def test_whoever_asks_gets_the_next_poll_that_begins() -> None:
-    observer = SharedObserver()
-    observer.begin()  # a poll that began before the question must not answer it
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(observer([target(1)])))
-    thread.start()
-    asked: dict[str, Target] = {}
-    observer.finish({job(1): Observation(Stage.WAITING)})
-    deadline = time.monotonic() + 10
-    while not asked and time.monotonic() < deadline:
-        asked = observer.begin()
-        assert not found
-        if not asked:
-            observer.finish({})
-            time.sleep(0.01)
-    assert set(asked) == {job(1)}
-    observer.finish({job(1): Observation(Stage.RUNNING), job(2): Observation(Stage.RUNNING)})
-    thread.join(10)
-    assert found[0] == {job(1): Observation(Stage.RUNNING)}
-
-
-def test_a_poll_that_fails_is_told_and_an_end_lets_go() -> None:
-    observer = SharedObserver()
-    assert observer([]) == {}
-    said: list[str] = []
-
-    def ask() -> None:
-        with pytest.raises(ClusterError) as error:
-            observer([target(1)])
-        said.append(error.value.message)
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    deadline = time.monotonic() + 10
-    while not observer.begin() and time.monotonic() < deadline:
-        observer.finish({})
-        time.sleep(0.01)
-    observer.finish({}, {job(1): ClusterError("It is away.")})
-    thread.join(10)
-    assert said == ["It is away."]
-    thread = threading.Thread(target=ask)
-    thread.start()
-    observer.close()
-    thread.join(10)
-    assert len(said) == 2
 
 
 def test_a_file_system_that_is_away_costs_a_view_its_details_only(tmp_path: Path) -> None:
