@@ -27,10 +27,10 @@ install() {
     fail "$reason: as root, run: apt-get install $*"
   fi
   echo "set-up: $reason: asking apt for $*"
-  $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq ||
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 update -qq ||
     fail "apt-get update failed; is the network there?"
   $as_root env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
+    apt-get -o Acquire::Retries=3 install -y -qq --no-install-recommends "$@" >/dev/null ||
     fail "apt-get could not install $*"
 }
 

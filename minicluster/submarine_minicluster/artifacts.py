@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from importlib.resources import as_file, files
@@ -18,6 +15,7 @@ import platformdirs
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.java import Java
 from submarine_minicluster.locking import file_lock
+from submarine_minicluster.maven import copy_jars
 
 Progress = Callable[[str], None]
 
@@ -25,7 +23,6 @@ _DOWNLOAD_TIMEOUT = 1800.0
 _NEEDED_BYTES = 600 * 1024 * 1024
 # Hadoop 3.3 brings two bindings of one logging interface, and Java then complains at every start.
 _EXCLUDED = "slf4j-log4j12"
-_FETCHED = re.compile(r"Downloaded from .*\.jar ")
 
 
 def cache_dir() -> Path:
@@ -88,54 +85,14 @@ def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
     ):
         if lib.is_dir():
             return lib
-        maven = shutil.which("mvn")
-        if maven is None:
-            raise MiniclusterError(
-                "Maven (mvn) is not on PATH, and it fetches Hadoop's jars: "
-                "install it (Debian: apt-get install maven)."
-            )
         check_disk(lib.parent, _NEEDED_BYTES)
         progress(f"fetching Hadoop {version} with Maven (about 100 MB, the first time only)")
-        with tempfile.TemporaryDirectory(dir=lib.parent, prefix="fetch-") as scratch:
+        options = (f"-Dhadoop.version={version}", f"-DexcludeArtifactIds={_EXCLUDED}")
+        with (
+            tempfile.TemporaryDirectory(dir=lib.parent, prefix="fetch-") as scratch,
+            as_file(_pom()) as pom,
+        ):
             draft = Path(scratch) / "lib"
-            _resolve(maven, version, java, draft, progress)
+            copy_jars(f"Hadoop {version}", pom, draft, java, options, progress)
             draft.rename(lib)
     return lib
-
-
-def _resolve(maven: str, version: str, java: Java, target: Path, progress: Progress) -> None:
-    """Let Maven copy the jars into `target`; its own words explain a failure."""
-    with as_file(_pom()) as pom:
-        command = [maven, "-B", "-f", str(pom), f"-Dhadoop.version={version}"]
-        command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
-        command += [f"-DexcludeArtifactIds={_EXCLUDED}"]
-        command += [f"-DoutputDirectory={target}"]
-        lines: list[str] = []
-        fetched = 0
-        with subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            cwd=target.parent,
-            env=_maven_environment(java),
-        ) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if _FETCHED.search(line):
-                    fetched += 1
-                    if fetched % 50 == 0:
-                        progress(f"fetched {fetched} jars")
-                elif "[ERROR]" in line:
-                    lines.append(line.split("[ERROR]", 1)[1].strip())
-    jars = len(list(target.glob("*.jar"))) if target.is_dir() else 0
-    if process.returncode or not jars:
-        reason = next((line for line in lines if line), "it printed no error")
-        raise MiniclusterError(f"Maven could not fetch Hadoop {version}: {reason[:600]}")
-
-
-def _maven_environment(java: Java) -> dict[str, str]:
-    """The caller's environment (proxies, Maven's own options) with the Java we chose."""
-    return {**os.environ, "JAVA_HOME": str(java.home)}

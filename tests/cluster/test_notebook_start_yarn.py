@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import http.client
 import re
 import urllib.request
 from contextlib import suppress
@@ -75,7 +76,10 @@ def link_on_yarn(shell: Shell, application: str) -> str:
     if app["state"] != "RUNNING":
         return ""
     base = app["trackingUrl"].rstrip("/")
-    with suppress(OSError), urllib.request.urlopen(f"{base}/pages/job/", timeout=30) as reply:
+    with (
+        suppress(OSError, http.client.HTTPException),
+        urllib.request.urlopen(f"{base}/pages/job/", timeout=30) as reply,
+    ):
         found = re.search(r'href="([^"]*)"[^>]*>(?:JupyterLab|Zeppelin)<', reply.read().decode())
         return html.unescape(found[1]) if found else ""
     return ""

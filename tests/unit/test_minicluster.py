@@ -19,6 +19,7 @@ from submarine_minicluster import (
     config,
     config_files,
     java,
+    maven,
     ports,
 )
 from submarine_minicluster.cli import minicluster
@@ -141,12 +142,35 @@ JAVA = java.Java(Path("/nowhere"), 17)
 
 def test_maven_absent_or_failing_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with pytest.raises(MiniclusterError, match=r"^Maven \(mvn\) is not on PATH"):
+    with pytest.raises(MiniclusterError, match=r"^Maven \(mvn\) is not on PATH.*Hadoop 3\.5\.0"):
         artifacts.ensure_jars("3.5.0", JAVA, print)
-    fake_program(tmp_path / "bin" / "mvn", "echo '[ERROR] no such version 3.9.9'; exit 1")
-    with pytest.raises(MiniclusterError, match=r"could not fetch Hadoop 3\.9\.9: no such version"):
+    script = f'echo x >>"{tmp_path}/calls"; echo "[ERROR] Could not find artifact 3.9.9"; exit 1'
+    fake_program(tmp_path / "bin" / "mvn", script)
+    with pytest.raises(MiniclusterError, match=r"could not fetch Hadoop 3\.9\.9: Could not find"):
         artifacts.ensure_jars("3.9.9", JAVA, print)
     assert not artifacts.lib_dir("3.9.9").exists()
+    assert (tmp_path / "calls").read_text() == "x\n", "what is not there is asked for once"
+
+
+def test_maven_is_tried_again_where_a_download_broke(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setattr(maven, "PAUSE", 0.0)
+    script = 'for a; do case "$a" in -DoutputDirectory=*) d=${a#*=};; esac; done\n'
+    script += f'echo x >>"{tmp_path}/calls"; test "$(wc -l <"{tmp_path}/calls")" -ge "$ENOUGH" ||\n'
+    script += '  { echo "[ERROR] Could not transfer artifact: Connection reset"; exit 1; }\n'
+    script += 'mkdir "$d"; echo >"$d/a.jar"'
+    fake_program(tmp_path / "bin" / "mvn", script)
+    monkeypatch.setenv("ENOUGH", "9")
+    with pytest.raises(MiniclusterError, match=r"^Maven could not fetch it: Could not transfer"):
+        maven.copy_jars("it", tmp_path / "pom.xml", tmp_path / "lib", JAVA, (), print)
+    assert (tmp_path / "calls").read_text() == "x\n" * maven.TRIES
+    (tmp_path / "calls").unlink()
+    monkeypatch.setenv("ENOUGH", "2")
+    said: list[str] = []
+    maven.copy_jars("it", tmp_path / "pom.xml", tmp_path / "lib", JAVA, (), said.append)
+    assert [path.name for path in (tmp_path / "lib").iterdir()] == ["a.jar"]
+    (again,) = said
+    assert again.endswith("trying again in 0 s: Could not transfer artifact: Connection reset")
 
 
 def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):

@@ -7,16 +7,15 @@ them there. Starts no server.
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from submarine_minicluster.artifacts import cache_dir
+from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.java import find_java
 from submarine_minicluster.locking import file_lock
+from submarine_minicluster.maven import copy_jars
 
 VERSION = "0.10.0"
 _POM = Path(__file__).with_name("pom.xml")
@@ -38,35 +37,20 @@ def ensure_jars() -> Path:
     with file_lock(lib.parent.with_name(f"{lib.parent.name}.lock"), timeout=_TIMEOUT):
         if lib.is_dir():
             return lib
-        maven = shutil.which("mvn")
-        if maven is None:
-            raise SystemExit("Maven (mvn) is not on PATH, and it fetches Zeppelin's jars.")
-        print(f"set-up: fetching Zeppelin {VERSION} with Maven (71 MB, the first time only)")
+        _say(f"fetching Zeppelin {VERSION} with Maven (71 MB, the first time only)")
         with tempfile.TemporaryDirectory(dir=lib.parent, prefix="fetch-") as scratch:
             draft = Path(scratch) / "lib"
-            _resolve(maven, draft)
+            options = (f"-Dzeppelin.version={VERSION}",)
+            try:
+                copy_jars(f"Zeppelin {VERSION}", _POM, draft, find_java(), options, _say)
+            except MiniclusterError as exc:
+                raise SystemExit(str(exc)) from None
             draft.rename(lib)
     return lib
 
 
-def _resolve(maven: str, target: Path) -> None:
-    command = [maven, "-B", "-q", "-f", str(_POM), f"-Dzeppelin.version={VERSION}"]
-    command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
-    command += [f"-DoutputDirectory={target}"]
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        cwd=target.parent,
-        env={**os.environ, "JAVA_HOME": str(find_java().home)},
-        timeout=_TIMEOUT,
-        check=False,
-    )
-    if done.returncode or not list(target.glob("zeppelin-server-*.jar")):
-        said = [line for line in done.stdout.splitlines() if "[ERROR]" in line]
-        raise SystemExit(f"Maven could not fetch Zeppelin {VERSION}: {''.join(said[:3])[:600]}")
+def _say(line: str) -> None:
+    print(f"set-up: {line}", flush=True)
 
 
 if __name__ == "__main__":
