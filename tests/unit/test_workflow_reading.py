@@ -197,7 +197,7 @@ def test_a_folder_of_job_files_has_its_own_name_however_it_is_called(tmp_path, m
     monkeypatch.chdir(folder)
     assert [open_workflow(path).name for path in (Path(), folder)] == ["old.jobs"] * 2
     told = [str(problem) for problem in check(open_workflow(Path()))]
-    assert told == ["`one` depends on `tow`, which is not there; did you mean `one`?"]
+    assert told == ["`one` depends on `tow`, which is not there; the workflow has: one."]
 
 
 def test_files_folders_and_zips_are_opened(tmp_path):
