@@ -10,6 +10,7 @@ import pytest
 
 from submarine_jobs.apart import stay_small
 from submarine_jobs.backends.yarn.backend import YarnBackend
+from submarine_jobs.backends.yarn.driverprocess import read_running
 from submarine_jobs.errors import StorageError
 from submarine_jobs.storage.base import Storage
 from submarine_minicluster.cluster import Minicluster
@@ -150,7 +151,10 @@ def test_users_of_a_server_share_one_process_and_each_sees_their_own(
         assert min(shown[bob]) in listed
         assert min(shown[ada]) not in listed
         # In a new process everybody's paragraphs are right again, each as their user runs one.
+        drivers = [read_running(place) for place in server.home.glob("state/users/*/driver/*")]
+        assert len([one for one in drivers if one is not None]) == len(users)
         server.restart("submarine")
+        server.await_(lambda: not any(psutil.pid_exists(one.pid) for one in drivers if one))
         for user in users:
             server.login(user, f"of-{user}")
             note, command = notes[user], notes[user].paragraphs[1]

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from submarine_jobs.apart import stay_small
+from submarine_zeppelin import drivers
 from submarine_zeppelin.arguments import Arguments, parse
 from submarine_zeppelin.paragraph import Context, NoteParagraph, Output, Server
 from submarine_zeppelin.serving.events import EventClient, EventRefusedError, ServerAwayError
@@ -125,6 +126,7 @@ class Process:
     def _close(self) -> None:
         self.executions.stop()
         self.sessions.close_all()
+        drivers.release()
 
 
 def main(words: Sequence[str] | None = None) -> int:

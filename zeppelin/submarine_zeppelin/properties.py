@@ -78,7 +78,8 @@ PROPERTIES = (
         "submarine.driver.idle.minutes",
         "15",
         "Minutes without a submit after which the Java process ends that a user's submits take on "
-        "this machine; 2 or more. The next submit starts another.",
+        "this machine, if the interpreter has not ended before; 2 or more. The next submit starts "
+        "another.",
         "number",
     ),
     Property(

@@ -14,6 +14,7 @@ from submarine_jobs.config import OWN_VARIABLES, Config, load_config
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.session import Session
 from submarine_zeppelin import properties as settings
+from submarine_zeppelin.drivers import hold
 from submarine_zeppelin.users import cluster_user, state_dir_of
 
 _lock = threading.Lock()
@@ -24,6 +25,7 @@ _TOLD = ("backend", "hadoop_conf_dir", "job_root", "queue", "state_dir", "user")
 
 def session_of(config: Config) -> Session:
     """The one session of a profile in this process: one watcher, one connection to a cluster."""
+    hold(config.profile)
     with _lock:
         return _sessions.setdefault(repr(config.profile), Session(config.profile))
 
