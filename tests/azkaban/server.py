@@ -1,64 +1,29 @@
-"""Azkaban's web server, as strict as its documents and source: unknown calls and fields are noted.
+"""Azkaban's web server, as strict as its documents and source: what each call does.
 
 After ``LoginAbstractAzkabanServlet``, ``ProjectManagerServlet``, ``ExecutorServlet`` and
-``ScheduleServlet``. What a client did that no document says stands in ``violations``; faults are
-put before a call by ``Azkaban.fault``.
+``ScheduleServlet``. What a client did that no document says is noted by ``handler`` in
+``violations``; faults are put before a call by ``Azkaban.fault``.
 """
 
 from __future__ import annotations
 
-import email.parser
-import email.policy
 import html
 import json
 import re
 import secrets
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
-from tests.azkaban.executor import Execution, Job
+from tests.azkaban.executor import Execution
+from tests.azkaban.handler import OVERRIDE, Handler
 from tests.azkaban.project import BadProjectError, Flow, load_project, unzip
+from tests.azkaban.replies import JETTY, Reply, info, made, ms, whole_characters
 
-LOGIN_PAGE = """<!DOCTYPE html><html><head><title>Azkaban Web Client</title></head><body>
-<form><input type="text" name="username"><input type="password" name="password"></form></body>
-</html>"""
-JETTY = "<html><head><title>Error {0} </title></head><body><h2>HTTP ERROR: {0}</h2></body></html>"
-#: method, path and name of each call -> fields it must have, fields it may have.
-CALLS = {
-    ("POST", "/", "login"): ({"username", "password"}, set()),
-    ("POST", "/manager", "create"): ({"name", "description"}, set()),
-    ("POST", "/manager", "upload"): ({"project", "file"}, set()),
-    ("GET", "/manager", "fetchprojectflows"): ({"project"}, set()),
-    ("GET", "/manager", "fetchFlowExecutions"): ({"project", "flow", "start", "length"}, set()),
-    ("POST", "/executor", "executeFlow"): (
-        {"project", "flow"},
-        {
-            *("disabled", "failureAction", "failureActionOverride"),
-            *("concurrentOption", "pipelineLevel"),
-        },
-    ),
-    ("GET", "/executor", "getRunning"): ({"project", "flow"}, set()),
-    ("GET", "/executor", "fetchexecflow"): ({"execid"}, set()),
-    ("GET", "/executor", "fetchExecJobLogs"): (
-        {"execid", "jobId", "offset", "length"},
-        {"attempt"},
-    ),
-    ("GET", "/executor", "cancelFlow"): ({"execid"}, set()),
-    ("POST", "/schedule", "scheduleCronFlow"): (
-        {"projectName", "flow", "cronExpression"},
-        {"failureAction", "failureActionOverride", "concurrentOption", "pipelineLevel"},
-    ),
-    ("GET", "/schedule", "fetchSchedule"): ({"projectId", "flowId"}, set()),
-    ("POST", "/schedule", "removeSched"): ({"scheduleId"}, set()),
-}
-OVERRIDE = re.compile(r"flowOverride\[[^\[\]]+\]")
 PROJECT_NAME = re.compile(r"[a-zA-Z][a-zA-Z_0-9|-]*")
 MAX_NAME = 64
 
@@ -86,20 +51,6 @@ class Schedule:
     flow: str
     cron: str
     fields: dict[str, str]
-
-
-@dataclass
-class Reply:
-    """What goes back; ``kind`` is the content type."""
-
-    body: str | dict[str, Any]
-    status: int = 200
-    kind: str = "application/json"
-    headers: dict[str, str] = field(default_factory=dict)
-
-    def encoded(self) -> bytes:
-        body = self.body if isinstance(self.body, str) else json.dumps(self.body)
-        return body.encode()
 
 
 Fault = Callable[["Azkaban"], Reply | None]
@@ -167,21 +118,21 @@ class Azkaban:
     def create(self, given: dict[str, Any], _user: str) -> Reply:
         name, words = given["name"].strip(), given["description"].strip()
         if not words:
-            return _made({"status": "error", "message": "Description cannot be empty."})
+            return made({"status": "error", "message": "Description cannot be empty."})
         if not PROJECT_NAME.fullmatch(name):
             message = (
                 "Project names must start with a letter, followed by any number of letters, "
                 "digits, '-' or '_'."
             )
-            return _made({"status": "error", "message": message})
+            return made({"status": "error", "message": message})
         if self.project(name) is not None:
-            return _made({"status": "error", "message": "Project already exists."})
+            return made({"status": "error", "message": "Project already exists."})
         if len(name) > MAX_NAME:
             message = f"Insert project{name} for existing project failed. "
-            return _made({"status": "error", "message": message})
+            return made({"status": "error", "message": message})
         self.projects[name] = Project(next(self._ids), name)
         path = f"manager?project={name}"
-        return _made({"status": "success", "path": path, "action": "redirect"})
+        return made({"status": "success", "path": path, "action": "redirect"})
 
     def upload(self, given: dict[str, Any], _user: str) -> Reply:
         name, (filename, kind, packed) = given["project"], given["file"]
@@ -234,8 +185,8 @@ class Azkaban:
         listed = [
             {
                 "execId": one.execid, "flowId": one.flow.name, "projectId": project.id,
-                "status": one.root.status, "submitTime": _ms(one.submitted),
-                "startTime": _ms(one.root.start), "endTime": _ms(one.root.end),
+                "status": one.root.status, "submitTime": ms(one.submitted),
+                "startTime": ms(one.root.start), "endTime": ms(one.root.end),
                 "submitUser": one.user,
             }
             for one in mine[start : start + length]
@@ -307,9 +258,9 @@ class Azkaban:
         project = self.owners[execution.execid]
         return Reply(
             {
-                "submitTime": _ms(execution.submitted), "submitUser": execution.user,
+                "submitTime": ms(execution.submitted), "submitUser": execution.user,
                 "execid": execution.execid, "projectId": project.id, "project": project.name,
-                **_info(execution.root, execution.flow.name),
+                **info(execution.root, execution.flow.name),
             }
         )  # fmt: skip
 
@@ -328,7 +279,7 @@ class Azkaban:
         if attempt >= len(job.logs):
             return Reply(JETTY.format(500), 500, "text/html")  # the executor has no such file
         data = job.logs[attempt].read_bytes()[offset : offset + length]
-        begin, end = _whole_characters(data)
+        begin, end = whole_characters(data)
         # escapeHtml writes everything beyond ASCII as an entity too.
         text = html.escape(data[begin:end].decode("utf-8", "replace"), quote=True)
         text = "".join(char if ord(char) < 128 else f"&#{ord(char)};" for char in text)
@@ -406,164 +357,17 @@ def _failure_action(given: dict[str, Any], flow: Flow) -> str:
     return own if own and not over else given.get("failureAction", "finishCurrent")
 
 
-def _info(job: Job, flow: str) -> dict[str, Any]:
-    """``getExecutableNodeInfo``."""
-    found: dict[str, Any] = {
-        "id": job.node.name, "status": job.status, "startTime": _ms(job.start),
-        "endTime": _ms(job.end), "updateTime": _ms(time.time()), "attempt": job.attempt,
-        "type": None if job.parent is None else job.type, "nestedId": job.path or flow,
-    }  # fmt: skip
-    if job.node.condition is not None:
-        found["condition"] = job.node.condition
-    if job.attempt:
-        found["pastAttempts"] = [{"attempt": one} for one in range(job.attempt)]
-    if job.node.depends_on:
-        found["in"] = list(job.node.depends_on)
-    if job.children or job.parent is None:
-        name = f"{flow}:{job.path}" if job.parent is not None else flow
-        nodes = [_info(child, flow) for child in job.children]
-        found |= {"flow": name, "nodes": nodes, "flowId": name}
-    return found
-
-
-def _ms(seconds: float) -> int:
-    return -1 if seconds < 0 else int(seconds * 1000)
-
-
-def _whole_characters(data: bytes) -> tuple[int, int]:
-    """``getUtf8Range``: no half characters at either end."""
-    begin, end = 0, len(data)
-    while begin < min(4, end) and data[begin] & 0xC0 == 0x80:
-        begin += 1
-    for back in range(1, min(4, end) + 1):
-        lead = data[-back]
-        if lead & 0xC0 == 0x80:
-            continue
-        wants = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-        if wants > back:
-            end -= back
-        break
-    return begin, end
-
-
 def _next(cron: str) -> str:
     """When a schedule of one time a day comes next, as Azkaban writes it."""
     second, minute, hour = (field.zfill(2) for field in cron.split()[:3])
     return f"2026-11-23 {hour}:{minute}:{second}"
 
 
-def _made(value: dict[str, Any]) -> Reply:
-    """``createJsonResponse``: JSON that says nothing of what it is."""
-    return Reply(json.dumps(value), kind="")
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    azkaban: Azkaban
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
-
-    def do_GET(self) -> None:
-        self._serve("GET", b"")
-
-    def do_POST(self) -> None:
-        self._serve("POST", self.rfile.read(int(self.headers.get("Content-Length", 0))))
-
-    def _serve(self, method: str, body: bytes) -> None:
-        reply = self._reply(method, body)
-        if reply is None:  # the connection breaks
-            self.close_connection = True
-            self.connection.close()
-            return
-        data = reply.encoded()
-        self.send_response(reply.status)
-        if reply.kind:
-            self.send_header("Content-Type", reply.kind)
-        self.send_header("Content-Length", str(len(data)))
-        for key, value in reply.headers.items():
-            self.send_header(key, value)
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _reply(self, method: str, body: bytes) -> Reply | None:
-        azkaban, address = self.azkaban, urlsplit(self.path)
-        query = dict(parse_qsl(address.query, keep_blank_values=True))
-        form = self._form(body)
-        given = {**query, **form}
-        name = str(given.pop("ajax", given.pop("action", "")))
-        azkaban.requests.append(f"{method} {address.path} {name}")
-        azkaban.raw.append((self.path, body))
-        if "password=" in address.query:
-            words = "Login error. Must pass username and password in request body"
-            return Reply(words, kind="")
-        if self.headers.get("Cookie"):
-            azkaban.violations.append(f"{name}: a cookie, which wants a CSRF token")
-        faults = azkaban.take_fault(name)
-        if faults is not None:
-            return None if faults.status == 0 else faults
-        session = str(given.pop("session.id", ""))
-        if name != "login" and session not in azkaban.sessions:
-            return self._no_session(method)
-        call = CALLS.get((method, address.path, name))
-        if call is None:
-            azkaban.violations.append(f"{method} {self.path} {name}: no such call")
-            return Reply(JETTY.format(404), 404, "text/html")
-        needed, allowed = call
-        for key in given:
-            if key not in needed | allowed and not (
-                name in ("executeFlow", "scheduleCronFlow") and OVERRIDE.fullmatch(key)
-            ):
-                azkaban.violations.append(f"{name}: unknown field {key}")
-        if missing := needed - set(given):
-            azkaban.violations.append(f"{name}: without {sorted(missing)}")
-            return Reply(JETTY.format(500), 500, "text/html")
-        with azkaban.lock:
-            return getattr(azkaban, name)(given, azkaban.sessions.get(session, ""))
-
-    def _no_session(self, method: str) -> Reply:
-        kind = self.headers.get("Content-Type", "")
-        if kind.startswith("multipart/"):
-            return Reply("Login error. Need username and password", kind="")
-        if method == "GET":
-            return Reply({"error": "session"})
-        if self.headers.get("X-Requested-With") == "XMLHttpRequest":
-            words = "Invalid Session. Need to re-login"
-            return _made({"status": "error", "message": words, "action": "login"})
-        return Reply(LOGIN_PAGE, kind="text/html")
-
-    def _form(self, body: bytes) -> dict[str, Any]:
-        kind = self.headers.get("Content-Type", "")
-        if kind.startswith("application/x-www-form-urlencoded"):
-            return dict(parse_qsl(body.decode(), keep_blank_values=True))
-        if not kind.startswith("multipart/form-data"):
-            return {}
-        parser = email.parser.BytesParser(policy=email.policy.HTTP)
-        message = parser.parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + body)
-        found: dict[str, Any] = {}
-        for part in message.iter_parts():
-            name = part.get_param("name", header="content-disposition")
-            content = part.get_payload(decode=True)
-            assert isinstance(name, str)
-            assert isinstance(content, bytes)
-            filename = part.get_filename()
-            if filename is None:
-                found[name] = content.decode()
-            else:
-                found[name] = (filename, part.get_content_type(), content)
-        return found
-
-
-def broken() -> Reply:
-    """A fault: the connection breaks without an answer."""
-    return Reply("", 0)
-
-
 @contextmanager
 def running(folder: Path, kill_seconds: float = 30.0) -> Iterator[Azkaban]:
     """A server on loopback; at the end nothing of it runs, and nobody broke its rules."""
     azkaban = Azkaban(folder, kill_seconds)
-    handler = type("Handler", (_Handler,), {"azkaban": azkaban})
+    handler = type("Handler", (Handler,), {"azkaban": azkaban})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     azkaban.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))

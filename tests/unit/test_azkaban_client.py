@@ -27,7 +27,7 @@ from submarine_workflows.azkaban.sessions import SessionFile
 from submarine_workflows.azkaban.settings import Settings
 from submarine_workflows.azkaban.submitting import start
 from tests.azkaban import server as servers
-from tests.azkaban.server import JETTY, LOGIN_PAGE, Reply, broken
+from tests.azkaban.replies import JETTY, LOGIN_PAGE, Reply, broken
 
 FLOW = 'nodes: [{name: one, type: command, config: {command: "echo <b>&amp; grüße 北京"}}]\n'
 
@@ -232,7 +232,7 @@ def test_a_page_for_people_is_no_session_that_is_over(
     azkaban.create("nightly", "words")
     # As an address with /index or a wrong path behind it has it: every call is sent to the page.
     server.fault("fetchprojectflows", Reply("", 302, headers={"Location": f"{server.url}/index"}))
-    server.fault("", Reply(servers.LOGIN_PAGE, kind="text/html"))
+    server.fault("", Reply(LOGIN_PAGE, kind="text/html"))
     with pytest.raises(UnreachableError, match=r"sends calls on to /index, .* page for people"):
         azkaban.flows("nightly")
     assert server.requests.count("POST / login") == 1
