@@ -266,6 +266,13 @@ def test_where_an_hour_comes_twice_one_run_is_due(fold):
     assert len(looked.times) == 1, "seen in the first hour and in its repetition"
 
 
+def test_of_a_schedule_of_minutes_none_is_missed_in_an_hour_that_comes_twice():
+    began = at("2026-10-25T01:50")
+    starts = [began + 600 * n for n in range(20)]
+    assert not missed("0 0/10 * ? * *", BERLIN, starts, starts[-1] + 100).times
+    assert len(missed("0 0/10 * ? * *", BERLIN, starts[:9] + starts[10:], starts[-1]).times) == 1
+
+
 def test_a_schedule_of_minutes_is_looked_at_from_the_last_run():
     starts = [at("2026-01-01T00:00"), at("2026-11-13T11:55")]
     found = missed("* * * * *", BERLIN, starts, at("2026-11-13T12:00:30"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from itertools import islice
+from datetime import datetime
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -87,13 +87,23 @@ def test_what_is_no_schedule_is_said(text, sentence):
         read_schedule(text)
 
 
-def test_runs_that_were_missed_are_counted_up_to_a_limit():
-    schedule = read_schedule("0 0 * ? * *")
-    since = datetime(2027, 1, 1, tzinfo=BERLIN)
-    assert len(schedule.between(since, since + timedelta(hours=5))) == 5
-    assert len(schedule.between(since, since + timedelta(days=400), limit=10)) == 10
-    with pytest.raises(ValueError, match="time zone"):
-        next(schedule.after(datetime(2027, 1, 1)))
+@pytest.mark.parametrize("text", ["0 0/30 * ? * *", "*/30 * * * *", "10 0/30 * ? * *"])
+def test_what_runs_every_half_hour_does_so_in_both_of_two_equal_hours(text: str) -> None:
+    since = datetime(2027, 10, 31, 1, 45, tzinfo=BERLIN)
+    found = list(islice(read_schedule(text).after(since), 5))
+    assert {round(b.timestamp() - a.timestamp()) for a, b in pairwise(found)} == {1800}
+    assert [moment.isoformat()[11:16] for moment in found] == [
+        "02:00", "02:30", "02:00", "02:30", "03:00",
+    ]  # fmt: skip
+    assert found[2].isoformat().endswith("+01:00")
+
+
+def test_in_the_second_of_two_equal_hours_no_run_of_the_first_is_to_come() -> None:
+    since = datetime(2027, 10, 31, 2, 10, tzinfo=BERLIN, fold=1)
+    first = next(read_schedule("0 30 2 ? * *").after(since))
+    assert first.isoformat() == "2027-11-01T02:30:00+01:00"
+    half = next(read_schedule("0 0/30 * ? * *").after(since))
+    assert half.isoformat() == "2027-10-31T02:30:00+01:00"
 
 
 def test_time_zones_are_looked_up_by_name_only():

@@ -5,8 +5,6 @@ What they find out is found by ``validation`` and drawn by ``drawing``.
 
 from __future__ import annotations
 
-from datetime import datetime
-from itertools import islice
 from pathlib import Path
 
 import click
@@ -21,9 +19,6 @@ from submarine_workflows.export.commands import export, holds
 from submarine_workflows.local.verbs import VERBS
 from submarine_workflows.named import WORKFLOW_FILE
 from submarine_workflows.workflow import Workflow
-
-_NEXT = 3
-
 
 #: The verbs by section, each with one line.
 SECTIONS = {
@@ -72,10 +67,11 @@ def sound(file: Path) -> Workflow:
 def check(file: Path) -> Outcome:
     """Say what is wrong with the workflow in FILE, or when it would run next."""
     from submarine_workflows.local.checking import missing_notebooks
+    from submarine_workflows.local.zones import next_runs
 
     found = sound(file)
     nodes = sum(1 for _ in found.walk())
-    runs = [moment.isoformat() for moment in _next_runs(found)]
+    runs = [moment.isoformat() for moment in next_runs(found)]
     text = f"{found.name}: {nodes} node{'s' if nodes != 1 else ''}"
     folder = file if file.is_dir() else file.parent
     notices = missing_notebooks(found, folder) if file.suffix != ".zip" else []
@@ -95,6 +91,7 @@ def check(file: Path) -> Outcome:
 def graph(file: Path, target: Path | None) -> Outcome:
     """Show the nodes of the workflow in FILE in an order in which they may run."""
     from submarine_workflows.drawing import as_svg, as_text
+    from submarine_workflows.local.zones import next_runs
     from submarine_workflows.notebook.picture_parts import Caption
     from submarine_workflows.notebook.pictures import of_workflow
 
@@ -106,20 +103,10 @@ def graph(file: Path, target: Path | None) -> Outcome:
         except OSError as exc:
             raise UsageError(f"{target} cannot be written: {exc.strerror}.") from None
     value = [{"name": node.name, "dependsOn": list(node.depends_on)} for node in found.nodes]
-    shown = of_workflow(found, Caption(_next_runs(found)))
+    shown = of_workflow(found, Caption(next_runs(found)))
     del shown["text/plain"]
     told = [as_text(found), f"The picture is in {target}."] if target else [as_text(found)]
     return Outcome("\n".join(told), html=shown.pop("text/html"), value=value, mime=shown)
-
-
-def _next_runs(found: Workflow) -> list[datetime]:
-    from submarine_workflows.schedule import read_schedule, read_timezone
-
-    if not found.schedule:
-        return []
-    zone = read_timezone(found.timezone) if found.timezone else None
-    now = datetime.now(zone) if zone else datetime.now().astimezone()
-    return list(islice(read_schedule(found.schedule).after(now), _NEXT))
 
 
 workflow.add_command(export)

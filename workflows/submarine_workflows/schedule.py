@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -75,23 +75,14 @@ class Schedule:
         if moment.tzinfo is None:
             raise ValueError("a schedule's times need a time zone")
         later = timedelta(seconds=self._offset)
-        for found in CronSim(self._fields, moment - later):
-            if self._years is None or found.year in self._years:
-                yield found + later
-            elif found.year > max(self._years):
+        for face in CronSim(self._fields, _moved(moment, -later)):
+            if self._years is not None and face.year > max(self._years):
                 return
-
-    def between(self, since: datetime, until: datetime, limit: int = 1000) -> list[datetime]:
-        """The runs after ``since`` and not after ``until``: what was missed while nobody looked.
-
-        At most ``limit`` of them, the earliest.
-        """
-        found: list[datetime] = []
-        for moment in self.after(since):
-            if moment > until or len(found) >= limit:
-                break
-            found.append(moment)
-        return found
+            found = _moved(face, later)
+            # In the second of two equal hours the first one's runs are over.
+            over = found.timestamp() <= moment.timestamp()
+            if not over and (self._years is None or face.year in self._years):
+                yield found
 
 
 def read_schedule(text: str) -> Schedule:
@@ -135,6 +126,11 @@ def read_timezone(name: str) -> ZoneInfo:
         raise ScheduleError(
             f"`{name}` is no time zone; use a name such as Europe/Berlin, Asia/Shanghai or UTC."
         ) from None
+
+
+def _moved(moment: datetime, by: timedelta) -> datetime:
+    """By way of UTC: what is added to a clock face forgets which of two equal hours it was."""
+    return (moment.astimezone(UTC) + by).astimezone(moment.tzinfo) if by else moment
 
 
 def _of_crontab(text: str, words: list[str]) -> Schedule:

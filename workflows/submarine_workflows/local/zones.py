@@ -1,13 +1,25 @@
-"""The clock that a workflow goes by: its own time zone, else the machine's."""
+"""The clock that a workflow goes by: its own time zone, else the machine's; when it runs next."""
 
 from __future__ import annotations
 
 import os
 from datetime import datetime, tzinfo
+from itertools import islice
 from pathlib import Path
 
-from submarine_workflows.schedule import read_timezone
+from submarine_workflows.schedule import read_schedule, read_timezone
 from submarine_workflows.workflow import Workflow
+
+_NEXT = 3
+
+
+def next_runs(workflow: Workflow) -> list[datetime]:
+    """When its schedule comes true next; empty where it has none."""
+    if not workflow.schedule:
+        return []
+    return list(
+        islice(read_schedule(workflow.schedule).after(datetime.now(zone_of(workflow))), _NEXT)
+    )
 
 
 def zone_of(workflow: Workflow) -> tzinfo:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from datetime import datetime
-from itertools import islice
 from pathlib import Path
 
 import click
@@ -19,6 +17,7 @@ from submarine_jobs.commands.cell_body import CellVerb
 from submarine_jobs.commands.verb import option
 from submarine_jobs.errors import UsageError
 from submarine_workflows.local.checking import missing_notebooks
+from submarine_workflows.local.zones import next_runs
 from submarine_workflows.notebook import keys
 from submarine_workflows.notebook.cell_text import Asked, read_cell
 from submarine_workflows.notebook.kept import check_name, folder_of, keep, notebook_of
@@ -27,7 +26,6 @@ from submarine_workflows.notebook.pictures import of_workflow
 from submarine_workflows.workflow import Kind, Node, Workflow
 
 TARGETS = ("local", "azkaban", "airflow", "cron")
-_NEXT = 3
 _MAX_NOTICES = 10
 
 
@@ -190,17 +188,6 @@ def _shown(found: Workflow, path: Path | None, told: list[str], *, handed_over: 
     }
     text, html = bundle.pop("text/plain"), bundle.pop("text/html")
     return Outcome(text, html, value, mime=bundle)
-
-
-def next_runs(found: Workflow) -> list[datetime]:
-    """When its schedule comes true next."""
-    from submarine_workflows.schedule import read_schedule, read_timezone
-
-    if not found.schedule:
-        return []
-    zone = read_timezone(found.timezone) if found.timezone else None
-    now = datetime.now(zone) if zone else datetime.now().astimezone()
-    return list(islice(read_schedule(found.schedule).after(now), _NEXT))
 
 
 def _show_first(outcome: Outcome, mouth: Mouth) -> None:
