@@ -54,7 +54,11 @@ class Owner:
             start_new_session=True,
         )
         config = load_config(environ=environment, cwd=home)
-        self.job: Job = Session(config.profile).job(self._answer())
+        try:
+            self.job: Job = Session(config.profile).job(self._answer())
+        except BaseException:
+            self.kill()
+            raise
 
     def _answer(self) -> str:
         assert self._process.stdout is not None

@@ -30,15 +30,15 @@ def test_a_lane_is_as_wide_as_it_says_and_no_caller_waits_for_ever() -> None:
 
     def hang() -> None:
         running.append(1)
-        gate.wait(20)
+        gate.wait(60)
 
     async def scene() -> None:
         lane = Lane(2, queue=3)
-        calls = [asyncio.ensure_future(lane.run(hang, 0.5)) for _ in range(5)]
-        await asyncio.sleep(0.2)
-        assert len(running) == 2
+        calls = [asyncio.ensure_future(lane.run(hang, 2)) for _ in range(5)]
+        while len(running) < 2:
+            await asyncio.sleep(0.01)
         with pytest.raises(BusyError):
-            await lane.run(hang, 0.5)
+            await lane.run(hang, 2)
         for call in calls:
             with pytest.raises(TimeoutError):
                 await call
@@ -46,7 +46,7 @@ def test_a_lane_is_as_wide_as_it_says_and_no_caller_waits_for_ever() -> None:
             await lane.run(hang, 0.1)
         assert len(running) == 2
         gate.set()
-        assert await lane.run(lambda: 7, 5) == 7
+        assert await lane.run(lambda: 7, 60) == 7
 
     asyncio.run(scene())
 
@@ -79,12 +79,12 @@ def test_one_call_for_all_that_ask_and_errors_are_not_kept() -> None:
                 raise ClusterError("away")
             return len(calls)
 
-        assert await asyncio.gather(*(core.shared("x", make, 0.2) for _ in range(50))) == [1] * 50
-        assert await core.shared("x", make, 0.2) == 1
-        await asyncio.sleep(0.25)
+        assert await asyncio.gather(*(core.shared("x", make, 60) for _ in range(50))) == [1] * 50
+        assert await core.shared("x", make, 60) == 1
+        await asyncio.sleep(0.05)
         with pytest.raises(ClusterError):
-            await core.shared("x", make, 0.2)
-        assert await core.shared("x", make, 0.2) == 3
+            await core.shared("x", make, 0.01)  # what was kept is older
+        assert await core.shared("x", make, 60) == 3
 
     asyncio.run(scene())
 
