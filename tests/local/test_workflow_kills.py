@@ -39,7 +39,9 @@ until test -e go; do sleep 0.05; done
 
 
 @pytest.fixture
-def flows(tmp_path):
+def flows(tmp_path, monkeypatch):
+    # Where links to runs in other folders are kept.
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
     found = Workflows(tmp_path)
     found.write(FLOW)
     found.write("nodes: [{name: a, type: command, config: {command: ./a.sh}}]", "one.flow")

@@ -23,7 +23,9 @@ from tests.local.workflow_rig import Workflows, is_gone, until
 
 
 @pytest.fixture
-def flows(tmp_path):
+def flows(tmp_path, monkeypatch):
+    # Where links to runs in other folders are kept.
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
     found = Workflows(tmp_path)
     yield found
     found.close()

@@ -102,6 +102,7 @@ def test_the_verb(tmp_path):
 
 def test_tab_offers_verbs_files_nodes_and_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
     (tmp_path / "w.flow").write_text("nodes: [{name: only, type: noop}]")
     mouth = Mouth()
     assert {"run", "status", "logs", "cancel", "history", "await"} <= set(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import zipfile
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
@@ -24,6 +25,7 @@ from submarine_workflows.local.statuses import Status
 from submarine_workflows.local.unpacking import unpack
 from submarine_workflows.local.views import view_of
 from submarine_workflows.naming import file_name
+from submarine_workflows.notebook.found_again import find_run
 from submarine_workflows.reading import read_workflow
 from submarine_workflows.stored import from_json, to_json
 
@@ -174,6 +176,25 @@ def test_runs_are_named_by_id_beginning_workflow_and_last(tmp_path):
         runs.find("night")
     with pytest.raises(RunNotFoundError, match="No run and no workflow"):
         runs.find("..")
+
+
+def test_a_run_in_another_folder_is_found_by_its_id_alone(tmp_path):
+    state = tmp_path / "state"
+    home, other = Runs(state / "workflows"), Runs(tmp_path / "other", state / "workflows")
+    run, gone = other.new("nightly"), other.new("nightly")
+    for one in (run, gone):
+        one.journal.touch()
+    assert home.find(run.run) == run == other.find(run.run)
+    assert find_run(run.run, "", state).name == run.run
+    assert (home.all(), home.of("nightly")) == ([], [])
+    shutil.rmtree(gone.path)
+    for name in (gone.run, f"../other/nightly/{run.run}", str(run.path), "..", ""):
+        with pytest.raises(RunNotFoundError):
+            home.find(name)
+        with pytest.raises(RunNotFoundError):
+            find_run(name, "", state)
+    other.new("nightly")
+    assert len(list((home.folder / ".elsewhere").iterdir())) == 2, "the link to nothing went"
 
 
 @given(st.lists(st.text(), min_size=2, max_size=2, unique=True))

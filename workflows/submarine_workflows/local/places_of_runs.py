@@ -21,6 +21,5 @@ def runs_option(command: Callback) -> Callback:
 
 def runs_of(mouth: Mouth, folder: str | None) -> Runs:
     """The runs in ``folder``, else in the state directory."""
-    if folder:
-        return Runs(Path(folder).expanduser().absolute())
-    return Runs(mouth.config({}).profile.state_dir / "workflows")
+    home = mouth.config({}).profile.state_dir / "workflows"
+    return Runs(Path(folder).expanduser().absolute() if folder else home, home)

@@ -1,7 +1,9 @@
 """Where runs lie and how one is named: a folder for each workflow, in it a folder for each run.
 
 ``<state>/workflows/<workflow>/<run>/`` holds ``journal.jsonl``, ``workflow.json``, ``logs/``,
-``outputs/``, ``notebooks/`` and two locks. Does not read what is in them (``views``).
+``outputs/``, ``notebooks/`` and two locks. Does not read what is in them (``views``). A run in
+another folder has a link in the state directory, so that its id alone finds it: what notebooks show
+of a run tells no path.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from submarine_workflows.naming import file_name
 LAST = "last"
 #: Runs of one workflow that are kept; the oldest go when a new one starts.
 MAX_RUNS = 100
+#: Links to runs in other folders, by their ids.
+_ELSEWHERE = ".elsewhere"
 
 
 class RunNotFoundError(UsageError):
@@ -93,10 +97,13 @@ class Runs:
     ----------
     folder
         Where they lie; need not be there.
+    home
+        The state directory's folder of runs; None: this is it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, home: Path | None = None) -> None:
         self.folder = folder
+        self._home = home or folder
 
     def new(self, workflow: str) -> RunFolder:
         """A folder for a new run, which nobody else has."""
@@ -113,7 +120,26 @@ class Runs:
             time.sleep(0.001)
         for name in ("logs", "outputs", "notebooks"):
             (path / name).mkdir(mode=0o700)
+        if self._home != self.folder:
+            with suppress(OSError):  # it is found by its folder then
+                self._link(path)
         return RunFolder(path)
+
+    def _link(self, path: Path) -> None:
+        links = self._home / _ELSEWHERE
+        links.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for link in list(links.iterdir()):
+            if not link.exists():  # the run is gone
+                link.unlink(missing_ok=True)
+        (links / path.name).symlink_to(path)
+
+    def elsewhere(self, run: str) -> list[RunFolder]:
+        """The run of that id in another folder; ``run`` may be anything, and is no path here."""
+        found: list[RunFolder] = []
+        with suppress(OSError), os.scandir(self._home / _ELSEWHERE) as entries:
+            links = [entry.path for entry in entries if entry.name == run and entry.is_symlink()]
+            found = [RunFolder(Path(os.readlink(link))) for link in links]
+        return [one for one in found if one.journal.exists()]
 
     def of(self, workflow: str) -> list[RunFolder]:
         """Runs of a workflow, newest first."""
@@ -139,6 +165,7 @@ class Runs:
             found = self.all()
         else:
             found = [run for run in self.all() if run.run == text] or self.of(text)
+            found = found or self.elsewhere(text)
         if found:
             return found[0]
         begun = [run for run in self.all() if run.run.startswith(text)] if text else []

@@ -1,7 +1,8 @@
 """The run that an output shows, found again by what the output says of it: for the server.
 
 An output may be anybody's, so nothing in it leads anywhere: a run of this machine is one of those
-that this user's state directory holds, an execution one of the Azkaban that is configured here.
+that this user's state directory holds or has a link to, an execution one of the Azkaban that is
+configured here.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def find_run(run: str, url: str, state_dir: Path) -> Source:
 
 
 def _local(run: str, state_dir: Path) -> Source:
-    for folder in Runs(state_dir / "workflows").all():
+    runs = Runs(state_dir / "workflows")
+    for folder in (*runs.all(), *runs.elsewhere(run)):
         if folder.run == run:
             return LocalRun(folder, _COMMAND)
     raise RunNotFoundError(f"No run {run[:80]} is among those of this server's user.")
