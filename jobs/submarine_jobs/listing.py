@@ -35,6 +35,8 @@ MONTHS = 2
 #: Seconds in which the job root's file system must have listed them. A call of it may take longer,
 #: but the cluster and this machine's index can be shown without it.
 PATIENCE = 5.0
+#: The same where one job is looked for: without it there is no answer at all.
+SEARCH_PATIENCE = 20.0
 
 
 def list_jobs(
@@ -48,7 +50,7 @@ def list_jobs(
     read of each job that this machine has not seen before (at most ``limit``). A file system that
     does not answer is asked once; ``on_trouble`` is told of it, and of a cluster that does not.
     """
-    trouble = discover(session, limit)
+    trouble = discover(session, limit, PATIENCE)
     silent: dict[str, NoAnswerError] = {}
     if trouble is not None and on_trouble is not None:
         on_trouble(trouble)
@@ -126,7 +128,7 @@ def _row(session: Session, text: str) -> Known | None:
         return found
     candidates = store.beginning_with(text)
     if not candidates:
-        trouble = discover(session, 200)
+        trouble = discover(session, 200, SEARCH_PATIENCE)
         candidates = store.beginning_with(text) or [k for k in [store.named(text)] if k]
         if trouble is not None and not candidates:
             raise trouble  # whether there is such a job is not known
@@ -148,10 +150,13 @@ def target_of(session: Session, row: Known) -> Target | None:
     return Target(row, JobDirectory(storage, row.job_dir[len(storage.prefix) :]), backend)
 
 
-def discover(session: Session, limit: int) -> ClusterError | None:
-    """Bring jobs into the store that only the job root knows; returns what went wrong, if so."""
+def discover(session: Session, limit: int, patience: float) -> ClusterError | None:
+    """Bring jobs into the store that only the job root knows; returns what went wrong, if so.
+
+    ``patience`` is in seconds.
+    """
     try:
-        found = call_within(PATIENCE, lambda: unknown_jobs(session, newest_months()))
+        found = call_within(patience, lambda: unknown_jobs(session, newest_months()))
         for directory, _ in sorted(found, key=lambda item: item[1], reverse=True)[:limit]:
             import_job(session, session.backend(), directory)
     except NoClusterError:
@@ -160,7 +165,7 @@ def discover(session: Session, limit: int) -> ClusterError | None:
         storage, _ = session.backend().job_root()
         return NoAnswerError(
             f"The job directories at {storage.prefix} cannot be read: no answer within "
-            f"{PATIENCE:g} s.",
+            f"{patience:g} s.",
             "`submarine doctor` says more.",
         )
     except ClusterError as error:

@@ -62,7 +62,8 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         over.wait(60)
         raise FileNotFoundError(path)
 
-    monkeypatch.setattr(listing, "PATIENCE", 0.2)
+    for name in ("PATIENCE", "SEARCH_PATIENCE"):
+        monkeypatch.setattr(listing, name, 0.2)
     for name in ("list_directory", "read", "stat"):
         monkeypatch.setattr(LocalStorage, name, hang)
     yield asked
