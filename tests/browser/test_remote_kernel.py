@@ -173,6 +173,17 @@ def test_a_kernel_that_waits_says_for_what_and_can_be_cancelled(desk: Desk) -> N
     toast = desk.page.locator(TOAST, has_text="The kernel all of Untitled")
     expect(toast).to_contain_text("queue default has 0 of 4 GPUs free", timeout=LOAD)
     desk.shot("kernel-waits")
+    # What the page asks for while there is no job yet, under the names that it knows.
+    desk.wait_for(
+        lambda: (
+            [
+                start["notebook"].startswith("Untitled")
+                for start in desk.lab.api("starts")["starts"]
+                if start["kernel"] == "all" and "0 of 4 GPUs free" in start["words"]
+            ]
+            == [True]
+        )
+    )
     toast.get_by_role("button", name="Cancel").click()
     desk.page.get_by_role("button", name="Cancel the job").click()
     dialog = desk.page.locator(".jp-Dialog", has_text="Error Starting Kernel")

@@ -6,7 +6,8 @@ Before there is a job, nothing else knows of them; after that its view tells mor
 from __future__ import annotations
 
 from submarine_jobs.display.untrusted import one_line
-from submarine_kernel.remote.starts import going_on
+from submarine_jobs.store import Origin
+from submarine_kernel.remote.starts import Start, going_on
 from submarine_server.access import BaseHandler, guarded
 
 #: Longest sentence, and most starts that are told.
@@ -19,15 +20,13 @@ class StartsHandler(BaseHandler):
     @guarded("read")
     async def get(self) -> None:
         """See ``IKernelStart``."""
-        starts = [
-            {
-                "kernel": start.kernel,
-                "notebook": start.notebook,
-                "words": one_line(start.words, WORD),
-            }
-            for start in going_on()[:MOST]
-        ]
-        self.answer({"starts": starts})
+        self.answer({"starts": [self._told(start) for start in going_on()[:MOST]]})
+
+    def _told(self, start: Start) -> dict[str, str]:
+        """A start, with its document as the file browser knows it."""
+        notebook = self.core.abouts.origin(Origin(start.notebook)).notebook
+        words = one_line(start.words, WORD)
+        return {"kernel": start.kernel, "notebook": notebook, "words": words}
 
 
 ROUTES = [(r"starts", StartsHandler)]
