@@ -174,7 +174,9 @@ def test_jobs_come_back_into_their_paragraphs(make: Make, tmp_path: Path) -> Non
     first.write("b", program)
     first.write("c", "%submarine run one --memory 256M")
     first.run("c")
+    assert "this stands still" not in first.outputs["c"].text
     first.close()
+    assert "this stands still" in first.outputs["c"].text
     end.touch()
     # Somebody else hears of the end before: the paragraph still shows that the job runs.
     Session(load_config().profile).job("one").wait(60)
@@ -185,6 +187,7 @@ def test_jobs_come_back_into_their_paragraphs(make: Make, tmp_path: Path) -> Non
     second.run("d")
     until(lambda: "c" in second.outputs and "SUCCEEDED" in second.outputs["c"].text)
     assert "over now" in second.outputs["c"].text
+    assert "this stands still" not in second.outputs["c"].text
     # Shown once, it is not looked for again.
     until(lambda: not KnownJobs(tmp_path / "state").open())
     third = make()

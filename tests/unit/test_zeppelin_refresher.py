@@ -19,7 +19,7 @@ class Played:
 
     def __init__(self) -> None:
         self.shows = 0
-        self.final = False
+        self.final = self.paused = False
         self.measured = 0
         self.storage = threading.Event()
         self.storage.set()
@@ -98,6 +98,20 @@ def test_a_paragraph_that_another_process_has_now_is_not_written() -> None:
     assert played.shows == 1
     assert not done.is_set()
     refresher.close()
+
+
+def test_at_the_end_of_the_interpreter_a_card_says_that_it_stands_still() -> None:
+    refresher, left = Refresher(), threading.Event()
+    played, _ = kept(refresher)
+    other, _ = kept(refresher, left.is_set)
+    over, done = kept(refresher)
+    until(lambda: played.shows == other.shows == over.shows == 1)
+    over.tell("ended")
+    until(done.is_set)
+    left.set()
+    refresher.close()
+    assert (played.paused, played.shows) == (True, 2)
+    assert (other.shows, over.shows) == (1, 2), "of another process, and with its last word"
 
 
 def test_its_thread_ends_with_it() -> None:

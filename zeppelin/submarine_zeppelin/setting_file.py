@@ -20,11 +20,12 @@ from submarine_zeppelin.properties import PROPERTIES, check_given, flag
 GROUP = "submarine"
 FILE_NAME = "interpreter-setting.json"
 MODULE = "submarine_zeppelin"
-#: Titles are names of files. Zeppelin's pages run a paragraph as soon as a list of its form has
-#: changed, unless told not to: the dashboard's would run its job before the fields are filled in.
+#: Titles are names of files, but those of commands say nothing. Zeppelin's pages run a paragraph
+#: as soon as a list of its form has changed, unless told not to: the dashboard's would run its job
+#: before the fields are filled in.
 _CONFIG = {"title": True, "runOnSelectionChange": False}
 #: Its server runs no empty paragraph unless told to; %submarine alone shows the help.
-_CONFIG_OF = {GROUP: {"checkEmpty": False}}
+_CONFIG_OF = {GROUP: {"checkEmpty": False, "title": False}}
 
 
 def runner_of(python: str) -> str:

@@ -21,7 +21,7 @@ from submarine_jobs.view import JobView
 from submarine_runtime.protocol.states import State
 from submarine_zeppelin.interpreters.chart import Curves, svg
 from submarine_zeppelin.interpreters.screen import lines_before, terminal_html
-from submarine_zeppelin.interpreters.wording import in_note
+from submarine_zeppelin.interpreters.wording import STANDS_STILL, in_note
 from submarine_zeppelin.paragraph import Kind, Message, Output, ParagraphGoneError
 from submarine_zeppelin.serving.limit import tail_of_lines
 
@@ -45,6 +45,8 @@ class Card:
     #: Its last word is known, and then, that it is shown.
     final: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
+    #: The interpreter ends: nothing moves the card until the next one has been started.
+    paused: bool = False
     _reader: MetricsReader | None = None
     _measuring: threading.Lock = field(default_factory=threading.Lock)
 
@@ -98,9 +100,10 @@ class Card:
         words = f"%submarine logs {job_id}</code> shows its whole log"
         if not view.record.state.ended:
             words += f", <code>%submarine cancel {job_id}</code> ends it"
+        pause = STANDS_STILL if self.paused and not self.final else ""
         return (
             f"{in_note(display.html(view))}\n{svg(self.curves.series)}"
-            f'<div style="font-size:12px;opacity:.72"><code>{words}.</div>'
+            f'<div style="font-size:12px;opacity:.72"><code>{words}.{pause}</div>'
         )
 
 

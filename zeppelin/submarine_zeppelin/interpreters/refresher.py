@@ -99,13 +99,25 @@ class Refresher:
             found.settled.wait(timeout)
 
     def close(self) -> None:
-        """Write nothing any more; jobs live on."""
+        """Say of each card that it stands still now, and write nothing any more; jobs live on."""
         with self._lock:
             shown, self._shown = self._shown, []
             self._thread = None
         for item in shown:
             item.unsubscribe()
+            item.card.paused = True
         self._wake.set()
+        for item in shown:
+            self._pause(item)
+
+    def _pause(self, shown: _Shown) -> None:
+        if shown.card.final:
+            return
+        try:
+            if not shown.left():
+                shown.page.show()
+        except Exception as error:  # the server may be gone, too, and all that is as it should be
+            log.info("the card of %s is left as it is: %s", shown.card.job.id, error)
 
     def _of(self, page: Page) -> list[_Shown]:
         with self._lock:

@@ -12,6 +12,11 @@ from submarine_zeppelin.interpreters.notes import MARK
 
 _PLACE = re.compile(rf"\b([Cc])ell(s?) (?={MARK}\d)")
 _NUMBER = re.compile(rf"{MARK}(\d+)")
+#: What a card ends with, as HTML, once nothing moves it any more.
+STANDS_STILL = (
+    "<br>Zeppelin's interpreter has ended, so this stands still; the job goes on. The next "
+    "paragraph of %submarine that you run moves it again."
+)
 #: Verbs of a terminal of Zeppelin's machine.
 OWNERS = ("kernel", "minicluster", "zeppelin")
 TERMINAL = "|".join(OWNERS)
