@@ -62,6 +62,15 @@ def test_streamed_text_is_appended_and_saved_before_the_end(
         wait_for(lambda: server.fake.saved.get("p1") == [text("a\nb\n")])
 
 
+def test_what_still_waits_is_sent_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "GATHER", 3600.0)  # by itself it would come too late
+    with running() as server:
+        outputs = Outputs(server.events)
+        outputs.begin(context()).show([html("the last word")])
+        outputs.send_rest()
+        assert server.fake.saved["p1"] == [html("the last word")]
+
+
 def test_after_a_result_was_returned_updates_begin_from_nothing() -> None:
     """A checkpoint saves what was updated, not what was returned."""
     with running() as server:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 
@@ -126,7 +127,10 @@ class Process:
     def _close(self) -> None:
         self.executions.stop()
         self.sessions.close_all()
-        drivers.release()
+        releasing = threading.Thread(target=drivers.release, daemon=True, name="releasing")
+        releasing.start()  # a server that hangs must not keep Java processes
+        self.outputs.send_rest()
+        releasing.join()
 
 
 def main(words: Sequence[str] | None = None) -> int:

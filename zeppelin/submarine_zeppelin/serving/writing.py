@@ -57,6 +57,13 @@ class Outputs:
             self._due.pop(output, None)
         self._flush(output, save=True)
 
+    def send_rest(self) -> None:
+        """Send and save what still waits, in this thread: the process ends."""
+        with self._condition:
+            outputs = list(self._due)
+        for output in outputs:
+            self.finish(output)
+
     def send_all_again(self) -> None:
         """A server that has come back may lack what its predecessor was sent."""
         with self._condition:
