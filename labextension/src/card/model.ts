@@ -136,11 +136,10 @@ export class CardModel implements IDisposable {
 
   /** Ask for the tasks that the view leaves out because there are so many. */
   async loadTasks(): Promise<void> {
-    if (!this.submarine || !this._live) {
-      return;
+    if (this.submarine && this._live) {
+      this._more = await allTasks(this.submarine.rest, this.jobId, () => this._disposed);
+      this._changed.emit();
     }
-    this._more = await allTasks(this.submarine.rest, this.jobId, () => this._disposed);
-    this._changed.emit();
   }
 
   /** Ask again for what is not pushed: after a model was saved. */

@@ -5,7 +5,18 @@ import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { sentence } from '../api/errors';
 import { CommandIDs } from '../tokens';
-import type { IVoice } from './watch';
+
+/** Where sentences go; each answers for one kernel. */
+export interface IVoice {
+  /** The start goes on; again with each new sentence. No job yet: it is empty. */
+  waits(sentence: string, job: string): void;
+  /** What was said is over: the kernel is there, or gone as it should. */
+  done(): void;
+  /** The kernel is gone. */
+  gone(sentence: string, job: string): void;
+  /** The server knows it no more, but it runs: starting it again finds it. */
+  lives(sentence: string, job: string): void;
+}
 
 type Commands = JupyterFrontEnd['commands'];
 

@@ -9,6 +9,7 @@ import type { IJobRow, IKernelStart } from '../api/list_types';
 import type { IChannel, ISubscription } from '../tokens';
 import { isRemote, isWaiting, newestOf } from './jobs';
 import { Preparing } from './preparing';
+import type { IVoice } from './voice';
 
 /** Milliseconds that a start may take before anything is said of it. */
 export const QUICK = 1500;
@@ -17,18 +18,6 @@ export const GRACE = 10_000;
 
 /** Letters of a document's name: a notification shows 140 in all. */
 const LONGEST = 28;
-
-/** Where sentences go; each answers for one kernel. */
-export interface IVoice {
-  /** The start goes on; again with each new sentence. No job yet: it is empty. */
-  waits(sentence: string, job: string): void;
-  /** What was said is over: the kernel is there, or gone as it should. */
-  done(): void;
-  /** The kernel is gone. */
-  gone(sentence: string, job: string): void;
-  /** The server knows it no more, but it runs: starting it again finds it. */
-  lives(sentence: string, job: string): void;
-}
 
 export type SessionPart = Pick<
   ISessionContext,

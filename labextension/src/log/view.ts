@@ -154,9 +154,7 @@ export class LogView extends Widget {
         onFollow: follow => {
           this._navigation.setFollow(follow);
         },
-        onTrouble: backward => {
-          void this._goToTrouble(backward);
-        },
+        onTrouble: backward => void this._goToTrouble(backward),
         downloadUrl: log => this._submarine.rest.downloadUrl(this.model.job, log)
       },
       this._searchBar.node
