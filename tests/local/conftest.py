@@ -9,7 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from submarine_jobs.profile import Profile
+from submarine_jobs.session import Session
 from tests.local.agent_rig import Rig
+from tests.local.server_rig import Server, running
+from tests.local.submitting import Submit, submitting
 
 
 @pytest.fixture
@@ -17,6 +21,25 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     made = Rig(tmp_path)
     yield made
     made.stop_all()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A Jupyter server with the extension, one a module."""
+    with running(tmp_path_factory.mktemp("server")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def session(server: Server) -> Session:
+    """What a kernel of that server has."""
+    return Session(Profile(backend="local", state_dir=server.scratch / "state"))
+
+
+@pytest.fixture(scope="module")
+def submit(session: Session) -> Iterator[Submit]:
+    """Submits programs as that kernel does."""
+    yield from submitting(session)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,23 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-from submarine_jobs.bundle import build_bundle
-from submarine_jobs.cells import Cell
 from submarine_jobs.job import Job
 from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_server.channel.feeds import Credit, Services
 from submarine_server.channel.log_feed import LogFeed
 from submarine_server.core import Core
-
-Submit = Callable[..., Job]
 
 
 class OwnCore(Core):
@@ -120,23 +114,6 @@ async def following(*pages: Page) -> AsyncIterator[None]:
     finally:
         for page in pages:
             await page.close()
-
-
-def submitter(session: Session) -> Iterator[Submit]:
-    jobs: list[Job] = []
-
-    def run(source: str, *roles: Role, **changes: Any) -> Job:
-        cell = Cell("cell-1", source, label="[1]", execution_count=1)
-        bundle = build_bundle([cell])
-        chosen = roles or (Role(resources=Resources(memory=256)),)
-        spec = JobSpec("test", "local", roles=chosen, python=sys.executable, **changes)
-        jobs.append(session.submit(spec, bundle))
-        return jobs[-1]
-
-    yield run
-    for job in jobs:
-        if not job.record().state.ended:
-            job.cancel()
 
 
 TALKER = """\

@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -153,3 +155,16 @@ class Server:
             if time.monotonic() > deadline:
                 raise AssertionError(f"{path} stays {answer.status} {answer.data[:2000]!r}")
             time.sleep(0.2)
+
+
+@contextmanager
+def running(scratch: Path, *words: str, **environment: str) -> Iterator[Server]:
+    """A server on the local backend; in the end it ends by itself, and its log has no stack."""
+    made = Server(scratch, SUBMARINE_BACKEND="local", **environment)
+    made.start(*words)
+    try:
+        yield made
+    finally:
+        ended = made.stop()
+    assert ended, "the server did not end"
+    assert "Traceback" not in made.log.read_text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from submarine_jobs.bundle import build_bundle
@@ -19,10 +19,16 @@ def submitting(session: Session) -> Iterator[Submit]:
     """Submit a program; whatever still runs in the end is cancelled."""
     jobs: list[Job] = []
 
-    def run(source: str, name: str = "test", instances: int = 1, **changes: Any) -> Job:
+    def run(
+        source: str,
+        name: str = "test",
+        instances: int = 1,
+        roles: Sequence[Role] = (),
+        **changes: Any,
+    ) -> Job:
         cell = Cell("cell-1", source, label="[1]", execution_count=1)
-        role = Role(instances=instances, resources=Resources(memory=256))
-        spec = JobSpec(name, "local", roles=(role,), python=sys.executable, **changes)
+        chosen = roles or (Role(instances=instances, resources=Resources(memory=256)),)
+        spec = JobSpec(name, "local", roles=tuple(chosen), python=sys.executable, **changes)
         jobs.append(session.submit(spec, build_bundle([cell])))
         return jobs[-1]
 

@@ -11,10 +11,8 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from submarine_jobs.job import Job
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from tests.local.server_rig import API, BASE, TOKEN, Server
-from tests.local.submitting import submitting
+from tests.local.server_rig import API, BASE, TOKEN, Server, running
+from tests.local.submitting import Submit
 
 #: ada may all, eve may read, mallory nothing here; who they are is told by another than Jupyter.
 CONFIG = f"""\
@@ -43,22 +41,18 @@ c.ServerApp.allow_unauthenticated_access = False
 
 @pytest.fixture(scope="module", params=[True, False], ids=["trusting", "plain"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("server"), SUBMARINE_BACKEND="local")
-    (made.scratch / "jupyter").mkdir()
-    (made.scratch / "jupyter/jupyter_server_config.py").write_text(CONFIG)
-    made.start(f"--ServerApp.trust_xheaders={request.param}")
-    yield made
-    made.stop()
+    scratch = tmp_path_factory.mktemp("server")
+    (scratch / "jupyter").mkdir()
+    (scratch / "jupyter/jupyter_server_config.py").write_text(CONFIG)
+    with running(scratch, f"--ServerApp.trust_xheaders={request.param}") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def done(server: Server) -> Iterator[Job]:
-    session = Session(Profile(backend="local", state_dir=server.scratch / "state"))
-    submits = submitting(session)
-    job = next(submits)("print('hello')")
+def done(submit: Submit) -> Job:
+    job = submit("print('hello')")
     job.wait_success(120)
-    yield job
-    next(submits, None)
+    return job
 
 
 def test_the_authorizer_decides_what_a_user_may(server: Server, done: Job) -> None:

@@ -30,7 +30,7 @@ from submarine_jobs.watch import Watcher
 from submarine_runtime.protocol.states import State
 from tests.local.channel_page import Page, Proxy, connect
 from tests.local.server_rig import API, TOKEN, Server
-from tests.local.submitting import Submit, submitting
+from tests.local.submitting import Submit
 from tests.waiting import PATIENCE
 
 NOWHERE = "nothing-20261120-7f3a"
@@ -40,21 +40,6 @@ import os, time
 while not os.path.exists({flag!r}):
     time.sleep(0.05)
 """
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("channel"), SUBMARINE_BACKEND="local")
-    made.start()
-    yield made
-    assert made.stop(), "the server did not end"
-    assert "Traceback" not in made.log.read_text()
-
-
-@pytest.fixture(scope="module")
-def submit(server: Server) -> Iterator[Submit]:
-    session = Session(Profile(backend="local", state_dir=server.scratch / "state"))
-    yield from submitting(session)
 
 
 @pytest.fixture

@@ -18,12 +18,11 @@ from tests.local.log_followers import (
     TALKER,
     OwnCore,
     Page,
-    Submit,
     counted,
     following,
-    submitter,
     whole,
 )
+from tests.local.submitting import Submit, submitting
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def session(tmp_path: Path) -> Session:
 
 @pytest.fixture
 def submit(session: Session) -> Iterator[Submit]:
-    yield from submitter(session)
+    yield from submitting(session)
 
 
 COUNTER = """\
@@ -89,7 +88,7 @@ def test_a_gang_with_a_restarted_task_loses_and_repeats_no_byte(
     async def main() -> None:
         core = OwnCore(session)
         roles = [Role("worker", 2, Resources(memory=128)), Role("ps", 1, Resources(memory=128))]
-        job = submit(GANG, *roles, framework="any", max_restarts=1)
+        job = submit(GANG, roles=roles, framework="any", max_restarts=1)
         every, one = Page(core, job.id), Page(core, job.id, tasks=["worker:1"])
         async with following(every):
             await every.until(lambda: len(every.text("worker:1/e1-a1/stdout")) > 100)

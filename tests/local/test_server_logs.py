@@ -7,7 +7,7 @@ import json
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,11 +16,10 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from submarine_jobs.job import Job
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
 from submarine_server.core import Core
-from tests.local.log_followers import TALKER, Page, Submit, counted, submitter, whole
+from tests.local.log_followers import TALKER, Page, counted, whole
 from tests.local.server_rig import API, TOKEN, Server
+from tests.local.submitting import Submit
 from tests.waiting import until
 
 NUMBERED = """\
@@ -35,30 +34,16 @@ TEXT += b"ValueError: <script>alert(1)</script>\n"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("server"), SUBMARINE_BACKEND="local")
-    made.start()
-    yield made
-    made.stop()
-
-
-@pytest.fixture(scope="module")
-def runner(server: Server) -> Iterator[Submit]:
-    session = Session(Profile(backend="local", state_dir=server.scratch / "state"))
-    yield from submitter(session)
-
-
-@pytest.fixture(scope="module")
-def going(runner: Submit) -> Job:
+def going(submit: Submit) -> Job:
     """A job that has written all and runs on."""
-    job = runner(NUMBERED + "time.sleep(600)\n")
+    job = submit(NUMBERED + "time.sleep(600)\n")
     until(lambda: job.log(offset=-8).data[-8:] == TEXT[-8:], "the log is written")
     return job
 
 
 @pytest.fixture(scope="module")
-def over(runner: Submit) -> Job:
-    job = runner(NUMBERED)
+def over(submit: Submit) -> Job:
+    job = submit(NUMBERED)
     job.wait_success(60)
     return job
 
@@ -194,9 +179,9 @@ async def closed(channel: Any) -> None:
 
 
 def test_a_server_that_is_killed_in_the_middle_of_a_log_costs_no_byte(
-    server: Server, runner: Submit, tmp_path: Path
+    server: Server, submit: Submit, tmp_path: Path
 ) -> None:
-    job = runner(TALKER.format(stop=str(tmp_path / "stop")))
+    job = submit(TALKER.format(stop=str(tmp_path / "stop")))
     page = Page(cast("Core", None), job.id)
 
     async def listen(enough: Callable[[], bool]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,32 +14,13 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from submarine_jobs.job import Job
-from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_runtime.protocol.states import State
 from tests.local.server_rig import API, BASE, TOKEN, Server
-from tests.local.submitting import Submit, submitting
+from tests.local.submitting import Submit
 
 SCRIPT = "<script>alert(1)</script>"
 NOWHERE = "nothing-20261120-7f3a"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("server"), SUBMARINE_BACKEND="local")
-    made.start()
-    yield made
-    assert made.stop(), "the server did not end"
-
-
-@pytest.fixture(scope="module")
-def session(server: Server) -> Session:
-    return Session(Profile(backend="local", state_dir=server.scratch / "state"))
-
-
-@pytest.fixture(scope="module")
-def submit(session: Session, server: Server) -> Iterator[Submit]:
-    yield from submitting(session)
 
 
 @pytest.fixture(scope="module")

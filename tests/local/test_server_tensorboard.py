@@ -26,7 +26,7 @@ from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
-from tests.local.server_rig import BASE, TOKEN, Answer, Server
+from tests.local.server_rig import BASE, TOKEN, Answer, Server, running
 from tests.waiting import until
 
 BOARD = BASE + "submarine/tensorboard/"
@@ -106,11 +106,9 @@ def submit() -> Iterator[Submit]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("server"), SUBMARINE_BACKEND="local")
-    made.start()
-    yield made
-    boards = boards_of(made)
-    assert made.stop(), "the server did not end"
+    with running(tmp_path_factory.mktemp("server")) as made:
+        yield made
+        boards = boards_of(made)
     assert not any(board.is_running() for board in boards)
     assert scratches(made) == []
 
@@ -122,10 +120,9 @@ def telltale(tmp_path_factory: pytest.TempPathFactory, submit: Submit) -> Iterat
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "program.py").write_text(TELLTALE)
-    made = Server(scratch, SUBMARINE_BACKEND="local", PYTHONPATH=str(scratch / "fake"))
-    made.start("--TensorBoards.idle_seconds=4", "--TensorBoards.most=1")
-    yield made
-    made.stop()
+    settings = ("--TensorBoards.idle_seconds=4", "--TensorBoards.most=1")
+    with running(scratch, *settings, PYTHONPATH=str(scratch / "fake")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

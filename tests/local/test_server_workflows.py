@@ -54,15 +54,6 @@ class Nightly:
         (self.folder / "go").touch()
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("workflows"), SUBMARINE_BACKEND="local")
-    made.start()
-    yield made
-    assert made.stop(), "the server did not end"
-    assert "Traceback" not in made.log.read_text()
-
-
 @pytest.fixture
 def pages(server: Server) -> Iterator[list[Page]]:
     made = [Page(server), Page(server)]

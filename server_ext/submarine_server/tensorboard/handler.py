@@ -7,6 +7,7 @@ Requests are no sign of life of the server's user, so an open tab does not keep 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from html import escape
 from http import HTTPStatus
 from typing import Any, cast
@@ -61,6 +62,14 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
         )
         self._board: Board | None = None
         self._path = ""
+        # The proxy has put it on the instance, where no method of ours would be found.
+        self._send_away: Callable[..., None] = getattr(self, "redirect")  # noqa: B009
+        self.redirect = self._redirect_once
+
+    def _redirect_once(self, *args: Any, **kwargs: Any) -> None:
+        """Jupyter's server sends to the login page, and then the proxy's ``prepare`` again."""
+        if not self._finished:
+            self._send_away(*args, **kwargs)
 
     async def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Refuse websockets, which TensorBoard has none of, and bodies beyond all forms."""
