@@ -82,28 +82,6 @@ def test_jobs_of_a_node_have_numbers_of_their_own(submit: Submit) -> None:
     pytest.fail("no job came to the node of the first one")
 
 
-@no_devices
-def test_tasks_of_a_gang_have_numbers_and_metrics_of_their_own(submit: Submit) -> None:
-    say = (
-        'echo "$NM_HOST:$NM_PORT"; echo $CUDA_VISIBLE_DEVICES; '
-        'for n in 1 2 3 4 5 6; do sleep 1; echo "loss: 0.$n"; done'
-    )
-    workers = Role("worker", 2, Resources(256, gpus=2), command=say)
-    job = submit("pass", "gang", roles=(workers,), framework="any", policy="all")
-    record = job.wait(LIMIT)
-    assert record.state is State.SUCCEEDED, record.detail
-    by_node: dict[str, list[str]] = {}
-    for task in record.tasks:
-        node, devices = job.log("stdout", task=task.task).data.decode().splitlines()[:2]
-        assert devices.split(",") == task.gpus
-        by_node.setdefault(node, []).extend(task.gpus)
-        rows = read_metrics(job.directory, task.task)
-        assert len(rows) >= 3
-        assert rows[-1].scalars == {"loss": 0.6}
-    assert sum(map(len, by_node.values())) == 4
-    assert all(len(set(devices)) == len(devices) for devices in by_node.values())
-
-
 #: Long enough for advice, and until it has been looked at.
 MEASURED = """
 import os, time
@@ -123,12 +101,35 @@ def go(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def measured(session: Session, go: Path) -> Iterator[Job]:
-    """A job that is measured while the next test goes on."""
+    """A job that is measured while the next tests go on."""
     source = MEASURED.format(go=str(go))
     job = session.submit(*make_spec(source, "measured", gpus=1, memory=2048))
     yield job
     if not job.record().state.ended:
         job.cancel("the tests are over")
+
+
+@pytest.mark.usefixtures("measured")
+@no_devices
+def test_tasks_of_a_gang_have_numbers_and_metrics_of_their_own(submit: Submit) -> None:
+    say = (
+        'echo "$NM_HOST:$NM_PORT"; echo $CUDA_VISIBLE_DEVICES; '
+        'for n in 1 2 3 4 5 6; do sleep 1; echo "loss: 0.$n"; done'
+    )
+    workers = Role("worker", 2, Resources(256, gpus=1), command=say)
+    job = submit("pass", "gang", roles=(workers,), framework="any", policy="all")
+    record = job.wait(LIMIT)
+    assert record.state is State.SUCCEEDED, record.detail
+    by_node: dict[str, list[str]] = {}
+    for task in record.tasks:
+        node, devices = job.log("stdout", task=task.task).data.decode().splitlines()[:2]
+        assert devices.split(",") == task.gpus
+        by_node.setdefault(node, []).extend(task.gpus)
+        rows = read_metrics(job.directory, task.task)
+        assert len(rows) >= 3
+        assert rows[-1].scalars == {"loss": 0.6}
+    assert sum(map(len, by_node.values())) == 2
+    assert all(len(set(devices)) == len(devices) for devices in by_node.values())
 
 
 @pytest.mark.usefixtures("measured")

@@ -153,7 +153,7 @@ def test_a_step_ends_when_who_runs_it_is_killed(tmp_path):
         runner.kill()
         until(lambda: is_gone(pid), "it goes on")
         assert (tmp_path / "told").exists()
-        until(lambda: not in_group(pid), "its watch stays", 20)
+        until(lambda: not in_group(pid), "its watch stays")
     finally:
         (tmp_path / "go").touch()
         runner.kill()
