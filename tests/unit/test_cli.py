@@ -59,6 +59,10 @@ def test_exit_codes_and_streams(environ: dict[str, str], tmp_path: Path) -> None
     assert usage.returncode == 2
     assert usage.stdout == ""
     assert usage.stderr == "submarine: No such option --gpus of run; did you mean --gpu?\n"
+    early = submarine(["--zzzz", "list"], environ, tmp_path).stderr
+    assert (
+        early == "submarine: No such option --zzzz of submarine; `submarine --help` lists them.\n"
+    )
     del environ["SUBMARINE_BACKEND"]
     assert submarine(["run", "good.py"], environ, tmp_path).returncode == 3
 

@@ -91,11 +91,8 @@ def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageErro
         return UsageError(*absent)
     close = difflib.get_close_matches(spelling(option), [spelling(name) for name in known], 1, 0.6)
     by_spelling = {spelling(name): name for name in known}
-    hint = (
-        f"did you mean {by_spelling[close[0]]}?"
-        if close
-        else f"`submarine {command} --help` lists them."
-    )
+    help_of = command if command == "submarine" else f"submarine {command}"
+    hint = f"did you mean {by_spelling[close[0]]}?" if close else f"`{help_of} --help` lists them."
     return UsageError(f"No such option {shown} of {command};", hint)
 
 
