@@ -167,4 +167,6 @@ def running(scratch: Path, *words: str, **environment: str) -> Iterator[Server]:
     finally:
         ended = made.stop()
     assert ended, "the server did not end"
-    assert "Traceback" not in made.log.read_text()
+    log = made.log.read_text()
+    place = log.find("Traceback")
+    assert place < 0, log[max(place - 500, 0) : place + 3000]

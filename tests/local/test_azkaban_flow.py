@@ -20,21 +20,11 @@ from submarine_jobs.session import Session
 from submarine_runtime.protocol.states import State
 from tests.azkaban import server as servers
 from tests.azkaban.executor import Execution
-from tests.local.workflow_rig import Listening, is_gone, until
+from tests.local.workflow_rig import WAITING_CELL, Listening, is_gone, until
 
 JOB = (
     "%load_ext submarine_magics",
-    """\
-%%submarine --only
-import os, time
-from pathlib import Path
-folder = Path(os.environ["SUBMARINE_PARAM_FOLDER"])
-(folder / "pid.new").write_text(str(os.getpid()))
-(folder / "pid.new").rename(folder / "pid")
-while not (folder / "go").exists():
-    time.sleep(0.1)
-print("trained")
-""",
+    WAITING_CELL,
     "%submarine run training --memory 256M --param folder=$folder",
     "%submarine wait",
     "accuracy = 0.5 + rows / 10",

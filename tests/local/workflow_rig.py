@@ -131,10 +131,8 @@ def is_gone(pid: int) -> bool:
     return state in "ZX"
 
 
-_CELLS = (
-    "%load_ext submarine_magics",
-    "days = 1",
-    """\
+#: A program that says who it is and waits for the word to go on, in the folder of its parameter.
+WAITING_CELL = """\
 %%submarine --only
 import os, time
 from pathlib import Path
@@ -144,7 +142,11 @@ folder = Path(os.environ["SUBMARINE_PARAM_FOLDER"])
 while not (folder / "go").exists():
     time.sleep(0.1)
 print("trained")
-""",
+"""
+_CELLS = (
+    "%load_ext submarine_magics",
+    "days = 1",
+    WAITING_CELL,
     "%submarine run {name} --memory 256M --param folder=$folder",
     "%submarine wait",
     "accuracy = 0.5 + days / 10",

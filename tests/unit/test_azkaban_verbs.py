@@ -20,6 +20,7 @@ from submarine_workflows.azkaban.server_zone import for_server
 from submarine_workflows.azkaban.submitting import project_name
 from submarine_workflows.headless.announcing import Announcer
 from tests.azkaban import server as servers
+from tests.azkaban.configured import configured
 
 FLOW = """\
 schedule: 0 30 2 ? * *
@@ -32,17 +33,7 @@ nodes:
 
 @pytest.fixture
 def azkaban(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[servers.Azkaban]:
-    config = tmp_path / "config" / "jupyter-submarine"
-    (config / "azkaban").mkdir(parents=True)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-    with servers.running(tmp_path / "azkaban", kill_seconds=0.3) as running:
-        toml = f'[azkaban]\nurl = "{running.url}"\nuser = "alice"\n'
-        (config / "submarine.toml").write_text(toml)
-        password = config / "azkaban" / f"{running.url[7:].replace(':', '_')}.password"
-        password.touch(0o600)
-        password.write_text("correct horse\n")
+    with configured(tmp_path, monkeypatch) as running:
         yield running
 
 

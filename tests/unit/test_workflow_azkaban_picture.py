@@ -14,6 +14,7 @@ from submarine_workflows.azkaban.seen import execution_of
 from submarine_workflows.notebook import azkaban_run
 from submarine_workflows.notebook.pictures import MIME_TYPE
 from tests.azkaban import server as servers
+from tests.azkaban.configured import configured
 
 FLOW = """\
 nodes:
@@ -39,18 +40,8 @@ class Notebook(Mouth):
 
 @pytest.fixture
 def azkaban(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[servers.Azkaban]:
-    config = tmp_path / "config" / "jupyter-submarine"
-    (config / "azkaban").mkdir(parents=True)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(azkaban_run, "EVERY", 0.1)
-    with servers.running(tmp_path / "azkaban", kill_seconds=0.3) as running:
-        toml = f'[azkaban]\nurl = "{running.url}"\nuser = "alice"\n'
-        (config / "submarine.toml").write_text(toml)
-        password = config / "azkaban" / f"{running.url[7:].replace(':', '_')}.password"
-        password.touch(0o600)
-        password.write_text("correct horse\n")
+    with configured(tmp_path, monkeypatch) as running:
         yield running
 
 
