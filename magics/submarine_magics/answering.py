@@ -70,7 +70,10 @@ class Answering:
         while True:
             waited = self.jobs.open()
             for entry in waited:
+                self._present(entry)
+            for entry in waited:
                 self._judge(entry)
+                self._present(entry)
             if self.jobs.open():
                 continue
             alive = threads_of_cells(self.shell) if threads is not None else []
@@ -81,6 +84,17 @@ class Answering:
                 break
             time.sleep(_SLICE)
         self.failed += [Failed(*found) for found in thread_errors.take()]
+
+    def present(self) -> None:
+        """A card for each open job that no output shows yet."""
+        for entry in self.jobs.open():
+            self._present(entry)
+
+    def _present(self, entry: KernelJob) -> None:
+        if not self.displays.shows(entry.job):
+            # Who began it is about to hear why it cannot be seen.
+            with contextlib.suppress(SubmarineError):
+                self.displays.show(entry.job)
 
     def _judge(self, entry: KernelJob) -> None:
         try:

@@ -41,7 +41,7 @@ def end_cell(shell: InteractiveShell, result: Any) -> None:
     found: BaseException | None = None
     try:
         with interruptible():
-            _show(answering)
+            answering.present()
             if headless.barrier and not shell.exit_now:
                 return
             if interrupted:
@@ -59,13 +59,6 @@ def end_cell(shell: InteractiveShell, result: Any) -> None:
             _warn(item)
     if found is not None and error is None and result is not None:
         _fail(shell, result, found)
-
-
-def _show(answering: Answering) -> None:
-    """A card for each job that no output shows yet."""
-    for entry in answering.jobs.open():
-        if not answering.displays.shows(entry.job):
-            answering.displays.show(entry.job)
 
 
 def _warn(item: Failed) -> None:

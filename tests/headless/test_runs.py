@@ -94,6 +94,30 @@ def test_parameters_reach_jobs_and_cards_are_final_in_all_forms(rig: Rig) -> Non
     )
 
 
+def test_a_thread_that_outlives_the_cells_starts_its_jobs(rig: Rig) -> None:
+    source = rig.notebook(
+        "threads",
+        LOAD,
+        "import threading, submarine_jobs\n"
+        "def work():\n"
+        "    for code in 'true', 'exit 3':\n"
+        "        submarine_jobs.run('thread', worker_launch_cmd=code).wait()\n"
+        "threading.Thread(target=work).start()",
+        "1 + 1",
+    )
+    ran = rig.run("submarine", "run", source, "-o", "out.ipynb", "--execute")
+    assert ran.returncode == 1, ran.stderr
+    document = read(rig.folder / "out.ipynb")
+    shown = [
+        out.data[MIME_TYPE]["state"]
+        for found in document.cells
+        for out in found.get("outputs", ())
+        if MIME_TYPE in out.get("data", {})
+    ]
+    assert shown == ["SUCCEEDED", "FAILED"]
+    assert "Exit code 3" in ran.stderr
+
+
 def test_a_failed_job_fails_papermill_with_its_traceback_below_its_cell(rig: Rig) -> None:
     source = rig.notebook(
         "bad", LOAD, FAILING, "%submarine run good --worker_launch_cmd true", "1 + 1"

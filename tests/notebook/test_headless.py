@@ -243,6 +243,9 @@ def test_a_thread_that_starts_its_job_late_is_waited_for(ours: Notebook, tmp_pat
     [_, end] = said()
     [failed] = end["failed"]
     assert failed["job_id"].startswith("late-")
+    # It has a card of its own, which says how it ended.
+    assert started(barrier) == [failed["job_id"]]
+    assert end_of(barrier, failed["job_id"]) == "FAILED"
     assert "Exit code 3" in failed["evalue"]
 
 

@@ -56,7 +56,8 @@ def watch_to_end(
     left = program.end_stragglers(watch.tree.known)
     program.release()
     if left:
-        status.event("warning", f"The program left {left} processes behind; ended.")
+        what = "a process" if left == 1 else f"{left} processes"
+        status.event("warning", f"The program left {what} behind; ended.")
     status.use(memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1))
     from submarine_runtime.agent.evidence import gather
 

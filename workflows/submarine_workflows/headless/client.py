@@ -17,6 +17,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import output_from_msg
 from papermill.clientwrap import PapermillNotebookClient
 
+from submarine_jobs.display.mime import MIME_TYPE as CARD
+
 #: What a cell that has ended may still send, from threads of its own.
 _LATE = frozenset({"stream", "display_data", "update_display_data"})
 #: Pieces of a stream are put together up to this size, so that no text is copied without end.
@@ -153,8 +155,8 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
         Parameters
         ----------
         heard
-            Called with the data of each thing that it displays. What it says of earlier displays
-            goes to the cells where they are.
+            Called with the data of each thing that it displays, but for cards of jobs, which go
+            below a cell. What it says of earlier displays goes to the cells where they are.
 
         Returns
         -------
@@ -199,7 +201,12 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
             if message["parent_header"].get("msg_id") != sent:
                 self._take_late(message)
             elif kind == "display_data":
-                heard(content["data"])
+                if CARD in content["data"] and self._cell_of:
+                    # Of a job that a thread has started: below the cell that ran last.
+                    index = list(self._cell_of.values())[-1]
+                    self.process_message(message, self.nb.cells[index], index)
+                else:
+                    heard(content["data"])
             elif kind == "update_display_data":
                 self._take_any(message)
             elif kind == "status" and content["execution_state"] == "idle":

@@ -73,7 +73,9 @@ class Ending:
     def why(self) -> str:
         """For the record of a job that is cancelled."""
         stop = self.stop
-        return f"its notebook was ended: {stop.why}" if stop else "a cell of its notebook failed"
+        if stop is None:
+            return "a cell of its notebook failed"
+        return f"its notebook was ended: {stop.why.rstrip('.')}"
 
     def tell(self, notebook: NotebookNode) -> None:
         """Put what the cells do not say themselves below them."""
