@@ -4,7 +4,7 @@ import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import type { IJobView, IModelVersion, ISeries, ITask, State } from './api/job_types';
 import type { ICluster, IHealth, IJobRow, IJobsPage, IKernelStart } from './api/list_types';
-import type { ILogInfo, ILogTimes, ISearchHit } from './api/log_types';
+import type { ILogInfo, ILogPlace, ILogQuery, ILogTimes, ISearchHit } from './api/log_types';
 import type { ServerMessage } from './api/wire_types';
 
 /** MIME type of a job in a notebook's outputs. */
@@ -47,35 +47,23 @@ export interface IRest {
   /** Bytes from `offset` (negative: from the end), and where they lie. */
   log(
     job: string,
-    where: { task: string; attempt: string; stream: string },
+    where: ILogPlace,
     offset: number,
     limit: number,
     signal?: AbortSignal
   ): Promise<{ data: Uint8Array; offset: number; length: number }>;
   /** When these bytes of a log were written. */
-  logTimes(
-    job: string,
-    where: { task: string; attempt: string; stream: string },
-    offset: number,
-    limit: number
-  ): Promise<ILogTimes>;
-  /** Hits as they are found; `from` is a byte offset, `backward` goes towards 0. */
+  logTimes(job: string, where: ILogPlace, offset: number, limit: number): Promise<ILogTimes>;
+  /** Hits as they are found. */
   search(
     job: string,
-    where: { task: string; attempt: string; stream: string },
-    query: {
-      text: string;
-      regex: boolean;
-      matchCase: boolean;
-      from: number;
-      backward: boolean;
-      limit: number;
-    },
+    where: ILogPlace,
+    query: ILogQuery,
     onHit: (hit: ISearchHit) => void,
     signal?: AbortSignal
   ): Promise<{ next: number | null; scanned: number }>;
   /** Address from which the browser downloads a log as a file. */
-  downloadUrl(job: string, where: { task: string; attempt: string; stream: string }): string;
+  downloadUrl(job: string, where: ILogPlace): string;
   script(job: string): Promise<string>;
   cancel(job: string, why: string): Promise<void>;
   /** The new job's id. */
@@ -98,12 +86,8 @@ export interface ISubscription {
 
 /** What a log subscription hears; bytes come in order per task, attempt and stream, each once. */
 export interface ILogListener {
-  chunk(
-    where: { task: string; attempt: string; stream: string },
-    offset: number,
-    data: Uint8Array
-  ): void;
-  skip(where: { task: string; attempt: string; stream: string }, from: number, to: number): void;
+  chunk(where: ILogPlace, offset: number, data: Uint8Array): void;
+  skip(where: ILogPlace, from: number, to: number): void;
   behind(seconds: number | null): void;
   end(): void;
   error(message: string): void;

@@ -38,3 +38,20 @@ export interface ISearchHit {
   /** The line, decoded, at most 2,000 characters. */
   text: string;
 }
+
+/** Which log is meant. */
+export interface ILogPlace {
+  task: string;
+  attempt: string;
+  stream: string;
+}
+
+/** What is looked for in a log; `from` is a byte offset, `backward` goes towards 0. */
+export interface ILogQuery {
+  text: string;
+  regex: boolean;
+  matchCase: boolean;
+  from: number;
+  backward: boolean;
+  limit: number;
+}

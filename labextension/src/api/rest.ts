@@ -5,13 +5,7 @@ import type { IRest } from '../tokens';
 import type { Requests } from './request';
 import type { IJobView, IModelVersion, ISeries, ITask, State } from './job_types';
 import type { ICluster, IHealth, IJobsPage, IKernelStart } from './list_types';
-import type { ILogInfo, ILogTimes, ISearchHit } from './log_types';
-
-interface IWhere {
-  task: string;
-  attempt: string;
-  stream: string;
-}
+import type { ILogInfo, ILogPlace, ILogQuery, ILogTimes, ISearchHit } from './log_types';
 
 export class Rest implements IRest {
   constructor(private readonly requests: Requests) {}
@@ -54,7 +48,7 @@ export class Rest implements IRest {
     return (await this.requests.getJson<{ logs: ILogInfo[] }>(['jobs', job, 'logs'])).logs;
   }
 
-  async log(job: string, where: IWhere, offset: number, limit: number, signal?: AbortSignal) {
+  async log(job: string, where: ILogPlace, offset: number, limit: number, signal?: AbortSignal) {
     const query = { ...place(where), offset, limit };
     const response = await this.requests.get(['jobs', job, 'log'], query, signal);
     const data = new Uint8Array(await response.arrayBuffer());
@@ -66,21 +60,14 @@ export class Rest implements IRest {
     };
   }
 
-  logTimes(job: string, where: IWhere, offset: number, limit: number): Promise<ILogTimes> {
+  logTimes(job: string, where: ILogPlace, offset: number, limit: number): Promise<ILogTimes> {
     return this.requests.getJson(['jobs', job, 'log', 'times'], { ...place(where), offset, limit });
   }
 
   async search(
     job: string,
-    where: IWhere,
-    query: {
-      text: string;
-      regex: boolean;
-      matchCase: boolean;
-      from: number;
-      backward: boolean;
-      limit: number;
-    },
+    where: ILogPlace,
+    query: ILogQuery,
     onHit: (hit: ISearchHit) => void,
     signal?: AbortSignal
   ): Promise<{ next: number | null; scanned: number }> {
@@ -99,7 +86,7 @@ export class Rest implements IRest {
     throw this.requests.broken();
   }
 
-  downloadUrl(job: string, where: IWhere): string {
+  downloadUrl(job: string, where: ILogPlace): string {
     return this.requests.url(['jobs', job, 'log'], { ...place(where), download: 1 });
   }
 
@@ -141,7 +128,7 @@ export class Rest implements IRest {
 }
 
 /** Only what names a log: whoever asks may hand over more. */
-function place({ task, attempt, stream }: IWhere): IWhere {
+function place({ task, attempt, stream }: ILogPlace): ILogPlace {
   return { task, attempt, stream };
 }
 
