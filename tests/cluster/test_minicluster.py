@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
 import socket
@@ -68,7 +69,7 @@ def test_a_gpu_job_runs_and_its_log_is_served(minicluster, driver):
         try:
             with urllib.request.urlopen(url, timeout=5) as answer:
                 return answer.read().decode()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return ""
 
     wait_for(lambda: "from-container" in log(), "the aggregated log", 90)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import time
-import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
@@ -113,6 +113,6 @@ def _page(url: str) -> str:
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:
                 return str(answer.read().decode())
-        except (urllib.error.URLError, ConnectionError):
+        except (OSError, http.client.HTTPException):
             assert time.monotonic() < deadline, f"{url} does not answer"
             time.sleep(0.3)
