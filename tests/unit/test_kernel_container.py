@@ -69,13 +69,22 @@ def test_what_yarn_is_asked_for_with_a_label_and_an_image(tmp_path: Path) -> Non
         coordinator_python=python,
         coordinator_archive="/cache/coordinator-1.tar.gz",
         agent_python={"worker": "python3"},
+        docker={
+            "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": "/etc/passwd:/etc/passwd:ro,/data:/data:rw",
+            "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": "host",
+        },
     )
     service = build_gang(submission(tmp_path, spec), parts).services["worker"]
     assert service.node_label == "fast"
     assert service.resources.gpus == 2
     assert service.resources.memory >= 500
-    assert service.env["YARN_CONTAINER_RUNTIME_TYPE"] == "docker"
-    assert service.env["YARN_CONTAINER_RUNTIME_DOCKER_IMAGE"] == "registry/kernel:1"
+    # The names and forms of Hadoop's page "Launching Applications Using Docker Containers".
+    assert {name: service.env[name] for name in service.env if "RUNTIME" in name} == {
+        "YARN_CONTAINER_RUNTIME_TYPE": "docker",
+        "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": "registry/kernel:1",
+        "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": "/etc/passwd:/etc/passwd:ro,/data:/data:rw",
+        "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": "host",
+    }
 
 
 @pytest.fixture(autouse=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING, Callable
 
 from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.environment import Found
+from submarine_runtime.agent.image import image_ignored
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.starting import unpack_program
 from submarine_runtime.agent.store import Store, StoreError
@@ -101,8 +103,9 @@ class Preparing:
             raise _Interrupted
 
     def place(self) -> Ending | None:
-        """Unzip the bundle."""
-        return unpack_program(self._scratch)
+        """Unzip the bundle, in the image that was asked for."""
+        here = os.environ.get("PWD") or os.getcwd()
+        return image_ignored(here, os.environ) or unpack_program(self._scratch)
 
     def fetch(self, count: int) -> Ending | None:
         """Fetch the inputs of a task whose role has ``count``, unless they are here."""
