@@ -196,6 +196,23 @@ def test_jobs_come_back_into_their_paragraphs(make: Make, tmp_path: Path) -> Non
     assert "c" not in third.outputs
 
 
+def test_every_paragraph_of_a_job_gets_its_last_word(make: Make) -> None:
+    """Also where another paragraph, that of the cancel, was the first to show it."""
+    note = make()
+    note.write("b", "%submarine.python\nimport time\ntime.sleep(3600)")
+    note.write("c", "%submarine run one --memory 256M")
+    note.run("c")
+    shows = ["d", "e", "f"]
+    for name in shows:
+        note.write(name, "%submarine show one")
+        note.run(name)
+    note.write("g", "%submarine cancel one")
+    note.run("g")
+    for name in ("c", *shows, "g"):
+        until(lambda name=name: "CANCELLED" in note.outputs[name].text)  # type: ignore[misc]
+    until(lambda: not KnownJobs.of(load_config().profile).open())
+
+
 def test_a_recovered_paragraph_starts_nothing(make: Make) -> None:
     note = make()
     note.write("b", "%submarine.python\nimport time\ntime.sleep(3600)")

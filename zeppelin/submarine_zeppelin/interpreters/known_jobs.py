@@ -64,10 +64,14 @@ class KnownJobs:
                 "INSERT OR REPLACE INTO shown VALUES (?, ?, ?, ?, ?, 0)", tuple(placed)
             )
 
-    def close(self, job_id: str) -> None:
-        """A job's last word is shown, or nobody can be shown it any more."""
+    def close(self, job_id: str, place: Place | None = None) -> None:
+        """A job's last word is shown in a paragraph; without one, nobody can be shown it."""
+        clause, values = ("AND note = ? AND paragraph = ?", place) if place else ("", ())
         with self._connection() as connection:
-            connection.execute("UPDATE shown SET final = 1 WHERE job_id = ?", (job_id,))
+            connection.execute(
+                f"UPDATE shown SET final = 1 WHERE job_id = ? {clause}",  # noqa: S608
+                (job_id, *values),
+            )
 
     def leave(self, place: Place) -> None:
         """A paragraph shows something else now."""

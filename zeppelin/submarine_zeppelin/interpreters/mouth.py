@@ -196,13 +196,13 @@ class ZeppelinMouth(Mouth):
         self.page.show()
         known = KnownJobs.of(job.session.profile)
         if card.final:
-            known.close(job.id)
+            known.close(job.id, self.context.place)
         else:
             known.put(self.placed(job))
             self._refresher.add(
                 self.page,
                 card,
-                lambda: known.close(job.id),
+                lambda: known.close(job.id, self.context.place),
                 lambda: known.left(job.id, self.context.place),
             )
         return card

@@ -133,11 +133,11 @@ class Resumer:
         page.show()
         for card in cards:
             if card.final:
-                known.close(card.job.id)
+                known.close(card.job.id, place)
                 continue
             self._refresher.add(
                 page,
                 card,
-                functools.partial(known.close, card.job.id),
+                functools.partial(known.close, card.job.id, place),
                 functools.partial(known.left, card.job.id, place),
             )
