@@ -84,7 +84,10 @@ class AgentClient:
     def status(self) -> JobRecord:
         """The job record as it stands now."""
         _, body = self._request("GET", wire.STATUS)
-        return JobRecord.from_json(json.loads(body))
+        try:
+            return JobRecord.from_json(json.loads(body))
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            raise ClusterError("The agent of the job answered with what is no record.") from exc
 
     def log(
         self,
@@ -159,6 +162,8 @@ class AgentClient:
             connection.request(method, path, body=body, headers=self._headers())
             response = connection.getresponse()
             data = response.read(wire.MAX_LOG_BYTES * 4)
+            if response.length:  # http.client says nothing of an answer that breaks off
+                raise http.client.IncompleteRead(data, response.length)
         except (OSError, http.client.HTTPException) as exc:
             raise ClusterError(f"The agent of the job cannot be reached: {exc}.") from exc
         finally:

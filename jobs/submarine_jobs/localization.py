@@ -170,7 +170,7 @@ def _local(item: Localization) -> Path:
 
 
 def _download(url: str, target: Path) -> Path:
-    import urllib.error
+    import http.client
     import urllib.request
 
     try:
@@ -184,7 +184,9 @@ def _download(url: str, target: Path) -> Path:
                 if left < 0:
                     raise UsageError(f"{url} is larger than {_MAX_DOWNLOAD >> 30} GB.")
                 stream.write(piece)
-    except (OSError, urllib.error.URLError) as exc:
+            if reply.length:  # http.client says nothing of an answer that breaks off
+                raise http.client.IncompleteRead(b"", reply.length)
+    except (OSError, http.client.HTTPException) as exc:
         raise UsageError(
             f"--localization {url}: it cannot be downloaded: {exc}.", "Check the address."
         ) from exc

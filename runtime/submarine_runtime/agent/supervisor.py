@@ -66,15 +66,20 @@ class Supervisor:
             self._claimed = True
             return self._claimed_run()
         except Terminated:
-            return self._last_words(EndReason.KILLED_ON_CLUSTER, "SIGTERM came from outside.")
+            return self._terminate()
         except StoreError as exc:
             say(f"{self._config.job_id}: {exc}")
             return NO_ROOM_CODE if exc.full else 1
         except Exception as exc:
+            if self._wakeup.terminated:
+                return self._terminate()
             import traceback
 
             traceback.print_exc()
             return self._last_words(EndReason.AGENT_LOST, f"The agent failed: {exc!r}")
+
+    def _terminate(self) -> int:
+        return self._last_words(EndReason.KILLED_ON_CLUSTER, "SIGTERM came from outside.")
 
     def _claimed_run(self) -> int:
         status = self._status

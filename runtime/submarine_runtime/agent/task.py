@@ -108,6 +108,8 @@ class TaskAgent:
         except Terminated:
             return last_words(self._desk, self._run)
         except Exception as exc:
+            if self._desk.wakeup.terminated:
+                return last_words(self._desk, self._run)
             import traceback
 
             traceback.print_exc()

@@ -14,7 +14,10 @@ from typing import Iterator
 
 
 class Terminated(BaseException):  # like KeyboardInterrupt, not an error
-    """SIGTERM came from outside; raised once, in the main thread, wherever it is."""
+    """SIGTERM came from outside; raised once, in the main thread, wherever it is.
+
+    In the middle of an import it may come out as another exception: see ``Wakeup.terminated``.
+    """
 
 
 class Wakeup:
@@ -32,6 +35,11 @@ class Wakeup:
             signal.signal(number, lambda *_: None)
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, self._terminate)
+
+    @property
+    def terminated(self) -> bool:
+        """Whether SIGTERM came, whatever became of what was raised for it."""
+        return self._terminated
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         if not self._terminated:

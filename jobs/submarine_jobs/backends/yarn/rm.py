@@ -164,6 +164,8 @@ class ResourceManager:
         answer = reply.read(MAX_ANSWER + 1)
         if len(answer) > MAX_ANSWER:
             raise http.client.HTTPException(f"the answer is longer than {MAX_ANSWER >> 20} MB")
+        if reply.length:  # http.client says nothing of an answer that breaks off
+            raise http.client.IncompleteRead(answer, reply.length)
         if reply.will_close:
             self._drop()
         return reply.status, {k.lower(): v for k, v in reply.getheaders()}, answer
