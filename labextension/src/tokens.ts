@@ -69,8 +69,6 @@ export interface IRest {
   /** The new job's id. */
   rerun(job: string, resume: boolean): Promise<string>;
   saveModel(job: string, name: string): Promise<IModelVersion>;
-  /** Kernels in containers that this server starts just now. */
-  starts(): Promise<IKernelStart[]>;
   cluster(): Promise<ICluster>;
   /** Words that may stand in the place of the last of `words` after `submarine`. */
   complete(words: readonly string[], signal?: AbortSignal): Promise<string[]>;
@@ -123,6 +121,8 @@ export interface IChannel {
     listener: (picture: IRunPicture) => void,
     onError: (message: string) => void
   ): ISubscription;
+  /** Kernels in containers that this server starts just now. */
+  starts(listener: (starts: readonly IKernelStart[]) => void): ISubscription;
   log(
     job: string,
     options: { tasks: readonly string[]; at?: Record<string, number>; tail?: number },

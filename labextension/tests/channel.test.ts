@@ -3,7 +3,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Channel } from '../src/api/channel';
 import type { IJobView, ISeries } from '../src/api/job_types';
-import type { IJobRow } from '../src/api/list_types';
+import type { IJobRow, IKernelStart } from '../src/api/list_types';
 import type { ClientMessage, ServerMessage } from '../src/api/wire_types';
 import { API, VERSION } from '../src/api/version';
 import type { ILogListener } from '../src/tokens';
@@ -200,6 +200,23 @@ test('listeners of one thing share a subscription and each hears what is known',
   second.dispose();
   FakeSocket.last.say({ id: sub?.id ?? -1, type: 'job', view: view('SUCCEEDED') });
   expect([first.length, late.length]).toEqual([2, 1]);
+});
+
+test('notebooks whose kernels are prepared share one subscription', () => {
+  const channel = open();
+  const heard: string[] = [];
+  const tell = (starts: readonly IKernelStart[]) => heard.push(starts[0]?.words ?? '');
+  const subscriptions = [channel.starts(tell), channel.starts(tell)];
+  FakeSocket.last.accept();
+  const [sub, ...more] = FakeSocket.last.subscribed('starts');
+  expect(more).toEqual([]);
+  const starts = [{ kernel: 'gpu4', notebook: 'a.ipynb', words: 'Packing' }];
+  FakeSocket.last.say({ id: sub?.id ?? -1, type: 'starts', starts });
+  expect(heard).toEqual(['Packing', 'Packing']);
+  subscriptions.forEach(one => {
+    one.dispose();
+  });
+  expect(FakeSocket.last.sent.at(-1)).toEqual({ op: 'unsubscribe', id: sub?.id });
 });
 
 test('a listener that throws does not silence the others', () => {

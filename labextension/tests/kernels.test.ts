@@ -6,7 +6,6 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { IJobView, State } from '../src/api/job_types';
 import type { IJobRow, IKernelStart } from '../src/api/list_types';
 import { isRemote, newestOf } from '../src/kernels/jobs';
-import { LOOK } from '../src/kernels/preparing';
 import { Sharing } from '../src/kernels/sharing';
 import { GRACE, KernelWatch, QUICK, type SessionPart } from '../src/kernels/watch';
 
@@ -58,8 +57,8 @@ let listeners: Set<Listener>;
 /** Jobs that are looked at as if on display -> who hears of them. */
 let looks: Map<string, (view: IJobView) => void>;
 let documents: string[];
-/** What the server says that it starts. */
-let starts: IKernelStart[];
+/** Those who hear of what the server starts. */
+let preparing: Set<(starts: readonly IKernelStart[]) => void>;
 let watch: KernelWatch;
 
 beforeEach(() => {
@@ -69,7 +68,7 @@ beforeEach(() => {
   listeners = new Set();
   looks = new Map();
   documents = ['work/a.ipynb'];
-  starts = [];
+  preparing = new Set();
   watch = new KernelWatch(
     session as unknown as SessionPart,
     {
@@ -83,9 +82,12 @@ beforeEach(() => {
       job: (job, listener) => {
         looks.set(job, listener);
         return { isDisposed: false, dispose: () => looks.delete(job) };
+      },
+      starts: listener => {
+        preparing.add(listener);
+        return { isDisposed: false, dispose: () => preparing.delete(listener) };
       }
     },
-    () => Promise.resolve(starts),
     () => documents,
     {
       waits: text => said.push(text),
@@ -99,7 +101,7 @@ beforeEach(() => {
 
 afterEach(() => {
   watch.dispose();
-  expect(listeners.size + looks.size).toBe(0);
+  expect(listeners.size + looks.size + preparing.size).toBe(0);
   vi.useRealTimers();
 });
 
@@ -142,24 +144,26 @@ it('says that a kernel is prepared while it has no job, and no more when that ha
   expect(said.slice(1)).toEqual(['The kernel far of a.ipynb waits: x', 'done']);
 });
 
-it('says how far the files of a kernel are that has no job yet', async () => {
+it('says how far the files of a kernel are that has no job yet', () => {
+  const tell = (...starts: IKernelStart[]): void => {
+    [...preparing].forEach(listener => {
+      listener(starts);
+    });
+  };
   session.become('starting');
-  await vi.advanceTimersByTimeAsync(QUICK);
+  vi.advanceTimersByTime(QUICK);
   news();
   const other = { kernel: 'far', notebook: 'other.ipynb', words: 'Packing: 99 %' };
-  starts = [other, { ...other, notebook: 'work/a.ipynb', words: 'Packing: 34 % of 700 MB' }];
-  await vi.advanceTimersByTimeAsync(LOOK);
+  tell(other, { ...other, notebook: 'work/a.ipynb', words: 'Packing: 34 % of 700 MB' });
   expect(said[0]).toContain('is being prepared. Its files are brought to the cluster');
   expect(said.at(-1)).toBe('The kernel far of a.ipynb is being prepared. Packing: 34 % of 700 MB');
   // What it was is not taken back because the list has news, or the server knows of no start.
-  starts = [];
+  tell();
   news();
-  await vi.advanceTimersByTimeAsync(LOOK);
   expect(said.at(-1)).toContain('34 %');
   news(row('PENDING', 'x'));
   const told = said.length;
-  starts = [{ kernel: 'far', notebook: 'work/a.ipynb', words: 'late' }];
-  await vi.advanceTimersByTimeAsync(3 * LOOK);
+  tell({ kernel: 'far', notebook: 'work/a.ipynb', words: 'late' });
   expect(said.length).toBe(told);
   expect(said.at(-1)).toBe('The kernel far of a.ipynb waits: x');
 });

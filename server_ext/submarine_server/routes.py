@@ -23,7 +23,6 @@ MODULES = (
     "submarine_server.handlers.sources",
     "submarine_server.handlers.cluster",
     "submarine_server.handlers.complete",
-    "submarine_server.handlers.starts",
     "submarine_server.handlers.logs",
     "submarine_server.handlers.log_search",
     "submarine_server.channel.socket",

@@ -302,10 +302,6 @@ def test_the_cluster_is_this_machine(server: Server) -> None:
     assert told["gpus_total"] >= told["gpus_free"] >= 0
 
 
-def test_no_kernel_is_started_now(server: Server) -> None:
-    assert server.call("GET", "starts").json == {"starts": []}
-
-
 def test_words_are_completed(server: Server, done: Job) -> None:
     assert server.call("GET", "complete?words=canc").json == {"words": ["cancel"]}
     jobs = server.call("GET", f"complete?words=show&words={done.id[:6]}").json["words"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 #: Seconds between two looks whether the last start has ended.
@@ -26,30 +26,53 @@ class Start:
     kernel, notebook
         Its kernelspec, and the document that it is for; empty: none.
     words
-        What it does or waits for at the moment; may be set by any thread.
+        What it does or waits for at the moment.
     """
 
     kernel: str = ""
     notebook: str = ""
     words: str = ""
 
+    def tell(self, words: str) -> None:
+        """New words; for any thread."""
+        self.words = words
+        _changed()
+
 
 _waiting: set[Start] = set()
+_listeners: set[Callable[[], None]] = set()
 
 
 @contextlib.contextmanager
 def waiting(start: Start) -> Iterator[None]:
     """Around a start; in the server's thread."""
     _waiting.add(start)
+    _changed()
     try:
         yield
     finally:
         _waiting.discard(start)
+        _changed()
 
 
 def going_on() -> list[Start]:
     """The starts that wait; in the server's thread."""
     return list(_waiting)
+
+
+@contextlib.contextmanager
+def listening(listener: Callable[[], None]) -> Iterator[None]:
+    """While it lasts, ``listener`` is called after each change of ``going_on``, in any thread."""
+    _listeners.add(listener)
+    try:
+        yield
+    finally:
+        _listeners.discard(listener)
+
+
+def _changed() -> None:
+    for listener in tuple(_listeners):
+        listener()
 
 
 def over() -> bool:

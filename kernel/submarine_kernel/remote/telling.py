@@ -48,7 +48,7 @@ class Telling(Mouth):
     def waits(self, words: str) -> None:
         """What the start waits for, each time that it is another thing."""
         sentence = f"The kernel {self._start.kernel} waits: {words}"
-        self._start.words = words
+        self._start.tell(words)
         self._log(sentence)
         if self._line is not None:
             with self._line.aside():
@@ -56,7 +56,7 @@ class Telling(Mouth):
 
     def renew(self, text: str) -> bool:
         """How far it is; the log gets the first line of each step, as where nothing is renewed."""
-        self._start.words = text
+        self._start.tell(text)
         if self._line is not None:
             self._line.show(text)
         return False

@@ -14,10 +14,11 @@ import { safely } from './feed';
 import { JobFeed, JobsFeed, MetricsFeed } from './job_feeds';
 import { LogFeed } from './log_feed';
 import { ReconnectingSocket } from './socket';
+import { StartsFeed } from './starts_feed';
 import { Handle, Subscriptions } from './subscriptions';
 import type { IEntry } from './subscriptions';
 import type { IJobView, ISeries } from './job_types';
-import type { IJobRow } from './list_types';
+import type { IJobRow, IKernelStart } from './list_types';
 import { API, VERSION } from './version';
 import { WorkflowFeed } from './workflow_feed';
 
@@ -99,6 +100,11 @@ export class Channel implements IChannel {
   ): ISubscription {
     const key = `workflow ${JSON.stringify([run, url])}`;
     return this.share(key, () => new WorkflowFeed(run, url), either(listener, onError));
+  }
+
+  starts(listener: (starts: readonly IKernelStart[]) => void): ISubscription {
+    const nothing = (): void => undefined;
+    return this.share('starts', () => new StartsFeed(), either(listener, nothing));
   }
 
   log(

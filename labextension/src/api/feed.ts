@@ -39,7 +39,7 @@ export type News<T> = { value: T } | { error: string };
 
 /** A feed of which only the newest value counts. */
 export abstract class NewestFeed<T> implements IFeed {
-  readonly card = true;
+  readonly card: boolean = true;
   readonly listeners = new Listeners<News<T>>();
   last: News<T> | null = null;
 

@@ -4,7 +4,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import type { IRest } from '../tokens';
 import type { Requests } from './request';
 import type { IJobView, IModelVersion, ISeries, ITask, State } from './job_types';
-import type { ICluster, IHealth, IJobsPage, IKernelStart } from './list_types';
+import type { ICluster, IHealth, IJobsPage } from './list_types';
 import type { ILogInfo, ILogPlace, ILogQuery, ILogTimes, ISearchHit } from './log_types';
 
 export class Rest implements IRest {
@@ -105,10 +105,6 @@ export class Rest implements IRest {
 
   saveModel(job: string, name: string): Promise<IModelVersion> {
     return this.requests.postJson(['jobs', job, 'models'], { name });
-  }
-
-  async starts(): Promise<IKernelStart[]> {
-    return (await this.requests.getJson<{ starts: IKernelStart[] }>(['starts'])).starts;
   }
 
   cluster(): Promise<ICluster> {

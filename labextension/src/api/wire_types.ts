@@ -5,7 +5,7 @@
  */
 
 import type { IJobView, ISeries } from './job_types';
-import type { IJobRow } from './list_types';
+import type { IJobRow, IKernelStart } from './list_types';
 
 export type ClientMessage =
   | { op: 'subscribe'; id: number; kind: 'jobs' }
@@ -13,6 +13,7 @@ export type ClientMessage =
   | { op: 'subscribe'; id: number; kind: 'metrics'; job: string; points: number }
   /** `url` of the Azkaban that runs it; empty: the server's machine does. */
   | { op: 'subscribe'; id: number; kind: 'workflow'; run: string; url: string }
+  | { op: 'subscribe'; id: number; kind: 'starts' }
   | {
       op: 'subscribe';
       id: number;
@@ -37,6 +38,7 @@ export type ServerMessage =
   | { id: number; type: 'metrics'; series: ISeries[]; whole: boolean }
   /** How a run stood at `time`, as HTML without scripts. */
   | { id: number; type: 'workflow'; time: number; html: string }
+  | { id: number; type: 'starts'; starts: IKernelStart[] }
   /** `data` is base64 of the log's bytes from `offset`. */
   | {
       id: number;

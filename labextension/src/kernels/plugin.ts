@@ -53,7 +53,6 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
       const watch = new KernelWatch(
         session,
         submarine.channel,
-        () => submarine.rest.starts(),
         () => sharing.documents(open),
         new Notifications(app.commands, restart, trans),
         trans

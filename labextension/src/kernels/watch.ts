@@ -5,10 +5,9 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { ENDED } from '../api/job_types';
-import type { IJobRow, IKernelStart } from '../api/list_types';
+import type { IJobRow } from '../api/list_types';
 import type { IChannel, ISubscription } from '../tokens';
 import { isRemote, isWaiting, newestOf } from './jobs';
-import { Preparing } from './preparing';
 import type { IVoice } from './voice';
 
 /** Milliseconds that a start may take before anything is said of it. */
@@ -32,9 +31,7 @@ export type SessionPart = Pick<
 export class KernelWatch implements IDisposable {
   constructor(
     private readonly _session: SessionPart,
-    private readonly _channel: Pick<IChannel, 'jobs' | 'job'>,
-    /** What the server starts just now. */
-    private readonly _starts: () => Promise<readonly IKernelStart[]>,
+    private readonly _channel: Pick<IChannel, 'jobs' | 'job' | 'starts'>,
     /** The documents that its job may be for, its own first; empty: another tells of it. */
     private readonly _documents: () => readonly string[],
     private readonly _voice: IVoice,
@@ -141,10 +138,21 @@ export class KernelWatch implements IDisposable {
   }
 
   private _tellPrepared(): void {
-    this._preparing ??= new Preparing(this._starts, this._kernelName, this._documents, words => {
-      this._far = words;
-      this._tellPrepared();
+    this._sayPrepared();
+    this._starts ??= this._channel.starts(starts => {
+      const documents = this._documents();
+      const own = starts.find(
+        ({ kernel, notebook }) => kernel === this._kernelName && documents.includes(notebook)
+      );
+      // What it was is not taken back when the server has just done its part.
+      if (own?.words) {
+        this._far = own.words;
+        this._sayPrepared();
+      }
     });
+  }
+
+  private _sayPrepared(): void {
     const trans = this._trans;
     const far =
       this._far || trans.__('Its files are brought to the cluster (minutes for a new environment)');
@@ -152,8 +160,8 @@ export class KernelWatch implements IDisposable {
   }
 
   private _prepared(): void {
-    this._preparing?.dispose();
-    this._preparing = null;
+    this._starts?.dispose();
+    this._starts = null;
     this._far = '';
   }
 
@@ -225,7 +233,8 @@ export class KernelWatch implements IDisposable {
   private _phase: 'quiet' | 'starting' | 'gone' = 'quiet';
   private _jobs: ISubscription | null = null;
   private _view: ISubscription | null = null;
-  private _preparing: Preparing | null = null;
+  /** While it has no job, only the server that starts it knows how far it is. */
+  private _starts: ISubscription | null = null;
   /** How far that is, once it is known. */
   private _far = '';
   private _kernelName = '';

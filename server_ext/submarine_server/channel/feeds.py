@@ -1,7 +1,8 @@
 """What a subscription is made of: a feed that says something, the way to its page, its credit.
 
 Does not know the websocket (``socket``) nor what a page has subscribed to (``page``); the feeds
-themselves are ``jobs_feed``, ``job_feed``, ``metrics_feed``, ``log_feed`` and ``workflow_feed``.
+themselves are ``jobs_feed``, ``job_feed``, ``metrics_feed``, ``log_feed``, ``starts_feed`` and
+``workflow_feed``.
 """
 
 from __future__ import annotations

@@ -10,8 +10,12 @@ from submarine_server.channel.job_feed import JobFeed
 from submarine_server.channel.jobs_feed import JobsFeed
 from submarine_server.channel.log_feed import LogFeed
 from submarine_server.channel.metrics_feed import MetricsFeed
+from submarine_server.channel.starts_feed import StartsFeed
 from submarine_server.channel.workflow_feed import WorkflowFeed
 
 KINDS: Mapping[str, type[Feed]] = MappingProxyType(
-    {feed.kind: feed for feed in (JobsFeed, JobFeed, LogFeed, MetricsFeed, WorkflowFeed)}
+    {
+        feed.kind: feed
+        for feed in (JobsFeed, JobFeed, LogFeed, MetricsFeed, StartsFeed, WorkflowFeed)
+    }
 )
