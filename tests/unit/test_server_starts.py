@@ -23,7 +23,7 @@ def test_a_page_hears_of_each_start_and_how_far_it_is(monkeypatch: pytest.Monkey
 
 async def _hear() -> None:
     heard: asyncio.Queue[Any] = asyncio.Queue()
-    abouts = SimpleNamespace(origin=lambda origin: Origin(origin.notebook.removeprefix("/root/")))
+    abouts = SimpleNamespace(origin=lambda origin: Origin(origin.notebook.removeprefix("/home/ada/")))
     services: Any = SimpleNamespace(core=SimpleNamespace(abouts=abouts))
     feed = KINDS["starts"](services, {}, heard.put, Credit())
     following = asyncio.ensure_future(feed.run())
@@ -35,7 +35,7 @@ async def _hear() -> None:
     async with asyncio.timeout(60):
         await until()
         told = {"kernel": "gpu4", "notebook": "a.ipynb"}
-        with waiting(start := Start("gpu4", "/root/a.ipynb")):
+        with waiting(start := Start("gpu4", "/home/ada/a.ipynb")):
             await until({**told, "words": ""})
             words = "Packing: 34 %\n<b>of</b> 700 MB"
             threading.Thread(target=start.tell, args=(words,)).start()
