@@ -23,7 +23,9 @@ def test_a_page_hears_of_each_start_and_how_far_it_is(monkeypatch: pytest.Monkey
 
 async def _hear() -> None:
     heard: asyncio.Queue[Any] = asyncio.Queue()
-    abouts = SimpleNamespace(origin=lambda origin: Origin(origin.notebook.removeprefix("/home/ada/")))
+    abouts = SimpleNamespace(
+        origin=lambda origin: Origin(origin.notebook.removeprefix("/home/ada/"))
+    )
     services: Any = SimpleNamespace(core=SimpleNamespace(abouts=abouts))
     feed = KINDS["starts"](services, {}, heard.put, Credit())
     following = asyncio.ensure_future(feed.run())
