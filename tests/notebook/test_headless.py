@@ -58,8 +58,9 @@ def state(shown: dict[str, Any]) -> str:
 def end_of(ran: Ran, job_id: str = "") -> str:
     """What an output said last of a job: of the one that it shows first, or of an earlier one."""
     wanted = job_id or started(ran)[0]
-    shown = [item for item in ran.updates if item["data"][MIME_TYPE]["job_id"] == wanted]
-    return state(shown[-1])
+    # A job that has ended when it is first shown is never brought up to date.
+    outputs = [item for item in ran.displays if MIME_TYPE in item["data"]] + ran.updates
+    return state([item for item in outputs if item["data"][MIME_TYPE]["job_id"] == wanted][-1])
 
 
 def started(ran: Ran) -> list[str]:
