@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from submarine_jobs.broken_off import must_be_whole
 from submarine_jobs.credentials import JobSecret
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
 from submarine_runtime.protocol import layout, wire
@@ -162,8 +163,7 @@ class AgentClient:
             connection.request(method, path, body=body, headers=self._headers())
             response = connection.getresponse()
             data = response.read(wire.MAX_LOG_BYTES * 4)
-            if response.length:  # http.client says nothing of an answer that breaks off
-                raise http.client.IncompleteRead(data, response.length)
+            must_be_whole(response, data)
         except (OSError, http.client.HTTPException) as exc:
             raise ClusterError(f"The agent of the job cannot be reached: {exc}.") from exc
         finally:

@@ -173,6 +173,8 @@ def _download(url: str, target: Path) -> Path:
     import http.client
     import urllib.request
 
+    from submarine_jobs.broken_off import must_be_whole
+
     try:
         with (
             urllib.request.urlopen(url, timeout=_HTTP_TIMEOUT) as reply,  # noqa: S310 - checked
@@ -184,8 +186,7 @@ def _download(url: str, target: Path) -> Path:
                 if left < 0:
                     raise UsageError(f"{url} is larger than {_MAX_DOWNLOAD >> 30} GB.")
                 stream.write(piece)
-            if reply.length:  # http.client says nothing of an answer that breaks off
-                raise http.client.IncompleteRead(b"", reply.length)
+            must_be_whole(reply)
     except (OSError, http.client.HTTPException) as exc:
         raise UsageError(
             f"--localization {url}: it cannot be downloaded: {exc}.", "Check the address."

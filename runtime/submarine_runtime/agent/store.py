@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
-from submarine_runtime.protocol.launch import JobStore
+from submarine_runtime.protocol.launch import NO_ROOM_CODE, JobStore
 
 T = TypeVar("T")
 
@@ -33,6 +33,11 @@ class StoreError(Exception):
         super().__init__(message)
         self.transient = transient
         self.full = full
+
+    @property
+    def exit_code(self) -> int:
+        """What an agent or coordinator ends with that could not leave its word for this."""
+        return NO_ROOM_CODE if self.full else 1
 
 
 class NotThereError(StoreError):

@@ -26,7 +26,7 @@ from submarine_runtime.agent.views import Views
 from submarine_runtime.agent.wakeup import Terminated, Wakeup
 from submarine_runtime.agent.watching import asked_ending
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.launch import NO_ROOM_CODE, AgentConfig
+from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
@@ -69,7 +69,7 @@ class Supervisor:
             return self._terminate()
         except StoreError as exc:
             say(f"{self._config.job_id}: {exc}")
-            return NO_ROOM_CODE if exc.full else 1
+            return exc.exit_code
         except Exception as exc:
             if self._wakeup.terminated:
                 return self._terminate()
@@ -189,7 +189,7 @@ class Supervisor:
                 return 1
         except StoreError as exc:
             say(f"the record of {self._config.job_id} could not be published: {exc}")
-            return NO_ROOM_CODE if exc.full else 1
+            return exc.exit_code
         self._views.finish_followers()
         return 0 if ending.reason is EndReason.SUCCEEDED else 1
 

@@ -21,7 +21,6 @@ from submarine_runtime.coordinator.shipping import Shipper
 from submarine_runtime.coordinator.viewers import Viewers
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordination import CoordinatorConfig
-from submarine_runtime.protocol.launch import NO_ROOM_CODE
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 
 #: Seconds that one call may take once somebody ends us; YARN's own patience is 0.25 s by default.
@@ -70,7 +69,7 @@ class Finale:
                     forget(self._store)
         except StoreError as exc:
             _say(f"the record of {self._config.job_id} could not be published: {exc}")
-            code = NO_ROOM_CODE if exc.full else 1
+            code = exc.exit_code
         self._viewers.finish(FOLLOWERS_GRACE)
         conductor.placement.stop()
         conductor.server.stop()

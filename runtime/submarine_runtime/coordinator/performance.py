@@ -40,7 +40,6 @@ from submarine_runtime.coordinator.takeover import (
 from submarine_runtime.coordinator.viewers import Viewers
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordination import CoordinatorConfig
-from submarine_runtime.protocol.launch import NO_ROOM_CODE
 
 if TYPE_CHECKING:
     from submarine_runtime.coordinator.yarn_view import YarnView
@@ -73,7 +72,7 @@ class Performance:
                 return 1
         except (StoreError, ValueError) as exc:
             _say(f"{self._config.job_id}: {exc}")
-            return NO_ROOM_CODE if isinstance(exc, StoreError) and exc.full else 1
+            return exc.exit_code if isinstance(exc, StoreError) else 1
         conductor, opened = self._open(store)
         return self._perform(conductor, store, opened)
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from submarine_jobs.broken_off import must_be_whole
 from submarine_jobs.errors import ClusterError, RefusedError
 
 MAX_ANSWER = 64 << 20
@@ -164,8 +165,7 @@ class ResourceManager:
         answer = reply.read(MAX_ANSWER + 1)
         if len(answer) > MAX_ANSWER:
             raise http.client.HTTPException(f"the answer is longer than {MAX_ANSWER >> 20} MB")
-        if reply.length:  # http.client says nothing of an answer that breaks off
-            raise http.client.IncompleteRead(answer, reply.length)
+        must_be_whole(reply, answer)
         if reply.will_close:
             self._drop()
         return reply.status, {k.lower(): v for k, v in reply.getheaders()}, answer
