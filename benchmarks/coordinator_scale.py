@@ -228,7 +228,7 @@ def main() -> int:
     if options.simulate:
         simulate(options.agents, ("127.0.0.1", options.port), secret)
     config = CoordinatorConfig.from_json(json.loads(Path(place, "coordinator.json").read_text()))
-    return Scale(config, secret, place).run()
+    return Scale(config, secret, place, master="").run()
 
 
 if __name__ == "__main__":

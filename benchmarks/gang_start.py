@@ -44,7 +44,7 @@ def prepare(root: Path, tasks: int) -> Path:
     }
     roles = [RoleOrders("worker", "worker", tasks)]
     orders = CoordinatorConfig(**common, roles=roles, policy="all", application_attempts=1)
-    agent = AgentConfig(**common, command="date +%s.%N", instances=tasks)
+    agent = AgentConfig(**common, command="date +%s.%N")
     secret = new_secret(JOB_ID).to_bytes()
     (scratch / "coordinator.json").write_text(json.dumps(orders.to_json()))
     (role / "agent.json").write_text(json.dumps(agent.to_json()))

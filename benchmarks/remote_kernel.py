@@ -4,7 +4,8 @@ Execute round trip: from sending ``1`` to the reply on shell, and to idle on iop
 take turns. With a delay: the same through a relay, a process of its own, that holds every byte for
 half of ``--delay`` each way; what a round trip through it takes is measured beside it. Cold start:
 from the call that submits to the kernel's first answer; bare skein starts ipykernel in the
-container of the application master, with a connection file that is shipped along.
+container of the application master, with a connection file that is shipped along. Loss: from the
+end of the container until a page of a Jupyter server has both the reason and the state "dead".
 
 Run: ``python benchmarks/remote_kernel.py [--runs N] [--minicluster NAME]``
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import queue
 import socket
@@ -34,12 +36,22 @@ from on_minicluster import open_session, run_on_minicluster
 
 from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.job import Job
+from submarine_jobs.session import Session
 from submarine_jobs.tunnel_ports import tunnel_loop
 from submarine_kernel.install import install_kernel
 from submarine_kernel.remote.owner import RemoteKernel
 
+# The page of a server is part of the tests, which are no package that is installed.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.kernel.server_rig import Loss, losses, server
+
 #: Bars: milliseconds over a local kernel; over one delayed round trip; ratio to bare skein.
 OVER_LOCAL, OVER_DELAY, COLD = 2.0, 5.0, 1.2
+#: The same for the 95th percentile of the time to idle on iopub.
+IDLE_OVER_LOCAL = 8.0
+#: Seconds in which a loss is reported with its reason; losses with a running cell, and without.
+LOSS, LOSSES = 3.0, 10
 DELAY = 20.0
 TURNS = 300
 PATIENCE = 120.0
@@ -102,9 +114,26 @@ def measure(scratch: Path, runs: int) -> dict[str, Any]:
                 cold["bare skein"].append(bare(client, scratch))
                 cold["submarine"].append(ours(specs))
         trips = round_trips(specs)
+        (scratch / "work").mkdir()
+        cluster = {name: os.environ[name] for name in ("HADOOP_CONF_DIR", "JAVA_HOME", "PATH")}
+        with server(scratch, env={**cluster, "SUBMARINE_BACKEND": "yarn"}) as port:
+            lost = [loss.__dict__ | {"named": loss.named} for loss in each_loss(port, session)]
     finally:
         stop_driver(session.profile)
-    return {"cold start, seconds": cold, "round trips, ms": trips}
+    return {
+        "cold start, seconds": cold,
+        "round trips, ms": trips,
+        "losses": lost,
+        "load": os.getloadavg(),
+    }
+
+
+def each_loss(port: int, session: Session) -> Iterator[Loss]:
+    """The losses, each printed when it was measured."""
+    for loss in losses(port, "far", session, LOSSES):
+        words = f"{'with' if loss.running else 'without'} a running cell"
+        print(f"loss of {loss.kind:12} {words:22} {loss.told:6.2f} {loss.dead:6.2f}", flush=True)
+        yield loss
 
 
 def bare(client: Any, scratch: Path) -> float:
@@ -293,11 +322,23 @@ def judged(result: dict[str, Any]) -> list[tuple[str, float, float]]:
     """What is measured against a bar: its name, the value, the bar."""
     trips, cold = result["round trips, ms"], result["cold start, seconds"]
     near, far, delayed = (trips[name]["reply p50"] for name in ("near", "far", "delayed"))
+    idle = trips["far"]["idle p95"] - trips["near"]["idle p95"]
+    slowest = {
+        running: max(
+            max(loss["told"], loss["dead"]) if loss["named"] else math.inf
+            for loss in result["losses"]
+            if loss["running"] is running
+        )
+        for running in (True, False)
+    }
     ratio = statistics.median(cold["submarine"]) / statistics.median(cold["bare skein"])
     return [
         ("round trip over a local kernel, ms", far - near, OVER_LOCAL),
+        ("idle p95 over a local kernel, ms", idle, IDLE_OVER_LOCAL),
         ("delayed, over local and one round trip, ms", delayed - near - trips["delay"], OVER_DELAY),
         ("cold start, ratio to bare skein", ratio, COLD),
+        ("slowest report of a loss, running cell, s", slowest[True], LOSS),
+        ("slowest report of a loss, no cell, s", slowest[False], LOSS),
     ]
 
 
@@ -307,6 +348,8 @@ def report(result: dict[str, Any]) -> None:
     for name in ("near", "far", "delayed"):
         each = "  ".join(f"{word} {value:6.2f}" for word, value in trips[name].items())
         print(f"{name:10} ms  {each}")
+    ratio = trips["far"]["idle p95"] / trips["near"]["idle p95"]
+    print(f"idle p95, ratio to a local kernel: {ratio:.2f}; load {result['load'][0]:.1f}")
     print(f"round trip of the relay alone: {trips['delay']:.2f} ms")
     for word, values in result["cold start, seconds"].items():
         print(f"cold start {word:12} s  {' '.join(f'{value:.2f}' for value in values)}")

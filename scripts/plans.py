@@ -6,7 +6,7 @@ Runs nothing: that is `run_parts`.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,6 +18,7 @@ class Part:
     """One step: its name, the seconds that it may take on two cores, its commands and where.
 
     ``real``: its only command is pytest, with real programs whose timing nobody holds.
+    ``beside``: runs at low priority beside the parts after it, and prints its output at its end.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Part:
     commands: tuple[tuple[str, ...], ...]
     folder: Path = ROOT
     real: bool = False
+    beside: bool = False
 
 
 def tool(name: str, *arguments: str) -> tuple[str, ...]:
@@ -42,21 +44,27 @@ def jlpm(*arguments: str) -> tuple[str, ...]:
     return tool("jlpm", *arguments)
 
 
-CHECK = (
-    Part(
-        "lint",
-        35,
-        (
-            tool("ruff", "check", "."),
-            tool("ruff", "format", "--check", "."),
-            tool("mypy"),
-            tool("lint-imports"),
-            tool("python", "scripts/check_handlers.py"),
-        ),
+LINT = Part(
+    "lint",
+    35,
+    (
+        tool("ruff", "check", "."),
+        tool("ruff", "format", "--check", "."),
+        tool("mypy"),
+        tool("lint-imports"),
+        tool("python", "scripts/check_handlers.py"),
     ),
-    # The browsers' plugin costs each worker half a second. Some tests start processes.
-    Part("unit", 140, (pytest("tests/unit", "-n", "2", "-p", "no:playwright"),), real=True),
 )
+# The browsers' plugin costs each worker half a second. Some tests start processes and wait for
+# them, so that three workers keep two cores busy. A test that hangs fails by itself, with its
+# stack, before the part's time is over.
+UNIT = Part(
+    "unit",
+    140,
+    (pytest("tests/unit", "-n", "3", "--timeout", "90", "-p", "no:playwright"),),
+    real=True,
+)
+CHECK = (LINT, UNIT)
 LABEXTENSION = ROOT / "labextension"
 #: A part of `make check` where the front end is set up: who changes Python alone needs no Node.
 QUICK_FRONT_END = Part(
@@ -86,30 +94,31 @@ LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *THREE_FILES)
 CLUSTER = ("tests", *(f"--ignore={it}" for it in ("tests/unit", *LOCAL, "tests/browser")))
 DOCS = Part("docs", 10, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
 WHEEL = Part("wheel", 70, (tool("python", "scripts/wheel_test.py"),))
+# One process each, without a test that depends on timing. The parts after them start real programs
+# and wait for them, so that a core is often idle. At low priority they may take six times as long.
+STATIC = tuple(
+    replace(part, beside=True, budget=6 * part.budget) for part in (LINT, FRONT_END, WHEEL, DOCS)
+)
 PLANS = {
     "check": (*CHECK, *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else [])),
     "test": (
-        *CHECK,
-        FRONT_END,
+        UNIT,
         Part("local backend", 420, (LOCAL_TESTS,), real=True),
+        *STATIC,
         Part("browser", 475, (pytest("tests/browser", "-m", "not full"),), real=True),
         Part(
             "cluster",
-            1300,
+            1380,
             (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),),
             real=True,
         ),
-        WHEEL,
-        DOCS,
     ),
     "test-full": (
-        *CHECK,
-        FRONT_END,
-        Part("local backend", 3000, (pytest(*LOCAL),), real=True),
+        UNIT,
+        Part("local backend", 5400, (pytest(*LOCAL),), real=True),
+        *STATIC,
         Part("browser", 1800, (pytest("tests/browser"),), real=True),
         Part("cluster", 7200, (pytest(*CLUSTER),), real=True),
-        WHEEL,
-        DOCS,
     ),
 }
 SETUP_BUDGET = 205

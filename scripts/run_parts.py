@@ -1,5 +1,7 @@
 """Run the parts of `make check`, `make test` or `make test-full`, one after the other.
 
+Parts that are `beside` others run one after the other too, but in the background: at low priority,
+with a scratch directory of their own, and with their output printed when each command has ended.
 Every part runs, whatever became of those before it; a part that takes twice its budget is ended.
 Tests get a second try in a process of their own where those that failed lie in at most three files
 (a server that many of a file's tests share fails once for all), and the table names them: a test
@@ -19,8 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from plans import BIN, PLANS, SETUP_BUDGET, Part
 
@@ -44,6 +49,26 @@ class Outcome:
     budget: int
     result: str
     again: tuple[str, ...] = ()
+    beside: bool = False
+
+
+def run_plan(parts: Iterable[Part], scratch: Path, beside: Path) -> list[Outcome]:
+    """Run all parts; return after the last one, whether it ran in the foreground or beside."""
+    background = ThreadPoolExecutor(max_workers=1)
+    running: list[Outcome | Future[Outcome]] = []
+    try:
+        for part in parts:
+            if part.beside:
+                running.append(background.submit(run_part, part, beside))
+            else:
+                running.append(run_part(part, scratch))
+        return [one.result() if isinstance(one, Future) else one for one in running]
+    finally:
+        # After an interrupt the thread still has commands to run: end each as it starts.
+        background.shutdown(wait=False, cancel_futures=True)
+        while any(isinstance(one, Future) and one.running() for one in running):
+            end_leftovers(beside)
+            time.sleep(0.2)
 
 
 def run_part(part: Part, scratch: Path) -> Outcome:
@@ -63,7 +88,8 @@ def run_part(part: Part, scratch: Path) -> Outcome:
     if leftovers:
         failures.append(f"left {len(leftovers)} processes: {'; '.join(leftovers)}")
     took = time.monotonic() - began
-    return Outcome(part.name, took, part.budget, ", ".join(failures) or "ok", again)
+    result = ", ".join(failures) or "ok"
+    return Outcome(part.name, took, part.budget, result, again, part.beside)
 
 
 def run_tests(
@@ -96,8 +122,25 @@ def failed_tests(cache: Path) -> tuple[str, ...]:
 
 def run_command(command: tuple[str, ...], part: Part, scratch: Path, timeout: float) -> str:
     """Run one command in a process group of its own; `ok`, or why not."""
-    print(f"== {part.name}: {Path(command[0]).name} {' '.join(command[1:])}", flush=True)
-    folder = part.folder
+    title = f"== {part.name}: {Path(command[0]).name} {' '.join(command[1:])}"
+    if part.beside:
+        with tempfile.TemporaryFile(dir=scratch) as output:
+            result = run_process(("nice", "-n", "5", *command), part, scratch, timeout, output)
+            output.seek(0)
+            print(f"{title}\n{output.read().decode(errors='replace')}", flush=True)
+        return result
+    print(title, flush=True)
+    return run_process(command, part, scratch, timeout)
+
+
+def run_process(
+    command: tuple[str, ...],
+    part: Part,
+    scratch: Path,
+    timeout: float,
+    output: IO[bytes] | None = None,
+) -> str:
+    """Run a command whose title was printed; its output goes to `output` where that is given."""
     environment = {
         **os.environ,
         "TMPDIR": str(scratch),
@@ -105,7 +148,14 @@ def run_command(command: tuple[str, ...], part: Part, scratch: Path, timeout: fl
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "NO_MKDOCS_2_WARNING": "1",
     }
-    with subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True) as process:
+    with subprocess.Popen(
+        command,
+        cwd=part.folder,
+        env=environment,
+        stdout=output,
+        stderr=subprocess.STDOUT if output else None,
+        start_new_session=True,
+    ) as process:
         try:
             code = process.wait(max(timeout, 1))
         except subprocess.TimeoutExpired:
@@ -144,12 +194,14 @@ def leftovers_of(scratch: Path) -> list[processes.Identity]:
 
 
 def print_table(outcomes: list[Outcome]) -> None:
-    """One line per part: seconds, budget, result."""
+    """One line per part: seconds, budget, result; the total is that of the foreground."""
     print(f"\n{'part':<16}{'seconds':>9}{'budget':>9}  result")
     for one in outcomes:
         over = " (over budget)" if one.seconds > one.budget else ""
+        over += " (beside the others)" if one.beside else ""
         print(f"{one.name:<16}{one.seconds:>9.1f}{one.budget:>9}  {one.result}{over}")
-    total, budget = sum(one.seconds for one in outcomes), sum(one.budget for one in outcomes)
+    front = [one for one in outcomes if not one.beside]
+    total, budget = sum(one.seconds for one in front), sum(one.budget for one in front)
     print(f"{'total':<16}{total:>9.1f}{budget:>9}")
     for one in outcomes:
         for test in one.again:
@@ -174,12 +226,13 @@ def main() -> int:
     if arguments.setup_began:
         took = max(0.0, time.time() - arguments.setup_began)
         outcomes.append(Outcome("set-up", took, SETUP_BUDGET, "ok"))
-    scratch = Path(tempfile.mkdtemp(prefix="submarine-make-"))
+    scratch, beside = (Path(tempfile.mkdtemp(prefix="submarine-make-")) for _ in range(2))
     try:
-        outcomes += [run_part(part, scratch) for part in chosen]
+        outcomes += run_plan(chosen, scratch, beside)
     finally:
-        end_leftovers(scratch)
-        shutil.rmtree(scratch, ignore_errors=True)
+        for folder in (scratch, beside):
+            end_leftovers(folder)
+            shutil.rmtree(folder, ignore_errors=True)
     print_table(outcomes)
     return 0 if all(one.result == "ok" for one in outcomes) else 1
 

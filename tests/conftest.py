@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import signal
 
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 
 # A busy machine may be slow for a moment; how long a test may take is pytest-timeout's matter.
-settings.register_profile("project", deadline=None)
+settings.register_profile("shrink", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Shrinking a failing example may take five minutes, longer than the tests may. The failure shows
+# the example and how to repeat it; `pytest --hypothesis-profile shrink` makes it smaller.
+settings.register_profile(
+    "project",
+    settings.get_profile("shrink"),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.target],
+    print_blob=True,
+)
 settings.load_profile("project")
 
 pytest_plugins = ["submarine_minicluster.pytest_plugin"]

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from submarine_jobs.backends.base import Plan
+from submarine_jobs.coordinator_orders import gang_of
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.jupyter_server import back_links
+from submarine_jobs.options.roles_of import is_board
 from submarine_jobs.spec import JobSpec, Role
-from submarine_jobs.stored_paths import NOTHING, Reached
+from submarine_jobs.storage.base import Storage
+from submarine_jobs.stored_paths import NOTHING, Reached, without_user
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.quicklinks import settled
 from submarine_runtime.protocol.record import JobRecord, Phase
@@ -71,13 +74,22 @@ def agent_orders(
         workflow_run=record.workflow_run,
         workflow_node=record.workflow_node,
         resources=record.resources,
-        fetch=list(reached.fetch),
+        notes=list(record.notes),
+        # TensorBoard reads no input.
+        fetch=[] if is_board(role) else list(reached.fetch),
         checkpoint_path=reached.checkpoint_path,
         restore_from=reached.restore_from,
         params=dict(spec.params),
         processes=role.processes,
-        instances=role.instances,
+        roles=gang_of(spec) if spec.distributed else [],
         network_interface=spec.network_interface,
+        own_launcher=spec.own_launcher,
+        require_collective=spec.require_collective,
+        return_all_ranks=spec.return_all_ranks,
+        keep=list(spec.keep),
+        writable=[
+            item.target for item in (*spec.localization, *spec.archives) if item.mode == "rw"
+        ],
     )
 
 
@@ -108,7 +120,18 @@ def first_record(
         phases=list(phases),
         links=settled(spec.quicklinks, [role.name for role in spec.roles]),
         resources={"requested": _requested(spec, plan)},
+        notes=notes_of(spec, directory.storage),
     )
+
+
+def notes_of(spec: JobSpec, storage: Storage) -> list[str]:
+    """Which paths the program writes by itself, because the agents do not reach them."""
+    paths = {"checkpoint_path": spec.checkpoint_path, "saved_model_path": spec.saved_model_path}
+    return [
+        f"{without_user(uri)} (--{name}) is written by the program."
+        for name, uri in paths.items()
+        if uri and (name == "saved_model_path" or storage.path_of(uri) is None)
+    ]
 
 
 def _requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:

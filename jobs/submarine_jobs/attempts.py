@@ -114,6 +114,7 @@ def start_or_join(
         job = _alive(session, where, job_id, say) if number else None
         if job is not None:
             say(f"{job.id} of an earlier attempt of this run is joined; nothing new was started.")
+            session.store.put_launch(job.id, session.notebook)
             started.begun(job)
             if spec.lease and not job.record().state.ended:
                 renew_while_alive(job)
@@ -154,7 +155,7 @@ def _alive(session: Session, where: Place, job_id: str, say: Callable[[str], Non
     directory = JobDirectory(where.storage, layout.job_directory(where.root, job_id))
     if not _handed_over(directory, say):
         return None
-    deadline = time.monotonic() + SETTLED
+    began = time.monotonic()
     while True:
         try:
             job = session.job(job_id)
@@ -168,6 +169,9 @@ def _alive(session: Session, where: Place, job_id: str, say: Callable[[str], Non
         ending = where.storage.stat(directory.file(layout.CANCEL)) is not None
         if state is not State.SUBMITTING and not ending:
             return job
+        deadline = began + SETTLED
+        if not ending:  # only after the grace is it known that a submitter has died
+            deadline = began + max(SETTLED, job.backend.submit_grace + HAND_OVER)
         if time.monotonic() > deadline:
             raise ClusterError(
                 f"{job_id} of an earlier attempt of this run is still {state.value}"
@@ -193,8 +197,10 @@ def _handed_over(directory: JobDirectory, say: Callable[[str], None]) -> bool:
     deadline = time.monotonic() + HAND_OVER
     told = False
     while directory.storage.stat(directory.path) is not None:
-        if directory.storage.stat(directory.file(layout.INTENT)) is not None:
-            return True
+        # A job that the backend refused has a record and no intent.
+        for name in (layout.INTENT, layout.RECORD):
+            if directory.storage.stat(directory.file(name)) is not None:
+                return True
         if time.monotonic() > deadline:
             # Whoever took it died, or sleeps; then this keeps its program from ever starting.
             wish = {"by": "another attempt", "why": "it was never handed over", "time": time.time()}

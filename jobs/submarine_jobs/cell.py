@@ -34,6 +34,8 @@ class Cell:
         Number of the body's first line in the cell as an editor counts: 2 below a magic line.
     only
         Collected without running it in the notebook.
+    write_mode
+        "w" or "a" for a ``%%writefile`` cell: its text is a file as it is, without IPython syntax.
 
     Raises
     ------
@@ -48,6 +50,7 @@ class Cell:
     execution_count: int | None = None
     first_line: int = 2
     only: bool = False
+    write_mode: str = ""
 
     def __post_init__(self) -> None:
         check_file_name(self.filename)
@@ -61,11 +64,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Notice:
-    """A sentence about one line of one cell (``line`` as an editor counts)."""
+    """A sentence about one line of one cell (``line`` as an editor counts).
+
+    ``code`` names a finding of level warning; empty: the sentence is a note.
+    """
 
     message: str
     label: str
     line: int
+    code: str = ""
+    fix: str = ""
 
 
 def notices_of(cell: Cell) -> tuple[Notice, ...]:
@@ -76,6 +84,8 @@ def notices_of(cell: Cell) -> tuple[Notice, ...]:
     IPythonSyntaxError
         Naming cell and line, if something in it cannot be left out.
     """
+    if cell.write_mode:
+        return ()
     try:
         removed = clean(cell.source).removed
     except IPythonSyntaxError as error:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from submarine_jobs.cell import Cell, Notice, notices_of
-from submarine_jobs.collect_line import parse_cell
+from submarine_jobs.collect_line import parse_cell, writes_file
 from submarine_jobs.collected import CellState, Change, Collected, ListedCell
 from submarine_jobs.document_order import (
     Known,
@@ -41,6 +41,8 @@ class _Entry:
     cell: Cell
     ran_at: float
     place: int | None = None
+    #: What the cell raised when it ran last: ``ValueError in line 3``.
+    raised: str = ""
 
     @property
     def known(self) -> Known:
@@ -75,6 +77,8 @@ class CellCollection:
         """
         notices = notices_of(cell)
         self._removed.discard(cell.cell_id or "")
+        if cell.write_mode == "w":
+            self._overwrite(cell)
         moment = time.time() if ran_at is None else ran_at
         entry = self._entry_of(cell)
         if entry is None:
@@ -85,7 +89,7 @@ class CellCollection:
             change = Change.UNCHANGED if same else Change.REPLACED
             if cell.cell_id is None:
                 cell = replace(cell, cell_id=entry.cell.cell_id)
-            entry.cell, entry.ran_at = cell, moment
+            entry.cell, entry.ran_at, entry.raised = cell, moment, ""
         self._place()
         return Collected(cell, change, notices)
 
@@ -95,6 +99,16 @@ class CellCollection:
         if self._document is not None:
             self._removed |= ids & {cell.cell_id or "" for cell in self._document.cells}
         return self._drop([entry.cell.cell_id in ids for entry in self._entries])
+
+    def mark_raised(self, cell_id: str | None, label: str, raised: str) -> None:
+        """Note that the run ``label`` of a collected cell ended with an exception."""
+        for entry in self._entries:
+            if entry.cell.label == label and cell_id in (None, entry.cell.cell_id):
+                entry.raised = raised
+
+    def raised(self) -> list[tuple[Cell, str]]:
+        """Cells whose last run ended with an exception, and with which."""
+        return [(entry.cell, entry.raised) for entry in self._ordered() if entry.raised]
 
     def clear(self) -> int:
         """Forget all cells; returns how many there were."""
@@ -164,6 +178,7 @@ class CellCollection:
             if number not in taken
             and cell.cell_id not in self._removed
             and content_of(cell) is not None
+            and not writes_file(cell.source)
         ]
 
     @property
@@ -195,6 +210,13 @@ class CellCollection:
                 saved = content_of(self._document.cells[place])
                 return entry if entry.cell.content != saved else None
         return None
+
+    def _overwrite(self, cell: Cell) -> None:
+        """Drop other ``%%writefile`` cells of the same file: ``cell`` replaces what they wrote."""
+        for entry in list(self._entries):
+            old = entry.cell
+            if old.write_mode and old.filename == cell.filename and self._entry_of(cell) != entry:
+                self._entries.remove(entry)
 
     def _take_ids(self, places: list[int | None]) -> None:
         """Call the cells that were found by their text as the document calls them now."""

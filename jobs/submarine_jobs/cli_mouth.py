@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _QUEUE = 256
 _SLICE = 0.2
-#: Seconds that the rest of the log may take after the job has ended.
-_LAST_LOG = 15.0
+#: Seconds without a byte after which the rest of the log is not waited for when the job has ended.
+_LAST_LOG = 60.0
 
 
 class CommandLine(Mouth):
@@ -109,8 +109,12 @@ class CommandLine(Mouth):
                         self._status.show(states.line())
                 deadline = time.monotonic() + _LAST_LOG
                 while follower and not follower.done and time.monotonic() < deadline:
+                    if follower.busy:  # as long as more comes, it is waited for
+                        deadline = time.monotonic() + _LAST_LOG
                     self._drain(follower)
                     time.sleep(_SLICE / 4)
+                if follower and not (follower.done and follower.whole):
+                    self.say(f"-- the log is not complete here: `submarine logs {job.id}` --")
         except KeyboardInterrupt:
             if on_interrupt == "cancel":
                 self.say(f"Interrupted: cancelling {job.id} …")
@@ -138,6 +142,8 @@ class _Follower:
     def __init__(self, job: Job) -> None:
         self._chunks: queue.Queue[LogChunk] = queue.Queue(_QUEUE)
         self._stop = threading.Event()
+        #: Whether the log was followed to the end of the job.
+        self.whole = False
         self._thread = threading.Thread(
             target=self._run, args=(job,), name="submarine-follow", daemon=True
         )
@@ -180,6 +186,6 @@ class _Follower:
                         continue
                 if self._stop.is_set():
                     return
+            self.whole = True
         except SubmarineError:
-            # The state line tells of a cluster that does not answer; the log ends here.
             return

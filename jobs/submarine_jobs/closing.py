@@ -7,6 +7,9 @@ here, by exclusive create: a second looker, on any machine, finds it and keeps i
 
 from __future__ import annotations
 
+import os
+import secrets
+import socket
 import time
 
 from submarine_jobs.backends.base import Observation
@@ -21,7 +24,14 @@ from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 
 #: Ends of which the writer of the record has said nothing.
-_SILENT = frozenset((EndReason.AGENT_LOST, EndReason.MASTER_LOST, EndReason.JOB_DIRECTORY_FULL))
+_SILENT = frozenset(
+    (
+        EndReason.AGENT_LOST,
+        EndReason.COORDINATOR_LOST,
+        EndReason.MASTER_LOST,
+        EndReason.JOB_DIRECTORY_FULL,
+    )
+)
 
 
 def close(directory: JobDirectory, record: JobRecord) -> JobRecord:
@@ -77,6 +87,42 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
         return _unpublished(record, full)
 
 
+def close_unsubmitted(directory: JobDirectory, observation: Observation) -> JobRecord | None:
+    """Close a job that no container has claimed, and keep every container from running it.
+
+    Takes the claim first, by exclusive create: of this client and a container only one can hold
+    it. A later attempt of an application master has a claim of its own, so those are looked for
+    as well, and such an attempt looks whether the first claim is a client's.
+
+    Returns
+    -------
+    JobRecord or None
+        None where a container has a claim: the job was submitted, and no record is written.
+
+    Raises
+    ------
+    JobNotFoundError
+        If the directory holds no job.
+    StorageError
+        If the claim cannot be taken.
+    """
+    taken = {
+        layout.CLOSER: True,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "nonce": secrets.token_hex(16),
+        "time": time.time(),
+    }
+    if not directory.publish_json_exclusive(layout.CLAIM, taken):
+        claim = directory.read_json(layout.CLAIM)
+        if not (isinstance(claim, dict) and claim.get(layout.CLOSER)):
+            return None
+    entries = directory.storage.list_directory(directory.path)
+    if any(layout.is_claim(entry.name) and entry.name != layout.CLAIM for entry in entries):
+        return None
+    return close_orphan(directory, observation)
+
+
 def _unpublished(record: JobRecord, full: NoRoomError) -> JobRecord:
     """The record where it can be left nowhere: the job has ended for all that.
 
@@ -102,10 +148,11 @@ def _judge(
 ) -> tuple[EndReason, str]:
     cancel = directory.read_json(layout.CANCEL)
     if isinstance(cancel, dict):
-        by, why = cancel.get("by", "somebody"), str(cancel.get("why") or "").rstrip(".")
-        return EndReason.CANCELLED, f"Cancelled by {by}: {why}." if why else f"Cancelled by {by}."
+        by, why = cancel.get("by"), str(cancel.get("why") or "").rstrip(".")
+        cancelled = f"Cancelled by {by}" if by else "Cancelled"
+        return EndReason.CANCELLED, f"{cancelled}: {why}." if why else f"{cancelled}."
     # The agent of a job of one task, the coordinator of any other, is what keeps a record.
-    writer = EndReason.MASTER_LOST if several else EndReason.AGENT_LOST
+    writer = EndReason.COORDINATOR_LOST if several else EndReason.AGENT_LOST
     reason = observation.reason or writer
     if reason is EndReason.SUCCEEDED:
         # YARN calls it a success but nobody left a result: the last write was lost.
@@ -119,11 +166,12 @@ def _judge(
 
 
 def _attempts(directory: JobDirectory) -> int:
-    """How many masters of the job have come as far as to claim it."""
-    count = 0
-    while directory.storage.stat(directory.file(layout.claim_name(count + 1))) is not None:
-        count += 1
-    return count
+    """Number of the newest attempt of the application that claimed the job; 0 without a claim."""
+    try:
+        entries = directory.storage.list_directory(directory.path)
+    except FileNotFoundError:
+        return 0
+    return layout.newest_claim(entry.name for entry in entries)
 
 
 def _complete_tasks(record: JobRecord, spec: JobSpec) -> None:

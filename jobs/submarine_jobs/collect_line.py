@@ -20,6 +20,8 @@ MAGIC = "submarine"
 #: The tag of a cell that is collected and does not run in the notebook.
 ONLY_TAG = "submarine-only"
 _MARK = re.compile(rf"\A((?:[ \t\f]*\n)*)[ \t]*%%{MAGIC}(?![\w.])([^\n]*)(?:\n|\Z)")
+#: IPython's magic that writes a cell to a file; a Python file is collected as well.
+_WRITEFILE = re.compile(r"\A((?:[ \t\f]*\n)*)%%(?:writefile|file)(?![\w.])([^\n]*)(?:\n|\Z)")
 
 #: ``%submarine run``, ``job = %submarine run``, ``%%submarine run``
 _RUN = re.compile(rf"^[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?%{{1,2}}{MAGIC}[ \t]+run(?:[ \t]|$)", re.M)
@@ -31,12 +33,14 @@ class MarkedCell:
 
     ``line`` is the rest of that line, ``body`` the text below it, ``first_line`` the number of
     the body's first line in the cell (2, or more where blank lines stand above the magic). Of a
-    tagged cell ``body`` is the whole text and ``line`` says what the tag says.
+    tagged cell ``body`` is the whole text and ``line`` says what the tag says. ``write_mode`` is
+    "w" or, with ``-a``, "a" for a ``%%writefile x.py`` cell, whose ``line`` is ``--file x.py``.
     """
 
     line: str
     body: str
     first_line: int
+    write_mode: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,38 @@ def parse_cell(source: str, tags: Iterable[str] = ()) -> MarkedCell | None:
     tags
         The cell's tags: ``submarine`` collects it, ``submarine:model.py`` for that file;
         ``submarine-only`` and ``submarine-only:model.py`` without running it here. Its own
-        ``%%submarine`` line, if it has one, has the last word.
+        ``%%submarine`` or ``%%writefile`` line, if it has one, has the last word.
     """
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     match = _MARK.match(source)
     if match is None:
+        written = _WRITEFILE.match(source)
+        if written is not None:
+            return _written_cell(written[2], source[written.end() :], written[1].count("\n") + 2)
         line = line_of_tags(tags)
         return None if line is None else MarkedCell(line, source, 1)
     return MarkedCell(match[2].strip(), source[match.end() :], match[1].count("\n") + 2)
+
+
+def _written_cell(line: str, body: str, first_line: int) -> MarkedCell | None:
+    """A ``%%writefile x.py`` cell; None where its file cannot be one of a program."""
+    try:
+        words = shlex.split(line)
+        names = [word for word in words if word not in ("-a", "--append")]
+        # IPython replaces $name and {name} by values of the notebook.
+        if len(names) != 1 or not names[0].endswith(".py") or set("${}") & set(names[0]):
+            return None
+        name = check_file_name(names[0].removeprefix("./"))
+    except (UsageError, ValueError):
+        return None
+    mode = "w" if len(words) == 1 else "a"
+    return MarkedCell(f"--file {shlex.quote(name)} --only", body, first_line, mode)
+
+
+def writes_file(source: str) -> bool:
+    """Whether a cell writes a Python file that is part of the program (``%%writefile x.py``)."""
+    marked = parse_cell(source) if "%%" in source[:1000] else None
+    return marked is not None and bool(marked.write_mode)
 
 
 def starts_job(source: str) -> bool:

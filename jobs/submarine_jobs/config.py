@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.config_file import ConfigFile, project_file, read_file, user_file
-from submarine_jobs.config_values import CONVERTERS, check_setting, one_line, python_of
+from submarine_jobs.config_values import CONVERTERS, check_setting, hdfs_wait, one_line, python_of
 from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
 from submarine_jobs.profile import Profile
 
@@ -202,8 +202,10 @@ def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
     for key, (value, where) in values.items():
         try:
             if key.startswith("settings."):
-                check_setting(key.removeprefix("settings."), where)
-                built["settings"][key.removeprefix("settings.")] = one_line(value)
+                text = one_line(value)
+                check_setting(key.removeprefix("settings."), text, where)
+                built["settings"][key.removeprefix("settings.")] = text
+                hdfs_wait(built["settings"])
             else:
                 built[key] = CONVERTERS[key](value)
         except ConfigError:

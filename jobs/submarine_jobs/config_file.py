@@ -41,6 +41,9 @@ KNOWN_SETTINGS = {
     "docker_network": "Network of Docker containers [the cluster's default].",
     "driver_idle_minutes": "Minutes without use after which the driver here ends [480].",
     "driver_java_options": "JVM options of the driver on this machine.",
+    "hdfs_wait_minutes": "Minutes that a job waits for an HDFS that does not answer [10].",
+    "submit_grace": "Time without a sign of its client after which a job counts as never submitted "
+    "[3m].",
     "yarn_command": "Path of Hadoop's `yarn` command.",
 }
 PATH_KEYS = ("hadoop_conf_dir", "java_home", "state_dir")

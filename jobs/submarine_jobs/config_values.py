@@ -17,6 +17,9 @@ from submarine_jobs.options.quantities import parse_duration
 
 BACKENDS = ("yarn", "local")
 _MAX_TIMEOUT = 3600.0
+#: Seconds. A client publishes its intent again every ``intent.RENEW_EVERY`` seconds.
+LEAST_SUBMIT_GRACE, _MAX_GRACE = 6.0, 86400.0
+_MAX_HDFS_WAIT = 1440
 
 
 def python_of(python_env: str, host_python: str) -> str:
@@ -83,9 +86,31 @@ CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def check_setting(name: str, where: str) -> None:
-    """Refuse a setting that no backend reads; ``where`` is its source."""
+def hdfs_wait(settings: Mapping[str, str]) -> float | None:
+    """Seconds of the setting ``hdfs_wait_minutes``; None where it is not given.
+
+    Raises
+    ------
+    ValueError
+        If it is no number of minutes in its range.
+    """
+    text = settings.get("hdfs_wait_minutes")
+    if text is None:
+        return None
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0.1 <= minutes <= _MAX_HDFS_WAIT:
+        raise ValueError(f"must be a number of minutes from 0.1 to {_MAX_HDFS_WAIT}")
+    return 60.0 * minutes
+
+
+def check_setting(name: str, value: str, where: str) -> None:
+    """Refuse a setting that no backend reads, or an impossible value; ``where`` is its source."""
     if name not in KNOWN_SETTINGS:
         close = difflib.get_close_matches(name, KNOWN_SETTINGS, 1)
         hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(KNOWN_SETTINGS)}."
         raise ConfigError(f"There is no setting {name[:60]!r} ({where});", hint)
+    if name == "submit_grace" and not LEAST_SUBMIT_GRACE <= parse_duration(value) <= _MAX_GRACE:
+        raise ValueError(f"must lie between {LEAST_SUBMIT_GRACE:g}s and 1d")

@@ -48,7 +48,12 @@ def with_extra_roles(spec: JobSpec) -> JobSpec:
 
 
 def coordinator_orders(
-    spec: JobSpec, directory: JobDirectory, record: JobRecord, intent: str
+    spec: JobSpec,
+    directory: JobDirectory,
+    record: JobRecord,
+    intent: str,
+    checkpoint_path: str | None = None,
+    restore_from: str | None = None,
 ) -> CoordinatorConfig:
     """Orders for the coordinator of a distributed job.
 
@@ -58,6 +63,8 @@ def coordinator_orders(
         What the notebook's side knows of the job so far: id, owner, phases, what was requested.
     intent
         The submit that this coordinator works for.
+    checkpoint_path, restore_from
+        See ``launch.AgentConfig``.
     """
     chosen: dict[str, Any] = {
         name: getattr(spec, name) for name in _CHOSEN if getattr(spec, name) is not None
@@ -77,6 +84,9 @@ def coordinator_orders(
         framework=spec.framework,
         policy=spec.policy or policy_of(spec.framework, [role.name for role in spec.roles]),
         allowed_failures=spec.allowed_failures,
+        restore=spec.restore or "auto",
+        restore_from=restore_from,
+        checkpoint_path=checkpoint_path,
         restart_in_place=bool(trait(spec.framework, "RESTART_IN_PLACE")),
         timeout=spec.timeout,
         lease=spec.lease,
@@ -88,20 +98,33 @@ def coordinator_orders(
         workflow_run=record.workflow_run,
         workflow_node=record.workflow_node,
         resources=record.resources,
+        notes=list(record.notes),
+        require_collective=spec.require_collective,
         **chosen,
     )
 
 
+def kind_of(role: Role, framework: str) -> str:
+    """The kind of a role's tasks in a job of that framework."""
+    untracked = role.kind == "tracked" and role.name in trait(framework, "UNTRACKED")
+    return "untracked" if untracked else role.kind
+
+
+def gang_of(spec: JobSpec) -> list[dict[str, Any]]:
+    """Name, instances and kind of each role; see ``launch.AgentConfig``."""
+    return [
+        {"name": role.name, "instances": role.instances, "kind": kind_of(role, spec.framework)}
+        for role in spec.roles
+    ]
+
+
 def _role_orders(role: Role, framework: str) -> RoleOrders:
-    kind = role.kind
-    if kind == "tracked" and role.name in trait(framework, "UNTRACKED"):
-        kind = "untracked"
     size = role.resources
     return RoleOrders(
         name=role.name,
         service=role.name,
         instances=role.instances,
-        kind=kind,
+        kind=kind_of(role, framework),
         least=role.least,
         after=list(role.after),
         memory=size.memory,

@@ -5,6 +5,14 @@ The command line's exit codes hang on the classes here: 1 job failed, 2 usage, 3
 
 from __future__ import annotations
 
+import contextlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from submarine_jobs.job import Job
+
 
 class SubmarineError(Exception):
     """Base of all errors meant for a person.
@@ -15,9 +23,15 @@ class SubmarineError(Exception):
         What is wrong and where.
     fix
         What would be right; shown after the message.
+
+    Attributes
+    ----------
+    job
+        The job that the command submitted or waited for; None if there is none.
     """
 
     exit_code = 1
+    job: Job | None = None
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(f"{message} {fix}".strip())
@@ -67,6 +81,10 @@ class NoAnswerError(StorageError):
     """It has not answered in time."""
 
 
+class NoAccessError(StorageError):
+    """It does not let this user do that."""
+
+
 class NoRoomError(StorageError):
     """It takes nothing more: a quota, or the disk, is used up."""
 
@@ -75,3 +93,20 @@ class JobFailedError(SubmarineError):
     """A job that was waited for did not succeed."""
 
     exit_code = 1
+
+
+@contextlib.contextmanager
+def with_job(job: Job) -> Iterator[None]:
+    """Set the attribute ``job`` of each exception that leaves the block, interrupts included."""
+    try:
+        yield
+    except BaseException as error:
+        if job_of(error) is None:
+            error.__dict__["job"] = job
+        raise
+
+
+def job_of(error: BaseException) -> Job | None:
+    """The job that ``with_job`` has set; None if there is none."""
+    job: Job | None = getattr(error, "job", None)
+    return job

@@ -1,17 +1,19 @@
 """Follow the log of a job's tasks in the calling thread: live, else as it is shipped.
 
 Loses and repeats no byte across a broken connection: what is sent again is dropped, what is missing
-is fetched by offset. A task that is started again goes on with its new attempt, after a note. Does
-not display.
+is fetched by offset. A file system or cluster that does not answer is asked again until it does,
+and a note says from when to when that was. A task that is started again goes on with its new
+attempt, after a note. Does not display.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.errors import ClusterError
+from submarine_jobs.errors import ClusterError, NoAccessError
 from submarine_jobs.live import AgentClient, LogChunk, attempt_of, chunk_of
 from submarine_jobs.log_position import LogKey, LogPosition, order, start_at
 from submarine_jobs.shipped_log import ShippedLog, shipped_attempts, shipped_tasks
@@ -23,8 +25,46 @@ if TYPE_CHECKING:
 #: Seconds between looks while there is no agent to listen to: from, to, growing by half.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 10.0
 LIMIT = 1 << 20
+#: Seconds without an answer after which that is said before the log continues.
+SILENCE_TOLD = 60.0
 #: In place of a list of tasks: all that there are.
 EVERY = "*"
+
+
+class Gap:
+    """A time in which the shipped log cannot be read: a note about it once it is over.
+
+    A note comes earlier as well where the gap is longer than ``SILENCE_TOLD``.
+    """
+
+    def __init__(self) -> None:
+        self._last_read = time.time()
+        self._trouble: ClusterError | None = None
+        self._told = False
+
+    def failed(self, error: ClusterError) -> Iterator[LogChunk]:
+        """The job directory or the cluster did not answer."""
+        self._trouble = self._trouble or error
+        if not self._told and time.time() - self._last_read > SILENCE_TOLD:
+            self._told = True
+            words = f"no new output since {_clock(self._last_read)}; following continues"
+            yield _note(f"{words}: {error.message}")
+
+    def closed(self) -> Iterator[LogChunk]:
+        """The job directory was read to its end, or more of the log has come."""
+        now = time.time()
+        if self._trouble is not None:
+            words = f"from {_clock(self._last_read)} to {_clock(now)} the log could not be read"
+            yield _note(f"{words} ({self._trouble.message.rstrip('.')}); it continues here")
+        self._trouble, self._told, self._last_read = None, False, now
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def _note(words: str) -> LogChunk:
+    return LogChunk("stderr", 0, b"", note=words)
 
 
 class Following:
@@ -51,19 +91,30 @@ class Following:
 
     def chunks(self) -> Iterator[LogChunk]:
         """Pieces and notes until the job has ended."""
-        pause = FIRST_PAUSE
+        pause, gap, ended = FIRST_PAUSE, Gap(), False
         while True:
-            ended = self._job.record().state.ended
-            moved = False
-            if not ended:
-                for chunk in self._live():
+            moved, trouble = False, None
+            try:
+                ended = ended or self._job.record().state.ended
+                if not ended:
+                    for chunk in self._live():
+                        moved = True
+                        yield from gap.closed()
+                        yield chunk
+                for chunk in self._all_shipped():
                     moved = True
+                    yield from gap.closed()
                     yield chunk
-            for chunk in self._all_shipped():
-                moved = True
-                yield chunk
-            if ended:
-                return
+            except NoAccessError:
+                raise
+            except ClusterError as error:
+                trouble = error
+            if trouble is not None:
+                yield from gap.failed(trouble)
+            else:
+                yield from gap.closed()
+                if ended:
+                    return
             pause = FIRST_PAUSE if moved else min(pause * 1.5, LAST_PAUSE)
             time.sleep(pause)
 
@@ -104,7 +155,8 @@ class Following:
             return
         if last is not None:
             if order(attempt) > order(last):
-                yield from self._rest(task, last)
+                with suppress(ClusterError):  # it is read later, with what else was shipped
+                    yield from self._rest(task, last)
                 words = f"{task} was started again; its log goes on with attempt {attempt}"
             else:
                 words = f"more of attempt {attempt} of {task}"
@@ -153,7 +205,7 @@ class Following:
                 (task, attempt), ShippedLog(self._job.directory, task, attempt)
             )
             log.refresh()
-        except (FileNotFoundError, ClusterError):
+        except FileNotFoundError:
             return
         for stream in STREAMS:
             key = LogKey(task, attempt, stream)

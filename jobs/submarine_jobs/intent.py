@@ -1,23 +1,35 @@
 """What was meant to run, published by an exclusive create: from then on the job's id is taken.
 
-Whoever finds a job directory without a record learns from it whose job it is (``folding``). Holds
-no secret, and does not say whether a backend has ever heard of the job.
+It is the first file of a job directory, and the client publishes it again every few seconds until
+the backend has accepted or refused the job. A directory without a record tells by it which job it
+is (``folding``), and whether its submission is still in progress. Holds no secret.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import threading
 import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.errors import StorageError
+from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.profile import Profile, hadoop_user
 from submarine_jobs.spec import JobSpec
 from submarine_runtime.protocol import layout
 
+#: Seconds between two publications of an intent while its submission is in progress; a third of
+#: the least grace that ``submit_grace`` allows.
+RENEW_EVERY = 2.0
+#: Seconds to wait for a publication in progress when the submission ends.
+_LAST_RENEWAL = 5.0
 
-def publish_intent(
+
+@contextmanager
+def published_intent(
     spec: JobSpec,
     profile: Profile,
     directory: JobDirectory,
@@ -25,8 +37,11 @@ def publish_intent(
     job_id: str,
     backend: str,
     created: float,
-) -> str:
-    """Publish the intent of one submit.
+    environments: Mapping[str, str],
+) -> Iterator[str]:
+    """Make the job directory, publish the intent in it, and renew it inside the ``with`` block.
+
+    Other clients see by the age of the intent whether a submission is still in progress.
 
     Parameters
     ----------
@@ -34,9 +49,11 @@ def publish_intent(
         The name of the backend that the job is going to be handed to.
     created
         When the submit began.
+    environments
+        Role -> URL of the Python environment that it brings along.
 
-    Returns
-    -------
+    Yields
+    ------
     str
         What tells this submit from any other; the job's agents are told it.
 
@@ -46,7 +63,7 @@ def publish_intent(
         If the directory has an intent already.
     """
     intent = uuid.uuid4().hex
-    content = {
+    content: Mapping[str, Any] = {
         "version": 1,
         "job_id": job_id,
         "intent": intent,
@@ -58,9 +75,24 @@ def publish_intent(
         "workflow": spec.workflow,
         "workflow_run": spec.workflow_run,
         "workflow_node": spec.workflow_node,
+        "environments": sorted({url.rpartition("/")[2] for url in environments.values()}),
         "host": socket.gethostname(),
         "pid": os.getpid(),
     }
+    directory.storage.make_directory(directory.path)
     if not directory.publish_json_exclusive(layout.INTENT, content):
-        raise StorageError(f"The job directory {directory.url} is somebody else's.")
-    return intent
+        raise StorageError(f"The job directory {directory.url} belongs to another job.")
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(RENEW_EVERY):
+            with suppress(ClusterError, OSError):  # a file system that is away ages nothing
+                directory.publish_json(layout.INTENT, content)
+
+    renewing = threading.Thread(target=renew, daemon=True, name="submarine-intent")
+    renewing.start()
+    try:
+        yield intent
+    finally:
+        over.set()
+        renewing.join(_LAST_RENEWAL)

@@ -7,13 +7,14 @@ from the job's agent, its directory or the cluster at the moment of asking.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import job_files, job_logs, started, tasks
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.live import AgentClient, LogChunk
+from submarine_jobs.errors import NoAccessError, StorageError
+from submarine_jobs.live import AgentAddress, AgentClient, LogChunk
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
@@ -22,6 +23,7 @@ from submarine_runtime.protocol.states import State
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Backend, Handle
     from submarine_jobs.models import ModelVersion
+    from submarine_jobs.result import Result
     from submarine_jobs.session import Session
     from submarine_jobs.spec import JobSpec
     from submarine_jobs.store import Known
@@ -45,6 +47,7 @@ class Job:
         self.backend = backend
         self.directory = directory
         self.handle = handle
+        self._address: AgentAddress | None = None
 
     def __repr__(self) -> str:
         return f"<Job {self.id}>"
@@ -70,9 +73,18 @@ class Job:
         return view_job(self)
 
     def agent(self) -> AgentClient | None:
-        """A client of the job's agent, or None where it does not listen (yet)."""
-        address = self.directory.address()
-        return AgentClient(address) if address else None
+        """A client of the job's agent, or None where it does not listen (yet).
+
+        While the file system does not answer, the address that it gave last is used.
+        """
+        try:
+            self._address = self.directory.address()
+        except NoAccessError:
+            raise
+        except StorageError:
+            if self._address is None:
+                raise
+        return AgentClient(self._address) if self._address else None
 
     def wait(self, timeout: float | None = None, *, on_interrupt: str = "detach") -> JobRecord:
         """Wait until the job has ended.
@@ -105,7 +117,14 @@ class Job:
         """End the job and keep what it has written; no error when it has ended already.
 
         The wish is written to the job directory first, so it holds even when neither agent nor
-        cluster hears of it now: a program that has not started never will.
+        cluster hears of it now: a program that has not started never will. Where the directory
+        cannot be written, the job is ended through its port or the cluster; a sentence in
+        ``missing`` of the record says so.
+
+        Raises
+        ------
+        ClusterError
+            If the job could not be told to end in any way.
         """
         from submarine_jobs.cancelling import cancel
 
@@ -198,8 +217,8 @@ class Job:
         return metrics_frame(self.directory, task)
 
     @property
-    def result(self) -> Mapping[str, Any]:
-        """Values of ``--return``.
+    def result(self) -> Result:
+        """Values of ``--return``; ``.ranks`` has those of every rank.
 
         Raises
         ------

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def outputs(directory: JobDirectory) -> list[tuple[str, int]]:
-    """Files of model, checkpoints and tensorboard: (path in the job directory, bytes)."""
+    """Files of the outputs and of ``--keep``: (path in the job directory, bytes)."""
     found: list[tuple[str, int]] = []
-    for part in (layout.MODEL, layout.CHECKPOINTS, layout.TENSORBOARD, layout.TASKS):
+    for part in (layout.MODEL, layout.CHECKPOINTS, layout.TENSORBOARD, layout.FILES, layout.TASKS):
         with contextlib.suppress(FileNotFoundError):
             files = directory.storage.walk(directory.file(part))
             found += [(f"{part}/{path}", size) for path, size in files]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.live import LogChunk
+from submarine_jobs.live import FIRST_ATTEMPT, LogChunk
 from submarine_jobs.log_position import key_of, order
 from submarine_jobs.shipped_log import ShippedLog, shipped_attempts
 from submarine_jobs.tasks import task_of
@@ -64,6 +64,48 @@ def attempts(job: Job, task: str, record: JobRecord) -> list[str]:
     if now is not None and now.started is not None:
         found.add(layout.attempt_name(now.epoch, now.attempt))
     return sorted(found, key=order)
+
+
+def started_attempts(task: str, record: JobRecord) -> set[str]:
+    """Attempts of a task whose program was started, by the events of the job."""
+    found: set[str] = set()
+    for event in record.events:
+        told = event.data.get("task")
+        if event.kind == "task" and isinstance(told, dict) and told.get("task") == task:
+            found |= _named(told.get("epoch"), told.get("attempt"))
+    return found
+
+
+def unsaved(job: Job, task: str, record: JobRecord) -> list[str]:
+    """Return the attempts of a task that ran and have no saved log, oldest first.
+
+    Returns nothing for a job that has not ended. A log of length 0 counts as saved.
+    """
+    ran: set[str] = set()
+    for told in (event.data.get("task") for event in record.events):
+        if isinstance(told, dict) and told.get("task") == task and told.get("started"):
+            ran |= _named(told.get("epoch"), told.get("attempt"))
+    if len(record.tasks) == 1 and record.tasks[0].started is not None:
+        ran.add(FIRST_ATTEMPT)  # a single task has no events of kind task
+    saved = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
+    if not record.state.ended or ran <= saved:
+        return []
+    shipped = attempts_saved(job, task)
+    return [] if shipped is None else sorted(ran - saved - shipped, key=order)
+
+
+def attempts_saved(job: Job, task: str) -> set[str] | None:
+    """Return the attempts of a task that have shipped a log; None if the storage fails."""
+    try:
+        return set(shipped_attempts(job.directory, task))
+    except ClusterError:
+        return None
+
+
+def _named(epoch: object, attempt: object) -> set[str]:
+    if isinstance(epoch, int) and isinstance(attempt, int):
+        return {layout.attempt_name(epoch, attempt)}
+    return set()
 
 
 def check(task: str, attempt: str | None) -> None:

@@ -5,8 +5,9 @@ Does not look inside a job beyond its intent and record.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from submarine_jobs.closing import shipped_record
@@ -20,7 +21,15 @@ from submarine_jobs.errors import (
     UsageError,
 )
 from submarine_jobs.job import Job
-from submarine_jobs.observing import Target, observe_all, settle, unasked, unreachable, unread
+from submarine_jobs.observing import (
+    Target,
+    observe_all,
+    settle,
+    unasked,
+    unreachable,
+    unread,
+    without_directory,
+)
 from submarine_jobs.storage.timed_call import call_within
 from submarine_jobs.store import Known
 from submarine_runtime.protocol import layout
@@ -37,6 +46,8 @@ MONTHS = 2
 PATIENCE = 5.0
 #: The same where one job is looked for: without it there is no answer at all.
 SEARCH_PATIENCE = 20.0
+#: Seconds without a change after which a directory without any file is no submission any more.
+ABANDONED_AFTER = 3600.0
 
 
 def list_jobs(
@@ -74,8 +85,8 @@ def list_jobs(
                 records[row.job_id] = (
                     row.record if row.final and row.record else (unreachable(row, trouble))
                 )
-            elif mute is not None and seen is not None and not seen.goes_on:
-                records[row.job_id] = unread(row, seen, mute)
+            elif mute is not None and seen is not None:
+                records[row.job_id] = without_directory(target, seen, session.store, mute)
             else:
                 records[row.job_id] = settle(target, seen, session.store)
         except (ClusterError, JobNotFoundError, FileNotFoundError) as error:
@@ -119,6 +130,8 @@ def find_job(session: Session, text: str) -> Job:
 def _row(session: Session, text: str) -> Known | None:
     store = session.store
     if text == "last":
+        if notebook := session.notebook:
+            return _last_of(session, notebook)
         newest = store.newest(1)
         return newest[0] if newest else None
     if layout.is_job_id(text):
@@ -138,6 +151,17 @@ def _row(session: Session, text: str) -> Known | None:
     return candidates[0] if candidates else None
 
 
+def _last_of(session: Session, notebook: Sequence[str]) -> Known:
+    """The newest job of this notebook; another notebook's job is never meant by ``last``."""
+    found = session.store.newest_of(notebook)
+    if found is None:
+        raise JobNotFoundError(
+            "There is no job `last`: this notebook has not submitted a job from this machine.",
+            "`list` shows the jobs of other notebooks; name one of them by its id.",
+        )
+    return found
+
+
 def target_of(session: Session, row: Known) -> Target | None:
     """Directory and backend of a known job; None where the backend is not configured."""
     try:
@@ -145,9 +169,10 @@ def target_of(session: Session, row: Known) -> Target | None:
         storage, _ = backend.job_root()
     except (NoClusterError, UsageError):
         return None
-    if not row.job_dir.startswith(storage.prefix):
+    path = storage.path_of(row.job_dir)
+    if path is None:
         return None
-    return Target(row, JobDirectory(storage, row.job_dir[len(storage.prefix) :]), backend)
+    return Target(row, JobDirectory(storage, path), backend)
 
 
 def discover(session: Session, limit: int, patience: float) -> ClusterError | None:
@@ -157,8 +182,9 @@ def discover(session: Session, limit: int, patience: float) -> ClusterError | No
     """
     try:
         found = call_within(patience, lambda: unknown_jobs(session, newest_months()))
-        for directory, _ in sorted(found, key=lambda item: item[1], reverse=True)[:limit]:
-            import_job(session, session.backend(), directory)
+        for directory, changed in sorted(found, key=lambda item: item[1], reverse=True)[:limit]:
+            if import_job(session, session.backend(), directory) is None:
+                remove_abandoned(directory, changed)
     except NoClusterError:
         return None
     except TimeoutError:
@@ -234,6 +260,19 @@ def import_job(session: Session, backend: Backend, directory: JobDirectory) -> K
     )
     session.store.add(row)
     return row
+
+
+def remove_abandoned(directory: JobDirectory, changed: float) -> None:
+    """Remove what a client left that was killed before it had published the intent.
+
+    Only a directory that holds no file, apart from unfinished uploads, and has not changed for
+    an hour.
+    """
+    if time.time() - changed < ABANDONED_AFTER:
+        return
+    with contextlib.suppress(StorageError, FileNotFoundError):
+        if not directory.storage.list_directory(directory.path):
+            directory.storage.delete(directory.path, recursive=True)
 
 
 def newest_months() -> list[str]:

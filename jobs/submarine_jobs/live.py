@@ -32,6 +32,10 @@ MAX_LINE = 4 << 20
 FIRST_ATTEMPT = layout.attempt_name(1, 1)
 
 
+class NotListeningError(ClusterError):
+    """The node refuses connections to the port of the job: its agent or coordinator has ended."""
+
+
 @dataclass(frozen=True)
 class AgentAddress:
     """Where an agent listens, and what it takes to be let in."""
@@ -87,7 +91,7 @@ class AgentClient:
         _, body = self._request("GET", wire.STATUS)
         try:
             return JobRecord.from_json(json.loads(body))
-        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
             raise ClusterError("The agent of the job answered with what is no record.") from exc
 
     def log(
@@ -130,7 +134,10 @@ class AgentClient:
         """Have the model directory uploaded as it is now, as a version; its JSON."""
         order = json.dumps({"name": name}).encode()
         _, body = self._request("POST", wire.SAVE, order, timeout)
-        found = json.loads(body)
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError) as exc:
+            raise ClusterError("The agent of the job answered with what is no JSON.") from exc
         return found if isinstance(found, dict) else {}
 
     def stream(
@@ -150,7 +157,7 @@ class AgentClient:
                 raise ClusterError(f"The agent answered {response.status} to a request to follow.")
             while line := response.readline(MAX_LINE):
                 yield json.loads(line)
-        except (OSError, http.client.HTTPException, ValueError) as exc:
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as exc:
             raise ClusterError(f"The connection to the agent broke: {exc}.") from exc
         finally:
             connection.close()
@@ -165,7 +172,8 @@ class AgentClient:
             data = response.read(wire.MAX_LOG_BYTES * 4)
             must_be_whole(response, data)
         except (OSError, http.client.HTTPException) as exc:
-            raise ClusterError(f"The agent of the job cannot be reached: {exc}.") from exc
+            kind = NotListeningError if isinstance(exc, ConnectionRefusedError) else ClusterError
+            raise kind(f"The agent of the job cannot be reached: {exc}.") from exc
         finally:
             connection.close()
         if response.status >= http.client.BAD_REQUEST:
@@ -185,7 +193,7 @@ class AgentClient:
 
 def _refused(status: int, data: bytes) -> SubmarineError:
     """What a job that did not do what it was asked says, where it says anything."""
-    with contextlib.suppress(ValueError, AttributeError):
+    with contextlib.suppress(ValueError, AttributeError, RecursionError):
         sentence = str(json.loads(data).get("error") or "")
         if status == http.client.CONFLICT and sentence:
             return RefusedError(sentence[:1000])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -67,7 +66,7 @@ async def open_stream(
                 yield message
                 if message.get("type") == "end":
                     return
-    except (OSError, ssl.SSLError, asyncio.IncompleteReadError, ValueError) as exc:
+    except (OSError, asyncio.IncompleteReadError, ValueError, RecursionError) as exc:
         raise StreamBrokenError(str(exc)) from exc
     except asyncio.LimitOverrunError as exc:
         raise StreamBrokenError("the agent sent too long a line") from exc

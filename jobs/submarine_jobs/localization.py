@@ -7,10 +7,15 @@ to the program is the backends'.
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from submarine_jobs.directory import JobDirectory
@@ -18,14 +23,18 @@ from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.spec import JobSpec, Localization
 from submarine_jobs.storage.base import Storage
 from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.launch import CHECKSUMMED
 
 DIRECTORY = "localization"
 #: Ends the name of a directory's archive in the job directory.
 ARCHIVE = ".directory.zip"
 #: What YARN and this machine can unpack; a copy of ``--archive`` keeps its ending.
 UNPACKED = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
+_SLASHES = re.compile("(?<!:)/+")
 _HTTP_TIMEOUT = 30.0
 _MAX_DOWNLOAD = 8 << 30
+#: Directories of a source whose files are checked before the submit.
+_MAX_CHECKED = 10_000
 
 
 def brought(spec: JobSpec) -> tuple[Localization, ...]:
@@ -59,9 +68,49 @@ def check(item: Localization, rerun: bool = False) -> str | None:
             f"--localization {item.source}: the target {item.target!r} is not a name below the "
             "working directory."
         )
-    if scheme in ("", "file") and not rerun and not _local(item).exists():
-        return f"--localization {item.source}: there is no such file on this machine."
+    if scheme in ("", "file") and not rerun:
+        return _unreadable(item)
     return None
+
+
+def _unreadable(item: Localization) -> str | None:
+    """One sentence on a source of this machine that is missing or cannot be read."""
+    source = _local(item)
+    if not source.exists():
+        return f"--localization {item.source}: there is no such file on this machine."
+    paths = [source]
+    if source.is_dir():
+        found = islice(os.walk(source), _MAX_CHECKED)
+        paths += [Path(top, name) for top, _, names in found for name in names]
+    for path in paths:
+        # A special file or a dangling link in a directory is left to the archive.
+        if (path.is_file() or path.is_dir()) and not os.access(path, os.R_OK):
+            return f"--localization {item.source}: {path} cannot be read. Make it readable for you."
+    return None
+
+
+def check_sources(spec: JobSpec, storage: Storage) -> None:
+    """Refuse sources that are missing on HDFS or on a web server.
+
+    A rerun has copies of what it does not take from HDFS. HDFS of other clusters is not asked.
+
+    Raises
+    ------
+    UsageError
+        If a source is not there.
+    StorageError
+        If the file system does not answer.
+    """
+    for item in brought(spec):
+        scheme = urlsplit(item.source).scheme
+        path = storage.path_of(item.source) if on_hdfs(item) else None
+        if path is not None and storage.stat(path) is None:
+            raise UsageError(
+                f"The file {storage.url(path)} that the job needs does not exist.",
+                "Check the sources of --localization.",
+            )
+        if scheme in ("http", "https") and not spec.rerun_of:
+            _check_download(item.source)
 
 
 def on_hdfs(item: Localization) -> bool:
@@ -108,9 +157,24 @@ def copy_of(storage: Storage, job_dir: str, item: Localization) -> tuple[str, bo
     )
 
 
-def container_names(items: Iterable[Localization]) -> dict[str, Localization]:
-    """A plain name beside the program's directory for each entry, whatever its target is."""
-    return {f"localized-{number}": item for number, item in enumerate(items)}
+def container_names(spec: JobSpec) -> list[tuple[str, Localization]]:
+    """A plain name beside the program's directory for each entry, whatever its target is.
+
+    Entries with one source on HDFS share a name: YARN localizes a source once for a container and
+    links it under one of several names only. The agent removes the checksum files that the
+    NodeManager adds to directories whose name starts with ``CHECKSUMMED``.
+    """
+    named: list[tuple[str, Localization]] = []
+    shared: dict[tuple[str, bool], str] = {}
+    for number, item in enumerate(brought(spec)):
+        if not on_hdfs(item):
+            named.append((f"localized-{number}", item))
+            continue
+        unpacked = item in spec.archives
+        prefix = "localized-" if unpacked else CHECKSUMMED
+        key = (_SLASHES.sub("/", item.source).rstrip("/"), unpacked)
+        named.append((shared.setdefault(key, f"{prefix}{number}"), item))
+    return named
 
 
 def _is_inside(target: str) -> bool:
@@ -169,26 +233,37 @@ def _local(item: Localization) -> Path:
     return Path(urlsplit(item.source).path if item.source.startswith("file:") else item.source)
 
 
-def _download(url: str, target: Path) -> Path:
+@contextmanager
+def _opened(url: str) -> Iterator[Any]:
+    """The answer to a GET; UsageError if it fails, here or while it is read."""
     import http.client
     import urllib.request
 
-    from submarine_jobs.broken_off import must_be_whole
-
     try:
-        with (
-            urllib.request.urlopen(url, timeout=_HTTP_TIMEOUT) as reply,  # noqa: S310 - checked
-            target.open("wb") as stream,
-        ):
-            left = _MAX_DOWNLOAD
-            while piece := reply.read(1 << 20):
-                left -= len(piece)
-                if left < 0:
-                    raise UsageError(f"{url} is larger than {_MAX_DOWNLOAD >> 30} GB.")
-                stream.write(piece)
-            must_be_whole(reply)
+        with urllib.request.urlopen(url, timeout=_HTTP_TIMEOUT) as reply:  # noqa: S310 - checked
+            yield reply
     except (OSError, http.client.HTTPException) as exc:
         raise UsageError(
             f"--localization {url}: it cannot be downloaded: {exc}.", "Check the address."
         ) from exc
+
+
+def _check_download(url: str) -> None:
+    with _opened(url):
+        pass
+
+
+def _download(url: str, target: Path) -> Path:
+    from submarine_jobs.broken_off import must_be_whole
+
+    with _opened(url) as reply, target.open("wb") as stream:
+        left = _MAX_DOWNLOAD
+        while piece := reply.read(1 << 20):
+            left -= len(piece)
+            if left < 0:
+                raise UsageError(
+                    f"{url} is larger than {_MAX_DOWNLOAD >> 30} GB.", "Put it on HDFS."
+                )
+            stream.write(piece)
+        must_be_whole(reply)
     return target

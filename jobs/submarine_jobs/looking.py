@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.backends.base import Observation, Stage
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.observing import Target, settle
+from submarine_jobs.observing import Target, settle, without_directory
 from submarine_jobs.view import JobView
 from submarine_jobs.viewing import known_of, shipped_view, unheard
 from submarine_jobs.watched import Watched
@@ -56,10 +56,13 @@ def _view(
     record = item.last_word() if item.over else None
     record = record or settle(target, observation, session.store)
     item.placed = observation is not None and observation.stage is Stage.RUNNING
-    record = unheard(item.job, record)
     pending = observation.pending if observation else ""
+    if item.silent is not None and item.placed and not record.state.ended:
+        record = without_directory(target, observation, session.store, item.silent)
+        return JobView(unheard(item.job, record), "", record.pending, "backend")
+    record = unheard(item.job, record)
     if record.state.ended:
         return JobView(record, item.last_tail(record), "", "final")
     if item.unheard >= UNHEARD and item.placed:
         return shipped_view(item.job, record, pending)
-    return JobView(record, "", pending, "backend")
+    return JobView(record, "", pending or record.pending, "backend")

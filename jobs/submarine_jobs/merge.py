@@ -52,7 +52,7 @@ def merge_cells(cells: Sequence[Cell]) -> MergedFile:
     features: list[str] = []
     for number, cell in enumerate(cells):
         notices.extend(notices_of(cell))
-        text = clean(cell.source).text
+        text = cell.source if cell.write_mode else clean(cell.source).text
         if number and "__future__" in text:
             text, found, line = _without_future(cell, text)
             features.extend(name for name in found if name not in features)

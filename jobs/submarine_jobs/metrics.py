@@ -7,6 +7,7 @@ the rows is ``metrics_table``.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +20,15 @@ from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol import layout
 
 STREAM = "samples"
-#: No more than this is read of one attempt: many times what an agent writes.
-MAX_BYTES = 16 << 20
+#: Limits of what is read: many times what an agent writes, which keeps a week below two megabytes.
+#: Of one attempt: bytes, and rows; of a line: bytes. Of a job: bytes of all attempts, and rows.
+MAX_BYTES = 4 << 20
+MAX_ROWS = 40_000
+MAX_LINE = 16 << 10
+MAX_JOB_BYTES = 64 << 20
+MAX_JOB_ROWS = 200_000
+#: Most training scalars and devices of one attempt.
+MAX_SCALARS, MAX_GPUS = 24, 64
 MAX_NAME = 48
 _READERS = 8
 
@@ -33,7 +41,7 @@ class Gpu(NamedTuple):
     memory: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One sample of one task.
 
@@ -99,9 +107,13 @@ class MetricsReader:
         self._task = task
         #: By path of an attempt: its lines so far, and how many rows of them were told.
         self._read: dict[str, tuple[bytes, int]] = {}
+        self._rows = 0
 
     def fresh(self) -> list[Row]:
-        """Rows since the last call, by role and index of the task, attempt, and time; blocks."""
+        """Rows since the last call, by role and index of the task, attempt, and time; blocks.
+
+        Of what exceeds the limits of this module nothing is returned.
+        """
         places = [
             (layout.split_task(name), epoch_attempt, path)
             for name, parent in _tasks(self._directory, self._task)
@@ -115,8 +127,12 @@ class MetricsReader:
             before, told = self._read.get(path, (b"", 0))
             if data == before:
                 continue
-            found = list(_rows(data, f"{role}:{index}", *attempt))
+            if sum(len(read) for read, _ in self._read.values()) > MAX_JOB_BYTES:
+                break
+            most = min(MAX_ROWS, told + MAX_JOB_ROWS - self._rows)
+            found = list(itertools.islice(_rows(data, f"{role}:{index}", *attempt), most))
             self._read[path] = (data, max(told, len(found)))
+            self._rows += len(found[told:])
             rows += found[told:]
         return rows
 
@@ -127,10 +143,10 @@ class MetricsReader:
         for segment in sorted(s for s in segments if s and s.stream == STREAM):
             if segment.offset < len(data):
                 continue
-            if segment.offset > len(data) or len(data) > MAX_BYTES:
+            if segment.offset > len(data) or len(data) >= MAX_BYTES:
                 break
             name = layout.segment_name(segment.stream, segment.offset)
-            data += self._directory.storage.read(f"{path}/{name}", 0, MAX_BYTES)
+            data += self._directory.storage.read(f"{path}/{name}", 0, MAX_BYTES - len(data))
         return data
 
 
@@ -176,13 +192,18 @@ def _rows(data: bytes, task: str, epoch: int, attempt: int) -> Iterator[Row]:
         if "start" in content:
             start = _number(content["start"])
             listed = content.get("devices")
-            devices = [_word(name) for name in listed] if isinstance(listed, list) else []
+            devices = (
+                [_word(name) for name in listed[:MAX_GPUS]] if isinstance(listed, list) else []
+            )
             continue
         seconds = _number(content.get("t"))
         if seconds is None or start is None:
             continue
         progress = _number(content.get("p"), progress)
-        scalars = {**scalars, **_scalars(content.get("s"))}
+        changed = _scalars(content.get("s"))
+        if changed:  # else the rows share one mapping
+            known = {**scalars, **changed}
+            scalars = dict(itertools.islice(known.items(), MAX_SCALARS))
         gpus = _gpus(content.get("g"), devices)
         percents = [gpu.percent for gpu in gpus if gpu.percent is not None]
         used = [gpu.memory for gpu in gpus if gpu.memory is not None]
@@ -203,6 +224,8 @@ def _rows(data: bytes, task: str, epoch: int, attempt: int) -> Iterator[Row]:
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
+    if len(line) > MAX_LINE:
+        return {}
     try:
         content = json.loads(line)
     except (ValueError, RecursionError):
@@ -223,7 +246,8 @@ def _gpus(raw: Any, devices: Sequence[str]) -> tuple[Gpu, ...]:
 def _scalars(raw: Any) -> dict[str, float]:
     if not isinstance(raw, dict):
         return {}
-    values = {_word(name): _value(value) for name, value in raw.items()}
+    first = itertools.islice(raw.items(), MAX_SCALARS)
+    values = {_word(name): _value(value) for name, value in first}
     return {name: value for name, value in values.items() if name and value is not None}
 
 

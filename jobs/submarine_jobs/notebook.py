@@ -36,6 +36,8 @@ class DocumentCell:
     label: str
     execution_count: int | None = None
     tags: tuple[str, ...] = ()
+    #: Type of the exception in the saved outputs; empty if there is none.
+    raised: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def parse_notebook(data: bytes, path: str = "notebook", modified: float = 0.0) -
         raise NotebookError(
             f"{path} is not a notebook: it is not valid JSON.", "Save it from Jupyter again."
         ) from None
+    raised = iter(_raised(raw))
     document = _to_version_4(raw, path)
     cells: list[DocumentCell] = []
     for number, cell in enumerate(document["cells"], start=1):
@@ -96,6 +99,7 @@ def parse_notebook(data: bytes, path: str = "notebook", modified: float = 0.0) -
                 label=f"[{count}]" if count is not None else f"#{number}",
                 execution_count=count,
                 tags=tags_in(cell.get("metadata")),
+                raised=next(raised, ""),
             )
         )
     return NotebookDocument(
@@ -135,18 +139,42 @@ def _to_version_4(raw: Any, path: str) -> dict[str, Any]:
     return dict(document)
 
 
-def _strip_outputs(raw: dict[str, Any]) -> None:
-    """Take outputs away before anything else looks at them: they may be most of the file."""
+def _raw_cells(raw: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cells of a document of any version."""
     lists = [raw.get("cells")]
     sheets = raw.get("worksheets")
     if isinstance(sheets, list):
         lists += [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
-    for cells in lists:
-        for cell in cells if isinstance(cells, list) else []:
-            if isinstance(cell, dict) and cell.get("cell_type") == "code":
-                cell["outputs"] = []
-            if isinstance(cell, dict):
-                cell.pop("attachments", None)
+    return [
+        cell
+        for cells in lists
+        for cell in (cells if isinstance(cells, list) else [])
+        if isinstance(cell, dict)
+    ]
+
+
+def _raised(raw: Any) -> list[str]:
+    """For each code cell the type of the exception in its outputs, or an empty text."""
+    found = []
+    for cell in _raw_cells(raw) if isinstance(raw, dict) else []:
+        if cell.get("cell_type") == "code":
+            outputs = cell.get("outputs")
+            errors = [
+                str(output.get("ename") or "an exception")[:200]
+                for output in (outputs if isinstance(outputs, list) else [])
+                if isinstance(output, dict) and output.get("output_type") in ("error", "pyerr")
+            ]
+            meant = "raises-exception" in tags_in(cell.get("metadata"))
+            found.append(errors[0] if errors and not meant else "")
+    return found
+
+
+def _strip_outputs(raw: dict[str, Any]) -> None:
+    """Take outputs away before anything else looks at them: they may be most of the file."""
+    for cell in _raw_cells(raw):
+        if cell.get("cell_type") == "code":
+            cell["outputs"] = []
+        cell.pop("attachments", None)
     if isinstance(raw.get("metadata"), dict):
         raw["metadata"].pop("widgets", None)
 

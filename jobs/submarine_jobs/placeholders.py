@@ -35,7 +35,7 @@ def fill(text: str, values: Mapping[str, str | None]) -> str:
 
 
 def fill_spec(spec: JobSpec) -> JobSpec:
-    """The spec with every placeholder replaced."""
+    """The spec with every placeholder replaced; ``passed_on`` names those that were used."""
     values = {name: getattr(spec, name) for name in NAMES}
     if fetched_input(spec):
         values["input_path"] = "%input_path%"
@@ -44,8 +44,13 @@ def fill_spec(spec: JobSpec) -> JobSpec:
         command = None if item.command is None else fill(item.command, values)
         return replace(item, command=command, env=_filled(item.env, values))
 
+    texts = [*spec.args, *spec.env.values()]
+    for item in spec.roles:
+        texts += [item.command or "", *item.env.values()]
+    used = {name for name in NAMES if any(f"%{name}%" in text for text in texts)}
     return replace(
         spec,
+        passed_on=tuple(name for name in NAMES if name in used.union(spec.passed_on)),
         roles=tuple(role(item) for item in spec.roles),
         args=tuple(fill(argument, values) for argument in spec.args),
         env=_filled(spec.env, values),

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from submarine_jobs.directory import MAX_BUNDLE
+from submarine_jobs.errors import SubmarineError
 from submarine_jobs.origin import Origin
 from submarine_jobs.submit import submit
 from submarine_runtime.protocol import layout
+from submarine_runtime.values import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -39,7 +42,15 @@ def rerun(job: Job, *, resume: bool = False) -> Job:
 
 
 def _read(job: Job, name: str) -> bytes | None:
+    limit = MAX_BUNDLE if name == layout.BUNDLE else DEFAULT_LIMIT
     try:
-        return job.directory.storage.read(job.directory.file(name))
+        data = job.directory.storage.read(job.directory.file(name), 0, limit + 1)
     except FileNotFoundError:
         return None
+    if len(data) > limit:
+        raise SubmarineError(
+            f"{name} of {job.id} has more than {limit >> 20} MiB, so it is not the one that was "
+            "submitted.",
+            "Submit the job anew from its notebook or program.",
+        )
+    return data

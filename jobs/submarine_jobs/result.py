@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+import re
+import reprlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.protocol import layout
+from submarine_runtime.values import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
+    from submarine_runtime.protocol.record import JobRecord
+
+#: Most bytes of values that are fetched to be shown; ``job.result`` reads any.
+SHOWN_LIMIT = 16 << 20
+_FEW = 6
+_RANK = re.compile(r"(\d{1,6})\.zip\Z")
 
 
 class Result(Mapping[str, Any]):
     """Values of ``--return`` by name; a name that could not be sent raises with the reason."""
 
-    def __init__(self, values: Mapping[str, Any], refused: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        refused: Mapping[str, str],
+        read_ranks: Callable[[], list[Result]] | None = None,
+    ) -> None:
         self._values = values
         self.refused = refused
+        self._read_ranks = read_ranks
+
+    @property
+    def ranks(self) -> list[Result]:
+        """The values of every rank, in order, of a job with ``--return-all-ranks``.
+
+        Raises
+        ------
+        SubmarineError
+            If the job was run without that option.
+        """
+        return self._read_ranks() if self._read_ranks is not None else [self]
 
     def __getitem__(self, name: str) -> Any:
         if name in self.refused:
@@ -45,7 +73,9 @@ def read_result(job: Job) -> Result:
     from submarine_jobs.values import unpack_values
 
     try:
-        packed = job.directory.storage.read(job.directory.file(layout.RESULT))
+        # One byte more than is unpacked: a larger file is refused there.
+        path = job.directory.file(layout.RESULT)
+        packed = job.directory.storage.read(path, 0, DEFAULT_LIMIT + 1)
     except FileNotFoundError:
         state = job.record().state
         if not state.ended:
@@ -57,4 +87,71 @@ def read_result(job: Job) -> Result:
             f"Job {job.id} ({state.value}) has left no values.",
             "Name them with --return when you run it; a job that fails leaves none.",
         ) from None
-    return Result(*unpack_values(packed))
+    return Result(*unpack_values(packed), functools.partial(_read_ranks, job))
+
+
+def _read_ranks(job: Job) -> list[Result]:
+    from submarine_jobs.values import unpack_values
+
+    storage, place = job.directory.storage, job.directory.file(layout.RANKS)
+    try:
+        names = [name for name, _ in storage.walk(place)]
+    except FileNotFoundError:
+        names = []
+    ranks = sorted(int(m[1]) for name in names if (m := _RANK.match(name)))
+    if not ranks:
+        raise SubmarineError(
+            f"Job {job.id} returned the values of rank 0 only.",
+            "Run it with --return-all-ranks to have those of every rank.",
+        )
+    found, left = [], DEFAULT_LIMIT
+    for rank in ranks:
+        # One byte more than is left: then a file that is cut is never unpacked.
+        packed = storage.read(job.directory.file(f"{layout.RANKS}/{rank}.zip"), 0, left + 1)
+        left -= len(packed)
+        if left < 0:
+            raise SubmarineError(
+                f"The values of the {len(ranks)} ranks of job {job.id} are larger than "
+                f"{DEFAULT_LIMIT >> 20} MiB together.",
+                f"Read files of {job.directory.url}/{layout.RANKS} one by one, or return less.",
+            )
+        found.append(Result(*unpack_values(packed)))
+    return found
+
+
+def has_result(record: JobRecord) -> bool:
+    """Whether the job left values of ``--return``."""
+    return any(item.path == layout.RESULT for item in record.outputs)
+
+
+def result_words(job: Job, record: JobRecord) -> dict[str, str]:
+    """Returned values by name as short text.
+
+    Empty where there are none, they cannot be read, or they take more than ``SHOWN_LIMIT`` bytes.
+    """
+    sizes = [item.size for item in record.outputs if item.path == layout.RESULT]
+    if not sizes or sizes[0] > SHOWN_LIMIT:
+        return {}
+    try:
+        return {name: _short(value) for name, value in job.result.items()}
+    except (SubmarineError, OSError, ValueError):
+        return {}
+
+
+def _short(value: Any) -> str:
+    if type(value).__name__ in ("DataFrame", "Series") and hasattr(value, "shape"):
+        return f"{type(value).__name__} {'x'.join(map(str, value.shape))}"
+    shape = getattr(value, "shape", None)
+    if shape:
+        return f"array {'x'.join(map(str, shape))} {getattr(value, 'dtype', '')}"
+    if shape == ():
+        value = value.item()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, (list, tuple)) and len(value) > _FEW and _numbers(value):
+        return f"{len(value)} numbers, {value[0]:.4g} … {value[-1]:.4g}"
+    return one_line(reprlib.repr(value), 120)
+
+
+def _numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, (int, float)) for value in values)

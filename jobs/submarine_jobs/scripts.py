@@ -11,12 +11,13 @@ import os
 import re
 import sys
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from submarine_jobs.bundle import MAX_BYTES, Bundle, build_bundle, check_size
 from submarine_jobs.cell import Cell, Notice
 from submarine_jobs.collect_line import parse_cell, parse_options
+from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import UsageError
 from submarine_jobs.notebook import DocumentCell, NotebookDocument, read_notebook
 from submarine_jobs.program_files import PROGRAM
@@ -81,13 +82,31 @@ def bundle_from_notebook(path: str | os.PathLike[str]) -> Bundle:
             "Only Python notebooks can run as a job.",
         )
     cells = marked_cells(document)
-    if not cells:
+    if all(cell.write_mode for cell in cells):
         # One that is marked and no part of a program has its text for another verb.
         plain = [cell for cell in document.cells if cell.source and parse_cell(cell.source) is None]
-        cells = [_cell(cell, cell.source, PROGRAM, 1) for cell in plain]
+        cells = [*(_cell(cell, cell.source, PROGRAM, 1) for cell in plain), *cells]
     if not cells:
         raise UsageError(f"{document.path} has no code cell.", "Write one, and save the notebook.")
-    return build_bundle(cells, notebook=document.snapshot)
+    bundle = build_bundle(cells, notebook=document.snapshot)
+    return replace(bundle, notices=(*bundle.notices, *_raised(document, cells)))
+
+
+def _raised(document: NotebookDocument, cells: list[Cell]) -> list[Notice]:
+    """Cells of the program that raised an exception when the saved document was executed."""
+    raised = {cell.label: cell.raised for cell in document.cells if cell.raised}
+    return [
+        Notice(
+            f"Cell {cell.label} raised {one_line(raised[cell.label], 100)} when it was executed "
+            "last, and is part of the program.",
+            cell.label,
+            cell.first_line,
+            "cell-raised",
+            "Correct the cell, run it and save the notebook.",
+        )
+        for cell in cells
+        if cell.label in raised
+    ]
 
 
 def marked_cells(document: NotebookDocument) -> list[Cell]:
@@ -98,7 +117,7 @@ def marked_cells(document: NotebookDocument) -> list[Cell]:
     UsageError
         Naming the cell, if its ``%%submarine`` line or tag is wrong.
     """
-    cells = []
+    cells: list[Cell] = []
     for cell in document.cells:
         marked = parse_cell(cell.source, cell.tags)
         if marked is None:
@@ -109,7 +128,11 @@ def marked_cells(document: NotebookDocument) -> list[Cell]:
             raise UsageError(f"Cell {cell.label}: {error.message}", error.fix) from None
         if not options.in_program:
             continue
-        cells.append(_cell(cell, marked.body, options.filename, marked.first_line))
+        found = _cell(cell, marked.body, options.filename, marked.first_line)
+        if marked.write_mode == "w":
+            # It replaces what cells above have written to the same file.
+            cells = [old for old in cells if not old.write_mode or old.filename != found.filename]
+        cells.append(replace(found, write_mode=marked.write_mode))
     return cells
 
 

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs import started
 from submarine_jobs.errors import ClusterError, NoClusterError, UsageError
 from submarine_jobs.profile import Profile
 from submarine_jobs.store import JobStore
@@ -59,6 +60,11 @@ class Session:
             self._backends[name] = _make_backend(name, self.profile)
         return self._backends[name]
 
+    @property
+    def notebook(self) -> tuple[str, ...]:
+        """Names of the notebook that this session submits for; empty: it is no notebook's."""
+        return started.notebook()
+
     def submit(
         self,
         spec: JobSpec,
@@ -86,7 +92,10 @@ class Session:
         return list_jobs(self, limit, on_trouble)
 
     def job(self, text: str) -> Job:
-        """Find a job: by full id, unique beginning of one, name (the newest), or ``last``."""
+        """Find a job: by full id, unique beginning of one, name (the newest), or ``last``.
+
+        ``last`` is the newest job of this user on this machine; in a notebook, of that notebook.
+        """
         from submarine_jobs.listing import find_job
 
         return find_job(self, text)

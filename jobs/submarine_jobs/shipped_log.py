@@ -1,7 +1,7 @@
 """Read a task's log from the segments in the job directory, by offset.
 
-Segments are immutable and named by the offset of their first byte, so a listing tells everything
-and nothing is read that was not asked for. Does not follow (``following``)
+Finished segments are immutable and named by the offset of their first byte, so a listing tells
+everything and nothing is read that was not asked for. Does not follow (``following``)
 and asks no agent (``live``).
 """
 
@@ -53,7 +53,7 @@ def shipped_lengths(directory: JobDirectory) -> dict[str, int]:
         return lengths
     for path, size in files:
         task_attempt, _, name = path.rpartition("/")
-        segment = layout.parse_segment(name)
+        segment = layout.parse_segment(name) or layout.parse_growing(name)
         if segment is None:
             continue
         task, _, attempt = task_attempt.partition("/")
@@ -107,8 +107,14 @@ class ShippedLog:
             entries = self._directory.storage.list_directory(self._place())
         except FileNotFoundError:
             return
+        finished = {layout.parse_segment(entry.name) for entry in entries}
         for entry in entries:
             segment = layout.parse_segment(entry.name)
+            growing = layout.parse_growing(entry.name)
+            if growing is not None and entry.size and growing not in finished:
+                # HDFS tells no length while it is written: this one was left by a killed container,
+                # or is on this machine.
+                segment = growing
             if segment is not None:
                 found.setdefault(segment.stream, []).append((segment.offset, entry.size))
                 mark = Mark(segment.offset + entry.size, entry.modified)
@@ -131,7 +137,7 @@ class ShippedLog:
         if offset < 0:
             offset = max(0, self.length(stream) + offset)
         data = b"".join(
-            self._directory.storage.read(path, start, size)
+            self._read(path, start, size)
             for path, start, size in self._pieces(stream, offset, offset + limit)
         )
         return self._chunk(stream, offset, data)
@@ -139,11 +145,10 @@ class ShippedLog:
     def read_through(self, stream: str, offset: int = 0) -> Iterator[LogChunk]:
         """The whole log from ``offset`` in order, fetched some pieces ahead."""
         pieces = self._pieces(stream, offset, self.length(stream))
-        storage = self._directory.storage
         waiting: deque[Future[bytes]] = deque()
         with ThreadPoolExecutor(AHEAD, "submarine-log") as pool:
             for path, start, size in pieces:
-                waiting.append(pool.submit(storage.read, path, start, size))
+                waiting.append(pool.submit(self._read, path, start, size))
                 if len(waiting) < AHEAD:
                     continue
                 chunk = self._chunk(stream, offset, waiting.popleft().result())
@@ -153,6 +158,17 @@ class ShippedLog:
                 chunk = self._chunk(stream, offset, waiting.popleft().result())
                 offset = chunk.end
                 yield chunk
+
+    def _read(self, path: str, start: int, size: int) -> bytes:
+        """Bytes of a segment, which may still have the name of one that is being written."""
+        storage = self._directory.storage
+        try:
+            return storage.read(path, start, size)
+        except FileNotFoundError:
+            try:
+                return storage.read(path + layout.GROWING_SUFFIX, start, size)
+            except FileNotFoundError:  # renamed between the two reads
+                return storage.read(path, start, size)
 
     def _pieces(self, stream: str, begin: int, end: int) -> Iterator[tuple[str, int, int]]:
         """Parts of segment files that make up ``begin``..``end``: (path, offset there, size)."""

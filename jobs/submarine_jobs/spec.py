@@ -37,11 +37,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class NamedInput:
-    """``--input NAME=URI[:shard]``: fetched before start, found at ``SUBMARINE_INPUT_<NAME>``."""
+    """``--input NAME=URI[:shard]``: fetched before start, found at ``SUBMARINE_INPUT_<NAME>``.
+
+    ``shard_roles`` are the roles of ``:shard=ROLE,...``; empty: the tasks that train share it.
+    """
 
     name: str
     uri: str
     shard: bool = False
+    shard_roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ class JobSpec:
         What gloo and NCCL are told to use; None: found out on each node.
     docker_image
         Image of all containers but the master's; None: no Docker.
+    restore
+        ``--restore``: ``auto``, ``chief``, ``own`` or ``strict``; None: ``auto``.
     resume_from
         Job id whose newest checkpoint is put back before the first start.
     with_names, return_names
@@ -100,6 +106,16 @@ class JobSpec:
         Further tags of its YARN application.
     lease
         Seconds that it lives on without a sign of life of who started it; None: for ever.
+    passed_on
+        Names of the paths whose placeholder the command, arguments or environment used.
+    own_launcher
+        The program's library starts the processes of a single task; see ``launch.AgentConfig``.
+    return_all_ranks
+        Values of every rank are returned, not only those of rank 0.
+    keep
+        Patterns of files in the working directory that are saved as outputs.
+    require_collective
+        The job fails if its tasks never opened the port of their rendezvous.
     run_id
         The headless run that it belongs to, where a second attempt may attach to it.
     """
@@ -139,6 +155,7 @@ class JobSpec:
     network_interface: str | None = None
     docker_image: str | None = None
     resume_from: str | None = None
+    restore: str | None = None
     cell_id: str | None = None
     workflow: str | None = None
     workflow_run: str | None = None
@@ -146,6 +163,11 @@ class JobSpec:
     yarn_tags: tuple[str, ...] = ()
     lease: float | None = None
     run_id: str | None = None
+    passed_on: tuple[str, ...] = ()
+    own_launcher: bool = False
+    require_collective: bool = False
+    return_all_ranks: bool = False
+    keep: tuple[str, ...] = ()
     version: int = SPEC_VERSION
 
     @property
@@ -194,10 +216,14 @@ class JobSpec:
         values["roles"] = tuple(_role(role) for role in raw["roles"])
         for name in ("localization", "archives"):
             values[name] = tuple(Localization(**item) for item in raw.get(name) or ())
-        values["inputs"] = tuple(NamedInput(**item) for item in raw.get("inputs") or ())
-        for name in ("args", "with_names", "return_names", "yarn_tags"):
+        values["inputs"] = tuple(_input(item) for item in raw.get("inputs") or ())
+        for name in ("args", "with_names", "return_names", "yarn_tags", "passed_on", "keep"):
             values[name] = tuple(values.get(name) or ())
         return cls(**values)
+
+
+def _input(raw: Mapping[str, Any]) -> NamedInput:
+    return NamedInput(**{**raw, "shard_roles": tuple(raw.get("shard_roles") or ())})
 
 
 def _role(raw: Mapping[str, Any]) -> Role:

@@ -17,6 +17,8 @@ from submarine_runtime.protocol import layout
 LEAST_AGE = 7 * 86400.0
 #: Runs that are looked at, and starts of one run.
 MOST_RUNS, MOST_STARTS = 20, 200
+#: Bytes of the description of one start.
+MAX_START = 1 << 16
 _swept: set[str] = set()
 
 
@@ -40,8 +42,8 @@ def _has_job(storage: Storage, root: str, run: str) -> bool:
         return True
     for start in starts:
         try:
-            job_id = str(json.loads(storage.read(f"{run}/{start.name}"))["job_id"])
-        except (ValueError, KeyError, TypeError):
+            job_id = str(json.loads(storage.read(f"{run}/{start.name}", 0, MAX_START))["job_id"])
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
         directory = layout.job_directory(root, job_id) if layout.is_job_id(job_id) else ""
         if directory and storage.stat(directory) is not None:

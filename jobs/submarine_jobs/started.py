@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -38,6 +38,25 @@ _kept: dict[str, Job] = {}
 _settled: set[str] = set()
 _accounts: list[Account] = []
 _submitting = 0
+_most = MAX_KEPT
+_find_notebook: Callable[[], tuple[str, ...]] | None = None
+
+
+def set_notebook(find: Callable[[], tuple[str, ...]] | None) -> None:
+    """Register the notebook whose kernel this process is; None: it is none.
+
+    Parameters
+    ----------
+    find
+        Returns the names of the notebook: the path of its document, and one of the kernel.
+    """
+    global _find_notebook
+    _find_notebook = find
+
+
+def notebook() -> tuple[str, ...]:
+    """Names of the notebook whose kernel this process is; empty if it is none."""
+    return _find_notebook() if _find_notebook is not None else ()
 
 
 def keep(account: Account) -> None:
@@ -50,6 +69,12 @@ def keep(account: Account) -> None:
             account.settled(job_id)
 
 
+def keep_at_most(number: int) -> None:
+    """Set how many jobs are kept for a later account; 0 in a process that will have none."""
+    global _most
+    _most = min(number, MAX_KEPT)
+
+
 def close(account: Account) -> None:
     """Tell ``account`` nothing more."""
     with _lock, contextlib.suppress(ValueError):
@@ -60,7 +85,7 @@ def begun(job: Job) -> None:
     """A job is going to be handed over now, or was joined; see ``Account.begun``."""
     with _lock:
         _kept[job.id] = job
-        while len(_kept) > MAX_KEPT:
+        while len(_kept) > _most:
             _settled.discard(first := next(iter(_kept)))
             del _kept[first]
         accounts = list(_accounts)

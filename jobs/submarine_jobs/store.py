@@ -31,6 +31,9 @@ CREATE TABLE IF NOT EXISTS origins (
     job_id TEXT PRIMARY KEY, notebook TEXT NOT NULL, cell_id TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS jobs_state ON jobs (state);
+CREATE TABLE IF NOT EXISTS launches (
+    notebook TEXT NOT NULL, job_id TEXT NOT NULL, PRIMARY KEY (notebook, job_id)
+) WITHOUT ROWID;
 """
 _COLUMNS = (
     "SELECT job_id, name, backend, profile, job_dir, created, state, handle, record FROM jobs "
@@ -147,6 +150,11 @@ class JobStore:
             marks = ",".join("?" * len(row))
             connection.execute(f"INSERT OR {otherwise} INTO jobs VALUES ({marks})", row)  # noqa: S608
 
+    def remove(self, job_id: str) -> None:
+        """Forget a job; no error when there is no row of it."""
+        with self._connection() as connection:
+            connection.execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
+
     def get(self, job_id: str) -> Known | None:
         """The row of a job, or None."""
         found = self._select("WHERE job_id = ?", (job_id,))
@@ -228,6 +236,20 @@ class JobStore:
         with self._connection() as connection:
             rows = connection.execute(query, tuple(job_ids)).fetchall()
         return {job_id: Origin(notebook, cell_id) for job_id, notebook, cell_id in rows}
+
+    def put_launch(self, job_id: str, notebook: Sequence[str]) -> None:
+        """Note the notebook that submitted a job, by all its names."""
+        with self._connection() as connection:
+            rows = [(name, job_id) for name in notebook]
+            connection.executemany("INSERT OR IGNORE INTO launches VALUES (?, ?)", rows)
+
+    def newest_of(self, notebook: Sequence[str]) -> Known | None:
+        """The newest job that this notebook submitted on this machine, or None."""
+        marks = ",".join("?" * len(notebook))
+        chosen = f"SELECT job_id FROM launches WHERE notebook IN ({marks})"  # noqa: S608
+        clause = f"WHERE job_id IN ({chosen}) ORDER BY created DESC LIMIT 1"
+        found = self._select(clause, tuple(notebook))
+        return found[0] if found else None
 
     def _select(self, clause: str, values: tuple[Any, ...]) -> list[Known]:
         query = _COLUMNS + clause  # clauses are constants of this module

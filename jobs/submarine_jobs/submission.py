@@ -31,13 +31,28 @@ def make_submission(
     runtime_zip: str,
     reached: Reached,
     environments: dict[str, str],
+    hdfs_wait: float | None = None,
 ) -> Submission:
-    """The submission of a job whose directory is complete up to its intent."""
+    """The submission of a job whose directory is complete up to its intent.
+
+    Parameters
+    ----------
+    hdfs_wait
+        Seconds that the job waits for the file system of its directory; None: the default.
+    """
     agents = {
         role.name: agent_orders(spec, directory, record, intent, python, role, reached)
         for role in spec.roles
     }
-    several = spec.distributed
+    coordinator = None
+    if spec.distributed:
+        path, job = reached.checkpoint_path, reached.restore_from
+        coordinator = coordinator_orders(spec, directory, record, intent, path, job)
+    if hdfs_wait is not None:
+        for agent in agents.values():
+            agent.save_grace = hdfs_wait
+        if coordinator is not None:
+            coordinator.save_grace = hdfs_wait
     return Submission(
         spec=spec,
         plan=plan,
@@ -45,8 +60,8 @@ def make_submission(
         job_dir=directory.path,
         agent=agents[spec.roles[0].name],
         runtime_zip=runtime_zip,
-        coordinator=coordinator_orders(spec, directory, record, intent) if several else None,
-        agents=agents if several else {},
+        coordinator=coordinator,
+        agents=agents if spec.distributed else {},
         environments=environments,
     )
 

@@ -1,7 +1,8 @@
 """Turn a spec and a bundle into a job: directory, intent, hand-over to the backend.
 
-The order is what makes a submit safe to interrupt: everything the job needs is in its directory
-before the intent is, and the intent before the backend hears of it. Does not check the program
+The order is what makes a submit safe to interrupt: the intent is the first file of the job
+directory, so a killed client leaves a job that is listed and closed as never submitted; everything
+the job needs is in the directory before the backend hears of it. Does not check the program
 (``checks``) and does not wait for anything but the cluster's yes or no.
 """
 
@@ -18,32 +19,35 @@ from submarine_jobs.agent_orders import first_record
 from submarine_jobs.backends.base import Backend, Handle, Plan, Submission
 from submarine_jobs.client_events import ClientEvents
 from submarine_jobs.closing import close
-from submarine_jobs.coordinator_orders import with_extra_roles
+from submarine_jobs.config_values import hdfs_wait
 from submarine_jobs.credentials import new_secret
 from submarine_jobs.directory import JobDirectory
+from submarine_jobs.environments.provide import remove_unused
 from submarine_jobs.errors import (
     ClusterError,
     NotSubmittedError,
     RefusedError,
     StorageError,
     SubmarineError,
-    UsageError,
+    with_job,
 )
 from submarine_jobs.ids import free_job_id
-from submarine_jobs.intent import publish_intent
+from submarine_jobs.intent import published_intent
 from submarine_jobs.job import Job
 from submarine_jobs.lease import renew_while_alive
 from submarine_jobs.localization import bring
-from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.profile import hadoop_user
 from submarine_jobs.store import Known, Origin
-from submarine_jobs.stored_paths import reach
 from submarine_jobs.submission import make_submission, provide_environments
 from submarine_jobs.uploading import upload
+from submarine_jobs.validation import Validated, validate
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, Phase
 from submarine_runtime.protocol.states import State
+
+#: Jobs that have not ended, of which the intents are read to find environments in use.
+MAX_GOING_ON = 1000
 
 if TYPE_CHECKING:
     from submarine_jobs.environments.provide import Progress
@@ -85,35 +89,34 @@ def submit(
         If the cluster does not answer in time.
     """
     backend = session.backend(spec.backend)
-    spec = with_extra_roles(spec)
-    plan = plan or backend.plan(spec)
-    if plan.errors:
-        raise RefusedError(" ".join(plan.errors))
-    if bundle is None and any(role.command is None for role in spec.roles):
-        raise UsageError(
-            "There is neither a program nor a --worker_launch_cmd to run.",
-            "Collect cells with %%submarine, name a FILE.py, or give --worker_launch_cmd.",
-        )
+    valid = validate(backend, spec, has_bundle=bundle is not None, plan=plan)
+    if valid.refusals:
+        raise valid.refusals[0]
     with started.submitting():
-        backend.prepare(spec)
-        submitting = _Submit(session, backend, fill_spec(spec), plan)
+        backend.prepare(valid.spec)
+        submitting = _Submit(session, backend, valid)
         return submitting.run(bundle, values, progress, claim)
 
 
 class _Submit:
     """One submit on its way; its methods are the steps, in order."""
 
-    def __init__(self, session: Session, backend: Backend, spec: JobSpec, plan: Plan) -> None:
+    def __init__(self, session: Session, backend: Backend, valid: Validated) -> None:
         self.session = session
         self.backend = backend
-        self.spec = spec
-        self.plan = plan
+        spec = self.spec = valid.spec
+        self.plan = valid.plan
+        self.reached = valid.reached
         self.storage, self.root = backend.job_root()
         self.started = time.time()
         self.job_id = free_job_id(self.storage, self.root, spec.name, self.started)
         self.directory = JobDirectory(self.storage, layout.job_directory(self.root, self.job_id))
         self.events = ClientEvents()
         self.phases: list[Phase] = []
+        #: Whether the job directory is there and holds less than a job needs.
+        self.incomplete = False
+        #: Whether the backend has refused the job and the directory has the record that says so.
+        self.refused = False
 
     def run(
         self,
@@ -122,8 +125,26 @@ class _Submit:
         progress: Progress | None,
         claim: Callable[[str], bool] | None,
     ) -> Job:
+        """Submit; after a failure leave a record or nothing."""
+        try:
+            return self._run(bundle, values, progress, claim)
+        except BaseException:
+            # After the last renewal of the intent, which would bring it back.
+            with suppress(StorageError):
+                if self.incomplete:
+                    self.storage.delete(self.directory.path, recursive=True)
+                elif self.refused:
+                    self.storage.delete(self.directory.file(layout.INTENT))
+            raise
+
+    def _run(
+        self,
+        bundle: bytes | None,
+        values: bytes | None,
+        progress: Progress | None,
+        claim: Callable[[str], bool] | None,
+    ) -> Job:
         self.events.state(State.SUBMITTING, "The job's files are being uploaded.")
-        reached = reach(self.spec, self.storage, self.root)
         environments = provide_environments(
             self.spec, self.storage, self.root, self.session.profile.state_dir, progress
         )
@@ -133,26 +154,33 @@ class _Submit:
             layout.BUNDLE: bundle,
             layout.VALUES: values,
         }
-        runtime_path = self._upload(files)
-        if claim is not None and not claim(self.job_id):
-            from submarine_jobs.attempts import PlaceTakenError
-
-            self.storage.delete(self.directory.path, recursive=True)
-            raise PlaceTakenError("Another attempt of this run has just started this job.")
-        uploaded = time.time()
-        python = self.session.profile.python
-        intent = publish_intent(
+        with published_intent(
             self.spec,
             self.session.profile,
             self.directory,
             job_id=self.job_id,
             backend=self.backend.name,
             created=self.started,
-        )
+            environments=environments,
+        ) as intent:
+            self.incomplete = True
+            runtime_path = upload(self.directory, self.root, files)
+            bring(self.directory, self.spec)
+            if claim is not None and not claim(self.job_id):
+                from submarine_jobs.attempts import PlaceTakenError
+
+                raise PlaceTakenError("Another attempt of this run has just started this job.")
+            self.incomplete = False
+            return self._submit(intent, runtime_path, environments)
+
+    def _submit(self, intent: str, runtime_path: str, environments: dict[str, str]) -> Job:
+        """Hand the job over to its backend; the directory is complete."""
+        uploaded = time.time()
         self._remember(State.SUBMITTING, None)
         if self.spec.notebook or self.spec.cell_id:
             origin = Origin(self.spec.notebook or "", self.spec.cell_id or "")
             self.session.store.put_origin(self.job_id, origin)
+        self.session.store.put_launch(self.job_id, self.session.notebook)
         self.phases = [Phase("upload", self.started, uploaded), Phase("queue", uploaded)]
         submission = make_submission(
             self.spec,
@@ -160,17 +188,19 @@ class _Submit:
             self.directory,
             self._record(State.PENDING),
             intent=intent,
-            python=python,
+            python=self.session.profile.python,
             runtime_zip=runtime_path,
-            reached=reached,
+            reached=self.reached,
             environments=environments,
+            hdfs_wait=hdfs_wait(self.session.profile.settings),
         )
         # Whoever answers for this process's jobs knows of it before it can run.
         job = Job(self.session, self.job_id, self.spec.name, self.backend, self.directory, None)
         started.begun(job)
-        if self.spec.lease:
-            renew_while_alive(job, self.spec.lease)
-        job.handle = handle = self._hand_over(submission, job)
+        with with_job(job):
+            if self.spec.lease:
+                renew_while_alive(job, self.spec.lease)
+            job.handle = handle = self._hand_over(submission, job)
         self.events.state(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
         for text in handle.get("warnings") or ():
             self.events.warning(str(text))
@@ -178,17 +208,30 @@ class _Submit:
         application = str(handle.get("application_id") or "") or None
         record = replace(self._record(State.PENDING), application_id=application)
         self._remember(State.PENDING, handle, record)
+        if self.spec.backend != "local":
+            with suppress(SubmarineError, OSError):  # tried again tomorrow
+                state_dir = self.session.profile.state_dir
+                cache = f"{self.root}/{layout.RUNTIME_CACHE}"
+                remove_unused(self.storage, cache, state_dir, self._environments_in_use)
         return job
 
-    def _upload(self, files: dict[str, bytes | None]) -> str:
-        """Fill the directory; where that fails, nothing of the job stays."""
-        runtime_path = upload(self.directory, self.root, files)
-        try:
-            bring(self.directory, self.spec)
-        except UsageError:
-            self.storage.delete(self.directory.path, recursive=True)
-            raise
-        return runtime_path
+    def _environments_in_use(self) -> set[str] | None:
+        """Names of the environments of all jobs that have not ended, if they are known."""
+        jobs = self.backend.going_on()
+        if jobs is None or len(jobs) > MAX_GOING_ON:
+            return None
+        found: set[str] = set()
+        for job_id in jobs:
+            if not layout.is_job_id(job_id):
+                continue
+            other = JobDirectory(self.storage, layout.job_directory(self.root, job_id))
+            intent = other.read_json(layout.INTENT)
+            if isinstance(intent, dict):
+                names = intent.get("environments")
+                if not isinstance(names, list):
+                    return None
+                found.update(map(str, names))
+        return found
 
     def _hand_over(self, submission: Submission, job: Job) -> Handle:
         try:
@@ -215,6 +258,7 @@ class _Submit:
         self._remember(State.FAILED, None, record)
         with suppress(StorageError):  # that would hide why it was refused
             close(self.directory, record)
+            self.refused = True
 
     def _record(self, state: State) -> JobRecord:
         """What is known of the job on this side, before its agent speaks."""

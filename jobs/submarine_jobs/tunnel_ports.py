@@ -116,6 +116,9 @@ class TunnelPorts:
             loop.call_later(LAST_PAUSE, self._listen, listener, name)
             return
         connection.setblocking(False)
+        # asyncio sets it only where the protocol is given, and an accepted socket has none (0).
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         make = functools.partial(_Local, self, name)
         joining = loop.create_task(loop.connect_accepted_socket(make, connection))
         self._joining.add(joining)

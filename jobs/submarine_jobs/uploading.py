@@ -21,7 +21,6 @@ def upload(directory: JobDirectory, root: str, files: Mapping[str, bytes | None]
         Path of the runtime's zip, which is uploaded once for all jobs below ``root``.
     """
     storage = directory.storage
-    storage.make_directory(directory.path)
     runtime = runtime_zip()
     runtime_path = f"{root}/{layout.RUNTIME_CACHE}/{runtime.name}"
 

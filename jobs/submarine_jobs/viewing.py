@@ -7,9 +7,19 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from submarine_jobs.errors import ClusterError
-from submarine_jobs.observing import Target, bare_record, observe_all, remember, settle, unreachable
+from submarine_jobs.errors import ClusterError, StorageError
+from submarine_jobs.live import NotListeningError
+from submarine_jobs.observing import (
+    Target,
+    bare_record,
+    observe_all,
+    remember,
+    settle,
+    unreachable,
+    without_directory,
+)
 from submarine_jobs.shipped_log import ShippedLog
+from submarine_jobs.storage.timed_call import patience
 from submarine_jobs.store import Known
 from submarine_jobs.tail import TAIL_BYTES, Tail
 from submarine_jobs.tasks import ONLY_TASK, chief_in, task_of, telling_task
@@ -22,6 +32,8 @@ if TYPE_CHECKING:
     from submarine_jobs.job import Job
     from submarine_jobs.live import AgentClient
 
+#: Seconds that a call to the job directory may take while one view is put together.
+STORAGE_SECONDS = 3.0
 #: Nothing is known of a job's start before this; its directory is not asked for an agent.
 _NO_AGENT = frozenset({State.SUBMITTING})
 #: A job that may have shipped something.
@@ -42,27 +54,56 @@ def known_of(job: Job) -> Known:
 
 
 def view_job(job: Job) -> JobView:
-    """Ask agent, directory and cluster, in this order of preference, and show what they say."""
+    """Ask agent, directory and cluster, in this order of preference, and show what they say.
+
+    A file system that does not answer holds it up for ``STORAGE_SECONDS``; then the view is what
+    the cluster and this machine know, with a note.
+    """
     known = known_of(job)
-    if known.final and known.record is not None:
-        return final_view(job, _whole(job, known.record))
+    with patience(STORAGE_SECONDS):
+        if known.final and known.record is not None:
+            return final_view(job, _whole(job, known.record))
+        return _view(job, known)
+
+
+def _view(job: Job, known: Known) -> JobView:
+    silent: StorageError | None = None
+    agent_ended = False
     if known.state not in _NO_AGENT:
-        live = _live_view(job, known)
+        try:
+            live = _live_view(job, known)
+        except NotListeningError:
+            live, agent_ended = None, True
+        except StorageError as error:
+            live, silent = None, error
         if live is not None:
             return live
-    target = Target(known, job.directory, job.backend)
+    target, observation = Target(known, job.directory, job.backend), None
     try:
         observation = observe_all([target]).get(job.id)
-        record = settle(target, observation, job.session.store)
+        if silent is None:
+            record = settle(target, observation, job.session.store, agent_ended=agent_ended)
+    except StorageError as error:
+        silent = error
     except ClusterError as error:
         return _without_backend(job, known, error)
+    if silent is not None:
+        record = without_directory(target, observation, job.session.store, silent)
+        record = unheard(job, record)
+        return JobView(_noted(record, silent), "", record.pending, "backend")
     pending = observation.pending if observation else ""
     if record.state.ended:
         return final_view(job, record)
     record = unheard(job, record)
     if record.state in _STARTED:
         return shipped_view(job, record, pending)
-    return JobView(record, "", pending, "backend")
+    return JobView(record, "", pending or record.pending, "backend")
+
+
+def _noted(record: JobRecord, error: ClusterError) -> JobRecord:
+    """The record with the sentence that the job directory could not be read."""
+    words = f"Without what the job directory holds, which cannot be read now: {error.message}"
+    return replace(record, missing=[words, *record.missing])
 
 
 def first_record(job: Job) -> JobRecord:
@@ -72,10 +113,16 @@ def first_record(job: Job) -> JobRecord:
 
 
 def unheard(job: Job, record: JobRecord) -> JobRecord:
-    """What a cluster calls running is a gang's master alone, until that has been heard."""
+    """What a cluster calls running is a gang's master alone, until that has been heard.
+
+    The record stays as it is if the job directory does not answer.
+    """
     started = any(task.started is not None for task in record.tasks)
-    if record.state is State.RUNNING and not started and job.distributed:
-        return replace(record, state=State.PENDING)
+    if record.state is not State.RUNNING or started:
+        return record
+    with contextlib.suppress(StorageError):
+        if job.distributed:
+            return replace(record, state=State.PENDING)
     return record
 
 
@@ -111,7 +158,9 @@ def _whole(job: Job, stored: JobRecord) -> JobRecord:
     """The final record with its events, which this machine's index leaves out."""
     try:
         found = job.directory.record()
-    except (ClusterError, ValueError):
+    except ClusterError as error:
+        return _noted(stored, error)
+    except ValueError:
         return stored
     if found is None:
         return stored
@@ -125,10 +174,16 @@ def _live_view(job: Job, known: Known) -> JobView | None:
         if agent is None:
             return None
         record = agent.status()
+    except (StorageError, NotListeningError):
+        raise
     except (ClusterError, FileNotFoundError):
         return None
-    if record.job_id != job.id or record.state.ended:
+    if record.job_id != job.id:
         return None
+    if record.state.ended:
+        if not record.pending:
+            return None
+        record.state = State.FINISHING  # its record waits for the file system
     merged = merge_live(known.record or bare_record(known), record)
     remember(job.session.store, known, merged)
     task = chief_in(record) if record.tasks else job.chief
@@ -180,17 +235,18 @@ def shipped_view(job: Job, record: JobRecord, pending: str = "") -> JobView:
 
 
 def _shipped(job: Job, record: JobRecord, streams: tuple[str, ...]) -> tuple[str, float | None]:
-    tail = Tail()
-    task = telling_task(record) if record.tasks else job.chief
-    log = ShippedLog(job.directory, task, _last_attempt(record, task))
+    tail, modified = Tail(), None
     try:
+        task = telling_task(record) if record.tasks else job.chief
+        log = ShippedLog(job.directory, task, _last_attempt(record, task))
         log.refresh()
+        modified = log.modified
         for stream in streams:
             if log.length(stream):
                 tail.add(log.read(stream, -TAIL_BYTES, TAIL_BYTES))
     except (ClusterError, FileNotFoundError, ValueError):
-        return tail.text(), log.modified
-    return tail.text(), log.modified
+        return tail.text(), modified
+    return tail.text(), modified
 
 
 def _last_attempt(record: JobRecord, task: str) -> str | None:

@@ -11,7 +11,9 @@ import time
 from typing import TYPE_CHECKING
 
 from submarine_jobs import started
-from submarine_jobs.errors import JobFailedError
+from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.errors import JobFailedError, with_job
+from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -48,8 +50,22 @@ def wait_for_end(job: Job, timeout: float | None, on_interrupt: str) -> JobRecor
 
 def wait_for_success(job: Job, timeout: float | None) -> JobRecord:
     """The same through ``Job.wait``; JobFailedError unless the job has succeeded."""
-    record = job.wait(timeout)
-    if record.state is not State.SUCCEEDED:
-        started.told(job.id)
-        raise JobFailedError(f"Job {job.id} {record.state.value}: {record.detail}")
+    with with_job(job):
+        record = job.wait(timeout)
+        if record.state is not State.SUCCEEDED:
+            started.told(job.id)
+            raise JobFailedError(ending_words(record))
     return record
+
+
+def ending_words(record: JobRecord) -> str:
+    """One line on how a job ended that did not succeed: id, state, and exception or reason."""
+    words = f"Job {record.job_id} {record.state.value}"
+    if record.failure is not None:
+        kind, message = one_line(record.failure.type, 200), one_line(record.failure.message, 500)
+        return one_line(f"{words}: {kind}: {message}", 1000)
+    detail = record.detail
+    if isinstance(record.reason, EndReason):
+        words += f" ({record.reason.value})"
+        detail = detail or meaning_of(record.reason).sentence
+    return one_line(f"{words}: {detail}", 1000)

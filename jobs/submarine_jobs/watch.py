@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.daemon_thread import in_thread
-from submarine_jobs.errors import SubmarineError
+from submarine_jobs.errors import StorageError, SubmarineError
 from submarine_jobs.live_stream import StreamBrokenError, open_stream
 from submarine_jobs.looking import Observe, look
 from submarine_jobs.observing import observe_all, remember
@@ -171,6 +171,7 @@ class Watcher:
         try:
             item.unheard += 1
             address = await in_thread(item.job.directory.address)
+            item.silent = None
             if address is not None:
                 if item.tails and not item.seen_log:
                     await in_thread(lambda: self._start_at_tail(item))
@@ -185,6 +186,8 @@ class Watcher:
                             return
         except (SubmarineError, StreamBrokenError, FileNotFoundError, ValueError, KeyError) as exc:
             log.debug("stream of %s broke: %s", item.job.id, exc)
+            if isinstance(exc, StorageError):
+                item.silent = exc
         await asyncio.sleep(FIRST_POLL)
         item.attached = False
         if self._wake is not None:
@@ -205,7 +208,9 @@ class Watcher:
         elif kind in ("status", "end"):
             record = merge_live(item.record, JobRecord.from_json(line["record"]))
             if record.state.ended and kind == "status":
-                return
+                if not record.pending:
+                    return
+                record.state = State.FINISHING  # its record waits for the file system
             item.heard, item.over = True, kind == "end"
             changed = record.state is not item.record.state
             item.record, item.pending, item.source = record, record.pending, "live"

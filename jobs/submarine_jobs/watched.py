@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.errors import ClusterError
+from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.live import LogChunk, attempt_of, chunk_of
 from submarine_jobs.log_position import LogKey, LogPosition, key_of, order
 from submarine_jobs.observing import remember
@@ -68,6 +68,8 @@ class Watched:
         self.attached = False
         #: Whether the backend sees more than a wait; whether the job itself was heard, to its end.
         self.placed = self.heard = self.over = False
+        #: Why the job's directory could not be read for an address.
+        self.silent: StorageError | None = None
         self.listening: asyncio.Task[None] | None = None
         self.pending = ""
         self.source = "backend"

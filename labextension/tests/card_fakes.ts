@@ -80,11 +80,13 @@ export function record(more: Partial<IJobRecord> = {}): IJobRecord {
     outputs: [],
     logs: {},
     links: { YARN: 'http://rm:8088/cluster/app/application_1732_0001' },
+    warnings: [],
     missing: [],
     behind: null,
     epoch: 1,
     pending: '',
     hints: [],
+    notes: [],
     ...more
   };
 }

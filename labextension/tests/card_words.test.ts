@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { elapsed, queued, shares, stretches } from '../src/card/phases';
-import { sentence, telling } from '../src/card/situation';
+import { phaseWord, sentence, telling } from '../src/card/situation';
 import { byRole, cores, ordered, page, shortContainer, tellingFirst } from '../src/card/tasks';
 import { duration, figure, memory, moment, size, ticking } from '../src/card/words';
 import { record, task, trans, view } from './card_fakes';
@@ -48,6 +48,13 @@ test('a running job counts up to now, an ended one to its end', () => {
   expect(elapsed(record({ created: null }), 1060)).toBeNull();
   // A clock that is behind the cluster's.
   expect(elapsed(record(), 900)).toBe(0);
+});
+
+test('a job whose files are brought to its node says where and for how long', () => {
+  const pending = 'localizing on nm7 for 40 s: Python environment (1.4 GB)';
+  const told = sentence(view({ state: 'STARTING', pending }), trans);
+  expect(told).toBe('Localizing on nm7 for 40 s: Python environment (1.4 GB).');
+  expect(phaseWord('localizing', trans)).toBe('localizing');
 });
 
 test('queue time is its own, however often it waited', () => {
@@ -142,6 +149,10 @@ test('containers are named by their number, cores counted over their life', () =
 test('a job says why it waits, or runs, or ended', () => {
   const words = (...args: Parameters<typeof view>): string => sentence(view(...args), trans);
   expect(words({ state: 'PENDING' }, { pending: 'Queue gpu is full.' })).toBe('Queue gpu is full.');
+  const pending = 'waiting for HDFS (540 s left): it is away';
+  for (const state of ['PENDING', 'STARTING', 'RUNNING', 'RESTARTING', 'FINISHING'] as const) {
+    expect(words({ state, pending }, {})).toContain(`It is ${pending}`);
+  }
   expect(words()).toBe('The program runs on node1.');
   expect(words({ tasks: [task(0), task(1, { state: 'PENDING' })] }, { task_count: 2 })).toBe(
     '1 of 2 tasks run on node1; worker:1 PENDING.'

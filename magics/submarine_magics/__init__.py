@@ -8,11 +8,14 @@ that is the core's one grammar.
 from __future__ import annotations
 
 import re
+import sys
+import uuid
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import started
-from submarine_jobs.collect_line import line_of_tags
+from submarine_jobs.collect_line import line_of_tags, writes_file
 from submarine_magics import thread_errors
 from submarine_magics.executions import Execution, Executions, requested
 from submarine_magics.first_line import only_by_tag, run_body_here
@@ -35,6 +38,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     if Executions.of(shell) is not None:
         return
     told_by_runner()
+    started.set_notebook(_names_of_notebook(shell))
     executions = Executions.attach(shell)
     executions.listeners.append(_collector_of_tagged(shell))
     thread_errors.listen(lambda: executions.latest)
@@ -52,6 +56,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     if executions is None:
         return
     executions.detach()
+    started.set_notebook(None)
     cleanup = shell.input_transformers_cleanup
     ours = (answer_question, run_body_here)
     cleanup[:] = [f for f in cleanup if f not in ours and not hasattr(f, _OURS)]
@@ -60,6 +65,22 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
             shell.events.unregister("post_run_cell", hook)
     matchers = _matchers(shell)
     matchers[:] = [m for m in matchers if getattr(m, "matcher_identifier", "") != _MATCHER]
+
+
+def _names_of_notebook(shell: InteractiveShell) -> Callable[[], tuple[str, ...]]:
+    """Names by which the index of jobs knows this notebook: its kernel and its document's path."""
+    kernel, here = f"kernel:{uuid.uuid4().hex}", weakref.ref(shell)
+
+    def names() -> tuple[str, ...]:
+        from submarine_magics.magics import SubmarineMagics
+
+        shell = here()
+        if shell is None:
+            return ()
+        path = SubmarineMagics.of(shell).notebook_path()
+        return (kernel,) if path is None else (kernel, str(path.absolute()))
+
+    return names
 
 
 def _magic(shell: InteractiveShell) -> Any:
@@ -90,10 +111,11 @@ def _transformers(shell: InteractiveShell) -> list[Any]:
 
 
 def _collector_of_tagged(shell: InteractiveShell) -> Callable[[Execution], None]:
-    """What looks at each execution: a cell with the tag ``submarine`` is collected as it runs."""
+    """What looks at each execution: collects tagged cells and ``%%writefile x.py`` cells."""
 
     def collect(execution: Execution) -> None:
-        if execution.tags and line_of_tags(execution.tags) is not None:
+        tagged = execution.tags and line_of_tags(execution.tags) is not None
+        if tagged or writes_file(execution.source):
             from submarine_magics.magics import SubmarineMagics
 
             SubmarineMagics.of(shell).collect_tagged(execution)
@@ -102,9 +124,14 @@ def _collector_of_tagged(shell: InteractiveShell) -> Callable[[Execution], None]
 
 
 def _at_cell_end(shell: InteractiveShell) -> Callable[[Any], None]:
-    """What ends each cell: in a headless run, jobs of the cell may have to be waited for."""
+    """What ends each cell: notes its exception; headless runs may have to wait for its jobs."""
 
     def end(result: Any) -> None:
+        error = getattr(result, "error_in_exec", None)
+        if error is not None and "submarine_magics.magics" in sys.modules:
+            from submarine_magics.magics import SubmarineMagics
+
+            SubmarineMagics.of(shell).note_exception(str(result.info.raw_cell), error)
         if started.anything() or thread_errors.some():
             from submarine_magics.cell_end import end_cell
 

@@ -17,9 +17,9 @@ from submarine_jobs.display.failure import failure_text, frames_shown
 from submarine_jobs.display.tame import tame
 from submarine_jobs.display.untrusted import one_line, printable
 from submarine_jobs.errors import JobFailedError
+from submarine_jobs.waiting import ending_words
 from submarine_magics.refusal import sentence_lines
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
-from submarine_runtime.protocol.record import JobRecord
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -37,17 +37,10 @@ class ProgramError(Exception):
 def job_failed(job: Job, shell: InteractiveShell, cells: NotebookCells) -> JobFailedError:
     """The error to raise for a job that was waited for and did not succeed."""
     record = tame(job.record())
-    error = JobFailedError(_sentence(record))
+    error = JobFailedError(ending_words(record))
+    error.job = job
     error.__dict__["_render_traceback_"] = lambda: _lines(error, record.failure, shell, cells)
     return error
-
-
-def _sentence(record: JobRecord) -> str:
-    words = f"Job {record.job_id} {record.state.value}: {record.detail}"
-    if record.failure is not None:
-        kind, message = one_line(record.failure.type, 200), one_line(record.failure.message, 500)
-        words = f"Job {record.job_id} {record.state.value}: {kind}: {message}"
-    return one_line(words, 1000)
 
 
 def _lines(

@@ -34,7 +34,8 @@ class CollectedModules(MetaPathFinder):
         """The module's spec if collected cells make it."""
         if not self._could_be_ours(fullname):
             return None
-        cells = self._collection().cells()
+        # What `%%writefile` has written is imported from its file, as IPython does.
+        cells = [cell for cell in self._collection().cells() if not cell.write_mode]
         names = {cell.filename for cell in cells} - {PROGRAM}
         stem = fullname.replace(".", "/")
         for name in (f"{stem}/__init__.py", f"{stem}.py"):

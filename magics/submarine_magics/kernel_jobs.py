@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from submarine_jobs import started
+from submarine_magics.assignment import bind
 from submarine_magics.executions import Execution, Executions
 from submarine_magics.headless_mode import headless_of
 
@@ -55,6 +56,7 @@ class KernelJobs:
 
     def begun(self, job: Job) -> None:
         """A job is started, or joined; see ``started.Account``."""
+        bind(job)
         shell = self._shell()
         headless = headless_of(shell) if shell is not None else None
         execution = self._execution()

@@ -8,19 +8,17 @@ Does not decide what a card says (``submarine_jobs.display``).
 from __future__ import annotations
 
 import contextlib
-import reprlib
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import display
-from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import SubmarineError
+from submarine_jobs.result import has_result, result_words
 from submarine_jobs.view import JobView
 from submarine_magics.card_rota import CardRota
 from submarine_magics.interrupts import in_one_go
-from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
 
     from submarine_jobs.job import Job
 
-#: Longest list of numbers that a card shows whole.
-_FEW = 6
 #: Jobs of which is remembered that they were shown.
 _MAX_SHOWN = 2000
 
@@ -59,7 +55,7 @@ class LiveCard:
             # A lost job may be found again.
             self.final = ended and view.record.state is not State.LOST
             self._send(display.mimebundle(view))
-        if ended and has_result(view):
+        if ended and has_result(view.record):
             threading.Thread(
                 target=self._show_result, args=(view,), daemon=True, name="submarine-result"
             ).start()
@@ -72,7 +68,7 @@ class LiveCard:
         self.unsubscribe()
 
     def _show_result(self, view: JobView) -> None:
-        if result := result_words(self.job):
+        if result := result_words(self.job, view.record):
             with self._lock:
                 self._send(display.mimebundle(view, result=result))
 
@@ -115,7 +111,7 @@ class LiveDisplays:
         """Put the job's card into the present output; it lives on while the job does."""
         self.note_shown(job)
         view = job.view()
-        result = result_words(job) if has_result(view) else {}
+        result = result_words(job, view.record) if has_result(view.record) else {}
         if not self.rich:
             print(display.text(view, command="%submarine", result=result))
             return view
@@ -156,7 +152,7 @@ class LiveDisplays:
         if not cards:
             return
         view = job.view()
-        result = result_words(job) if has_result(view) else {}
+        result = result_words(job, view.record) if has_result(view.record) else {}
         for card in cards:
             card.finish(view, result)
             self._rota.remove(card)
@@ -196,33 +192,3 @@ def show(bundle: dict[str, Any], display_id: str | None = None) -> None:
 
     put: Any = IPython.display.display
     put(bundle, raw=True, display_id=display_id)
-
-
-def has_result(view: JobView) -> bool:
-    """Whether the job left values of ``--return``."""
-    return any(item.path == layout.RESULT for item in view.record.outputs)
-
-
-def result_words(job: Job) -> dict[str, str]:
-    """Returned values by name as short text; nothing where they cannot be read."""
-    try:
-        return {name: _short(value) for name, value in job.result.items()}
-    except (SubmarineError, OSError, ValueError):
-        return {}
-
-
-def _short(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    if shape:
-        return f"array {'x'.join(map(str, shape))} {getattr(value, 'dtype', '')}"
-    if shape == ():
-        value = value.item()
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, (list, tuple)) and len(value) > _FEW and _numbers(value):
-        return f"{len(value)} numbers, {value[0]:.4g} … {value[-1]:.4g}"
-    return one_line(reprlib.repr(value), 120)
-
-
-def _numbers(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, (int, float)) for value in values)

@@ -19,9 +19,10 @@ from submarine_jobs.collect_line import parse_cell, parse_options
 from submarine_jobs.commands import CellBody, execute
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.display.untrusted import printable
-from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.errors import SubmarineError, UsageError, job_of
 from submarine_jobs.job import Job
 from submarine_jobs.program_files import PROGRAM
+from submarine_magics.assignment import called_from_cell
 from submarine_magics.collected_modules import CollectedModules
 from submarine_magics.document_path import document_path, told_paths
 from submarine_magics.executions import Execution, Executions
@@ -45,7 +46,7 @@ class SubmarineMagics:
     def __init__(self, shell: InteractiveShell) -> None:
         self._all[shell] = self
         self._renamed = RenamedDocument()
-        self.cells = NotebookCells(self._document_path)
+        self.cells = NotebookCells(self.notebook_path)
         self.mouth = NotebookMouth(shell, self.cells)
         if shell.display_formatter is not None:
             own_display = shell.display_formatter.ipython_display_formatter
@@ -73,26 +74,39 @@ class SubmarineMagics:
             When interrupted.
         """
         try:
-            if cell is not None:
-                return self._cell(line)
-            if line in (COLLECT, COLLECT_ONLY):
-                self._collect(only=line == COLLECT_ONLY)
-                return None
-            if line.startswith(QUESTION):
-                return self._help(line.removeprefix(QUESTION))
-            return self._command(line, None)
+            with called_from_cell():
+                return self._submarine(line, cell)
         except SubmarineError as error:
             raise as_refusal(error) from None
         except WaitInterrupted:
             raise
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
+            job = job_of(interrupt)
+            if job is not None:
+                raise WaitInterrupted(
+                    f"the command did not end; `%submarine show {job.id}` shows its job.", job
+                ) from None
             raise WaitInterrupted(
                 "the command did not end; `%submarine list` shows whether it submitted a job."
             ) from None
 
+    def _submarine(self, line: str, cell: str | None) -> Any:
+        if cell is not None:
+            return self._cell(line)
+        if line in (COLLECT, COLLECT_ONLY):
+            self._collect(only=line == COLLECT_ONLY)
+            return None
+        if line.startswith(QUESTION):
+            return self._help(line.removeprefix(QUESTION))
+        return self._command(line, None)
+
     def collect_tagged(self, execution: Execution) -> None:
-        """Collect a cell that has the tag and no magic; it runs here whatever comes of this."""
-        if parse_cell(execution.source) is not None or not compiles(execution.code):
+        """Collect a cell that has the tag, or writes a Python file; it runs in any case."""
+        marked = parse_cell(execution.source)
+        if marked is not None and marked.write_mode:
+            self._collect_written(execution)
+            return
+        if marked is not None or not compiles(execution.code):
             # Its own line has the last word; what does not compile is not collected either way.
             return
         if execution.code.strip() == ONLY_CALL:
@@ -108,7 +122,24 @@ class SubmarineMagics:
         for notice in collected.notices:
             self.mouth.say(notice.message)
 
-    def _document_path(self) -> Path | None:
+    def _collect_written(self, execution: Execution) -> None:
+        try:
+            self.cells.collect(execution, None, only=True)
+        except SubmarineError as error:
+            self.mouth.warn(f"This cell is not part of the program: {error}")
+
+    def note_exception(self, source: str, error: BaseException) -> None:
+        """Note with which exception the newest cell ended, for the checks before a submit."""
+        executions = Executions.of(self.mouth.shell)
+        # The hook runs outside the context of the cell, so `current` is not known there.
+        execution = executions.latest if executions is not None else None
+        if execution is None or execution.source != source:
+            return
+        if "raises-exception" not in execution.tags:
+            self.cells.note_exception(execution, error)
+
+    def notebook_path(self) -> Path | None:
+        """Path of the notebook document at the moment, if it is known."""
         namespace = self.mouth.shell.user_ns
         found = document_path(namespace)
         if found is not None:

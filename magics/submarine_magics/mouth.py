@@ -14,6 +14,7 @@ from submarine_jobs.commands import Mouth
 from submarine_jobs.commands.terminal import TerminalFilter
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.notebook import DocumentCell
+from submarine_magics.assignment import bind
 from submarine_magics.executions import Executions
 from submarine_magics.live_display import LiveDisplays
 from submarine_magics.notebook_cells import NotebookCells
@@ -133,6 +134,10 @@ class NotebookMouth(Mouth):
         executions = Executions.of(self.shell)
         current = executions.current if executions is not None else None
         return (current.cell_id or current.label) if current is not None else ""
+
+    def bind(self, job: Job) -> None:
+        """Assign ``job`` to the name in ``job = %submarine wait digits``."""
+        bind(job)
 
     def say(self, text: str) -> None:
         """A line in the cell's output."""

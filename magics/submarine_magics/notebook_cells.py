@@ -5,6 +5,7 @@ The rules of identity and order are ``submarine_jobs.cells``'s; nothing is merge
 
 from __future__ import annotations
 
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from submarine_jobs.cells import Cell, CellCollection, Collected
 from submarine_jobs.collect_line import MarkedCell, parse_cell, parse_options
+from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import UsageError
 from submarine_jobs.notebook import NotebookError, read_notebook
 from submarine_magics.executions import Execution
@@ -83,6 +85,7 @@ class NotebookCells:
             execution.count,
             marked.first_line,
             only,
+            marked.write_mode,
         )
 
     def remember_run(self, execution: Execution, code_name: str | None) -> None:
@@ -93,6 +96,15 @@ class NotebookCells:
             )
             while len(self.runs) > _MAX_RUNS:
                 self.runs.popitem(last=False)
+
+    def note_exception(self, execution: Execution, error: BaseException) -> None:
+        """Note that a collected cell ended with ``error``."""
+        run = self.runs.get(execution.label)
+        frames = traceback.walk_tb(error.__traceback__)
+        lines = [line for frame, line in frames if run and frame.f_code.co_filename == run.filename]
+        where = f" in line {lines[-1]}" if lines else ""
+        raised = f"{one_line(type(error).__name__, 100)}{where}"
+        self.collection.mark_raised(execution.cell_id, execution.label, raised)
 
     def tags_of(self, label: str) -> tuple[str, ...]:
         """The tags with which the cell called ``label`` was collected."""

@@ -27,6 +27,10 @@ class OutputLimitReached(Exception):  # noqa: N818 - no error: a way out of a lo
 class WaitInterrupted(KeyboardInterrupt):
     """The waiting was interrupted; what that meant for the job has been said."""
 
+    def __init__(self, message: str, job: Job | None = None) -> None:
+        super().__init__(message)
+        self.job = job
+
     def _render_traceback_(self) -> list[str]:
         return [f"KeyboardInterrupt: {printable(str(self))}"]
 
@@ -64,7 +68,7 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
             if headless_of(mouth.shell) is not None or outcome.job.final:
                 # The cell ends now, and a headless executor takes nothing for it any more.
                 mouth.displays.finish(outcome.job)
-        raise WaitInterrupted("stopped waiting, as said above.")
+        raise WaitInterrupted("stopped waiting, as said above.", outcome.job)
     if outcome.as_json:
         return _json(outcome.value)
     job = outcome.job

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BESIDE = os.path.dirname(HERE)
+#: Index of this process among those of its container; only the first returns values to the job.
+PROCESS = os.environ.get("SUBMARINE_PROCESS", "0")
 MAX_TEXT = 1 << 16
 MAX_FRAMES = 50
 
@@ -121,7 +123,8 @@ def _give_values(namespace: dict[str, Any]) -> None:
 def _bring_back(namespace: dict[str, Any]) -> None:
     """Write ``result.zip``; what cannot be brought back is told in ``returns.txt``."""
     listed = os.path.join(HERE, "return_names")
-    if not os.path.exists(listed):
+    every = os.path.exists(os.path.join(HERE, "return_all_ranks"))
+    if not os.path.exists(listed) or not (every or PROCESS == "0"):
         return
     with open(listed, encoding="utf-8") as file:
         names = file.read().split()
@@ -129,7 +132,8 @@ def _bring_back(namespace: dict[str, Any]) -> None:
     for name in names:
         if name not in present:
             _note(f"The program ended without a value of the name {name} for --return.")
-    target = os.path.join(BESIDE, "result.zip")
+    name = "result.zip" if PROCESS == "0" else "result-" + PROCESS + ".zip"
+    target = os.path.join(BESIDE, name)
     try:
         refused = _values_module().pack_values(present, target + ".part", strict=False)
         os.replace(target + ".part", target)
@@ -141,7 +145,8 @@ def _bring_back(namespace: dict[str, Any]) -> None:
 
 def _note(sentence: str) -> None:
     with open(os.path.join(BESIDE, "returns.txt"), "a", encoding="utf-8") as file:
-        file.write(sentence.replace("\n", " ")[:1000] + "\n")
+        whose = "" if PROCESS == "0" else "Process " + PROCESS + ": "
+        file.write(whose + sentence.replace("\n", " ")[:1000] + "\n")
 
 
 def _kind(exc: BaseException) -> str:
@@ -204,10 +209,18 @@ def _write_failure(exc: BaseException, kind: str) -> None:
             "frames": _frames(exc, tb),
             "text": text,
         }
-        temporary = os.path.join(BESIDE, ".failure.json")
+        temporary = os.path.join(BESIDE, f".failure-{os.getpid()}.json")
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(failure, file)
-        os.replace(temporary, os.path.join(BESIDE, "failure.json"))
+        target = os.path.join(BESIDE, "failure.json")
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            pass  # the first of several processes counts: the others fail because of it
+        except OSError:  # a file system without hard links
+            os.replace(temporary, target)
+            return
+        os.unlink(temporary)
     except Exception:  # noqa: S110 - for instance a full disk: the agent reads stderr instead
         pass
 

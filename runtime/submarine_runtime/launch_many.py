@@ -29,8 +29,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _told_to_end)
     running: dict[int, subprocess.Popen[bytes]] = {}
     try:
-        for variables in orders["variables"]:
-            process = subprocess.Popen(orders["command"], env={**os.environ, **variables})
+        for number, variables in enumerate(orders["variables"]):
+            own = {**variables, "SUBMARINE_PROCESS": str(number)}
+            process = subprocess.Popen(orders["command"], env={**os.environ, **own})
             running[process.pid] = process
         status = _first_failure(running)
     except _ToldToEnd:

@@ -11,8 +11,18 @@ import zipfile
 from typing import IO, Any
 
 from submarine_runtime.value_encoder import SCALAR_KINDS, ValuesError
+from submarine_runtime.value_frames import decode_more
 
 _CHUNK = 1 << 20
+#: Most elements of an array whose elements take no bytes (texts of no length).
+_MAX_EMPTY = 1_000_000
+#: Kinds of ``value_frames``.
+MORE = frozenset(
+    {
+        *("datetime", "date", "time", "timedelta", "Timestamp", "Timedelta", "NaTType"),
+        *("frame", "series", "index", "rangeindex", "multiindex"),
+    }
+)
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -29,6 +39,7 @@ class Decoder:
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
+        self._used: set[str] = set()
 
     def decode(self, node: Any) -> Any:
         """The value of ``node``; raises ValueError, TypeError or KeyError for what is no node."""
@@ -38,7 +49,7 @@ class Decoder:
         if kind == "float":
             return _SPECIAL[node["value"]]
         if kind == "bytes":
-            return self._archive.read(node["file"])
+            return self._archive.read(self._once(node["file"]))
         if kind == "npy":
             return self._array(node["file"])
         if kind == "scalar":
@@ -49,7 +60,19 @@ class Decoder:
             return tuple(self.decode(item) for item in node["items"])
         if kind == "dict":
             return {self.decode(key): self.decode(value) for key, value in node["items"]}
-        raise ValueError(f"unknown kind {str(kind)[:40]!r}")
+        if kind == "item":
+            return self.decode(node["value"])[()]
+        if kind not in MORE:
+            raise ValueError(f"unknown kind {str(kind)[:40]!r}")
+        return decode_more(self, node)
+
+    def _once(self, file: Any) -> str:
+        """``file``, which no other node may name: else a small file could fill the memory."""
+        name = str(file)
+        if name in self._used:
+            raise ValueError(f"two values in the file {name[:40]!r}")
+        self._used.add(name)
+        return name
 
     def _scalar(self, node: Any) -> Any:
         numpy = _numpy()
@@ -61,7 +84,7 @@ class Decoder:
     def _array(self, file: str) -> Any:
         """Read an array after making sure that its header claims no more than the file holds."""
         numpy = _numpy()
-        info = self._archive.getinfo(file)
+        info = self._archive.getinfo(self._once(file))
         with self._archive.open(info) as stream:
             version = numpy.lib.format.read_magic(stream)
             readers = {
@@ -81,6 +104,8 @@ class Decoder:
             left = info.file_size - stream.tell()
             if count * dtype.itemsize != left or any(length < 0 for length in shape):
                 raise ValueError("an array whose size is not what its header says")
+            if not dtype.itemsize and count > _MAX_EMPTY:
+                raise ValueError("an array of elements without size")
             data = bytearray(left)
             _fill(data, stream)
         order = "F" if fortran else "C"

@@ -10,17 +10,17 @@ import math
 import sys
 from typing import IO, Any, Callable
 
+from submarine_runtime.value_frames import ValuesError, array_of, encode_more
+
+__all__ = ["Encoder", "ValuesError"]
+
 FILES_LIMIT = 10_000
 _DEPTH_LIMIT = 64
-_NODES_LIMIT = 2_000_000
+NODES_LIMIT = 2_000_000
 _INTEGER_BITS = 4096
 _TEXT_LIMIT = 200 << 20
 _NODE_BYTES = 64
 SCALAR_KINDS = "biufc"
-
-
-class ValuesError(ValueError):
-    """A value cannot travel, or a file of values cannot be read; the message is one sentence."""
 
 
 class Encoder:
@@ -38,7 +38,7 @@ class Encoder:
         self._size = 0
         self._text = 0
         self._nodes = 0
-        self._name = ""
+        self.name = ""
 
     def encode(self, name: str, value: object) -> dict[str, Any]:
         """The node of ``value``; ``name`` is for the sentence of a refusal.
@@ -51,21 +51,22 @@ class Encoder:
         if not name.isidentifier():
             raise ValuesError(f"{name[:80]!r} is not a name.")
         before = (self._size, self._text, self._nodes, dict(self.files))
-        self._name = name
+        self.name = name
         try:
-            return self._node(value, 0)
-        except ValuesError:
+            return self.node(value, 0)
+        except Exception:
             self._size, self._text, self._nodes, self.files = before
             raise
 
-    def _node(self, value: Any, depth: int) -> dict[str, Any]:
+    def node(self, value: Any, depth: int) -> dict[str, Any]:
+        """The node of a value ``depth`` levels below the one that has a name."""
         self._count(depth)
         kind = type(value)
         if value is None or kind is bool:
             return {"kind": "json", "value": value}
         if kind is int:
             if value.bit_length() > _INTEGER_BITS:
-                raise ValuesError(f"{self._name} holds an integer of more than 1,200 digits.")
+                raise ValuesError(f"{self.name} holds an integer of more than 1,200 digits.")
             self._grow_text(value.bit_length() // 3)
             return {"kind": "json", "value": value}
         if kind is float:
@@ -82,10 +83,10 @@ class Encoder:
             return self._sequence(value, depth)
         if kind is dict:
             return self._mapping(value, depth)
-        return self._from_numpy(value)
+        return self._from_numpy(value, depth)
 
     def _sequence(self, value: Any, depth: int) -> dict[str, Any]:
-        nodes = [self._node(item, depth + 1) for item in value]
+        nodes = [self.node(item, depth + 1) for item in value]
         if type(value) is list and all(node["kind"] == "json" for node in nodes):
             return {"kind": "json", "value": [node["value"] for node in nodes]}
         return {"kind": "tuple" if type(value) is tuple else "list", "items": nodes}
@@ -94,41 +95,64 @@ class Encoder:
         for key in value:
             if type(key) not in (str, int, bool, float, type(None)):
                 raise ValuesError(
-                    f"{self._name} holds a dict that has {_type_name(key)} as a key; keys must be "
+                    f"{self.name} holds a dict that has {_type_name(key)} as a key; keys must be "
                     "strings or numbers."
                 )
-        items = [[self._node(k, depth + 1), self._node(v, depth + 1)] for k, v in value.items()]
+        items = [[self.node(k, depth + 1), self.node(v, depth + 1)] for k, v in value.items()]
         plain = all(type(key) is str for key in value)
         if plain and all(node["kind"] == "json" for _, node in items):
             return {"kind": "json", "value": {k["value"]: v["value"] for k, v in items}}
         return {"kind": "dict", "items": items}
 
-    def _from_numpy(self, value: Any) -> dict[str, Any]:
+    def _from_numpy(self, value: Any, depth: int) -> dict[str, Any]:
         numpy = sys.modules.get("numpy")  # No value of a module that was never imported exists.
         if numpy is not None and type(value) in (numpy.ndarray, numpy.memmap):
             return self._array(numpy, value)
         if numpy is not None and isinstance(value, numpy.str_):
-            return self._node(str(value), 0)
+            return self.node(str(value), 0)
         if numpy is not None and isinstance(value, numpy.generic):
             kind, itemsize = value.dtype.kind, value.dtype.itemsize
             if kind in SCALAR_KINDS and itemsize <= (16 if kind == "c" else 8):
                 number = value.item()
                 if kind == "c":
                     number = (number.real, number.imag)
-                node = self._node(number, 0)
+                node = self.node(number, 0)
                 return {"kind": "scalar", "dtype": value.dtype.name, "value": node}
-        raise ValuesError(f"{self._name} holds {_type_name(value)}, {_advice(value)}.")
+            if kind in "Mm":
+                return {"kind": "item", "value": self._array(numpy, numpy.asarray(value))}
+        made = self._of_a_library(value, depth)
+        if made is None:
+            raise ValuesError(f"{self.name} holds {_type_name(value)}, {_advice(value)}.")
+        return made
+
+    def _of_a_library(self, value: Any, depth: int) -> dict[str, Any] | None:
+        """The node of a datetime, a pandas object or a tensor; None for anything else."""
+        try:
+            node = encode_more(self, value, depth)
+            array = array_of(value) if node is None else None
+        except ValuesError:
+            raise
+        except Exception as error:
+            said = " ".join(str(error).split())[:200]
+            raise ValuesError(
+                f"{self.name} holds {_type_name(value)}, which could not be converted "
+                f"({type(error).__name__}: {said})."
+            ) from None
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(array, numpy.ndarray):
+            return self._array(numpy, numpy.asarray(array))
+        return node
 
     def _array(self, numpy: Any, value: Any) -> dict[str, Any]:
         if value.dtype.hasobject:
             raise ValuesError(
-                f"{self._name} holds an array of Python objects; convert it with "
-                f"{self._name}.astype(float) or to another dtype of numbers or text."
+                f"{self.name} holds an array of Python objects; convert it with "
+                f"{self.name}.astype(float) or to another dtype of numbers or text."
             )
         if not _survives(numpy, value.dtype):
             raise ValuesError(
-                f"{self._name} holds an array of {str(value.dtype)[:60]}, which a .npy file cannot "
-                f"hold; convert it, for example with {self._name}.astype('float32')."
+                f"{self.name} holds an array of {str(value.dtype)[:60]}, which a .npy file cannot "
+                f"hold; convert it, for example with {self.name}.astype('float32')."
             )
         self._grow(value.nbytes)
 
@@ -141,7 +165,7 @@ class Encoder:
         file = f"{len(self.files)}.{suffix}"
         if len(self.files) >= FILES_LIMIT:
             raise ValuesError(
-                f"{self._name} holds more than {FILES_LIMIT:,} arrays; stack them into one."
+                f"{self.name} holds more than {FILES_LIMIT:,} arrays; stack them into one."
             )
         self.files[file] = write
         return file
@@ -151,12 +175,11 @@ class Encoder:
         self._grow_text(_NODE_BYTES)
         if depth > _DEPTH_LIMIT:
             raise ValuesError(
-                f"{self._name} is nested more than {_DEPTH_LIMIT} levels deep, or holds itself."
+                f"{self.name} is nested more than {_DEPTH_LIMIT} levels deep, or holds itself."
             )
-        if self._nodes > _NODES_LIMIT:
+        if self._nodes > NODES_LIMIT:
             raise ValuesError(
-                f"{self._name} holds more than {_NODES_LIMIT:,} single values; make it a NumPy "
-                "array."
+                f"{self.name} holds more than {NODES_LIMIT:,} single values; make it a NumPy array."
             )
 
     def _grow_text(self, count: int) -> None:
@@ -164,7 +187,7 @@ class Encoder:
         self._text += count
         if self._text > _TEXT_LIMIT:
             raise ValuesError(
-                f"With {self._name} numbers and text outside arrays take more than "
+                f"With {self.name} numbers and text outside arrays take more than "
                 f"{_TEXT_LIMIT >> 20} MiB; make them NumPy arrays."
             )
         self._grow(count)
@@ -173,7 +196,7 @@ class Encoder:
         self._size += count
         if self._size > self._limit:
             raise ValuesError(
-                f"With {self._name} the values are larger than {self._limit >> 20} MiB together; "
+                f"With {self.name} the values are larger than {self._limit >> 20} MiB together; "
                 "put large data where the job can read it and name it with --input_path."
             )
 
@@ -201,8 +224,8 @@ def _advice(value: object) -> str:
     kind = type(value)
     if kind.__name__ == "History" and hasattr(value, "history"):
         return "which cannot travel: use its .history, a dict of lists"
-    if kind.__name__ in ("DataFrame", "Series", "Index"):
-        return "which cannot travel: use .to_numpy(), or .to_dict('list')"
+    if kind.__name__ in ("DataFrame", "Series", "LazyFrame", "Table"):
+        return "which cannot travel: convert it to a pandas DataFrame with .to_pandas()"
     if callable(getattr(value, "numpy", None)):
         return "which cannot travel: use .numpy()"
     if kind in (set, frozenset):
@@ -211,4 +234,7 @@ def _advice(value: object) -> str:
         return "which cannot travel: use .filled()"
     if callable(value) or kind.__name__ == "module":
         return "which is code: collect the cell that defines or imports it with %%submarine"
-    return "which cannot travel: only JSON values, bytes, NumPy arrays and numbers can"
+    return (
+        "which cannot travel: JSON values, bytes, datetimes, NumPy arrays and numbers, tensors and "
+        "pandas objects can"
+    )

@@ -18,7 +18,13 @@ and one file per array (``.npy``) or bytes (``.bin``). A NODE is one of
 - ``{"kind": "list" | "tuple", "items": [NODE, ...]}``;
 - ``{"kind": "dict", "items": [[NODE, NODE], ...]}``: key and value, where a key is no string or a
   value is no plain JSON;
-- ``{"kind": "bytes", "file": "1.bin"}``.
+- ``{"kind": "bytes", "file": "1.bin"}``;
+- ``{"kind": "item", "value": NODE}``: a NumPy datetime, as an array without dimensions;
+- ``{"kind": "datetime" | "date" | "time", "value": ISO, "zone": NAME}``, ``timedelta``, and pandas'
+  ``Timestamp``, ``Timedelta``, ``NaTType``;
+- ``frame``, ``series``, ``index``, ``rangeindex``, ``multiindex``: pandas objects, a column a NODE.
+
+A tensor is sent as a NumPy array.
 """
 
 from __future__ import annotations
@@ -31,7 +37,7 @@ import zipfile
 from typing import IO, Any, Callable, Mapping, NamedTuple, Union
 
 from submarine_runtime.value_decoder import Decoder
-from submarine_runtime.value_encoder import FILES_LIMIT, Encoder, ValuesError
+from submarine_runtime.value_encoder import FILES_LIMIT, NODES_LIMIT, Encoder, ValuesError
 
 __all__ = ["DEFAULT_LIMIT", "Unpacked", "ValuesError", "pack_values", "unpack_values"]
 
@@ -39,6 +45,9 @@ VERSION = 1
 DEFAULT_LIMIT = 1 << 30
 _INDEX = "values.json"
 _INDEX_LIMIT = 256 << 20
+#: Most commas and brackets of ``values.json``: six for each of the encoder's nodes.
+_PARTS_LIMIT = 6 * NODES_LIMIT
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _MEMBER = re.compile(r"[0-9]{1,5}\.(?:npy|bin)\Z")
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
@@ -76,7 +85,8 @@ def pack_values(
     Parameters
     ----------
     values
-        Name -> value: JSON, NumPy arrays and numbers, bytes, and lists, tuples and dicts of those.
+        Name -> value: JSON, NumPy arrays and numbers, bytes, datetimes, tensors, pandas objects,
+        and lists, tuples and dicts of those.
     target
         Path or binary file to write.
     limit
@@ -122,11 +132,14 @@ def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
     try:
         with zipfile.ZipFile(source) as archive:
             _check_members(archive, limit)
-            data = json.loads(archive.read(_INDEX).decode("utf-8"))
+            content = archive.read(_INDEX)
+            _check_count(content)
+            data = json.loads(content.decode("utf-8"))
+            del content
             if not isinstance(data, dict) or data.get("version") != VERSION:
                 raise ValuesError("The values are of a version that this release cannot read.")
             decoder = Decoder(archive)
-            values = {str(name): decoder.decode(node) for name, node in data["values"].items()}
+            values = _decode(decoder, data["values"])
             refused = {str(name): str(text) for name, text in data.get("refused", {}).items()}
             return Unpacked(values, refused)
     except ValuesError:
@@ -139,6 +152,33 @@ def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
         raise ValuesError("The values are nested too deeply to be read.") from None
 
 
+def _decode(decoder: Decoder, nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of all nodes.
+
+    Raises
+    ------
+    ValuesError
+        If one of them is no node: NumPy and pandas raise errors of many kinds for hostile input.
+    """
+    try:
+        return {str(name): decoder.decode(node) for name, node in nodes.items()}
+    except (ValuesError, RecursionError):
+        raise
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise ValuesError(f"The file does not hold values that can be read ({said}).") from None
+
+
+def _check_count(content: bytes) -> None:
+    """Refuse JSON of more parts than the encoder writes: two bytes of it take 60 in memory."""
+    if _parts(content) > _PARTS_LIMIT and _parts(_STRING.sub(b"", content)) > _PARTS_LIMIT:
+        raise ValuesError(f"{_INDEX} holds more than {_PARTS_LIMIT:,} values.")
+
+
+def _parts(content: bytes) -> int:
+    return sum(content.count(mark) for mark in (b",", b"[", b"{"))
+
+
 def _encode(
     encoder: Encoder, name: str, value: object, refused: dict[str, str] | None
 ) -> dict[str, Any] | None:
@@ -149,7 +189,11 @@ def _encode(
         if refused is None:
             raise
         refused[name] = str(error)
-        return None
+    except Exception as error:
+        if refused is None:
+            raise
+        refused[name] = f"{name} could not be packed: {type(error).__name__}: {error}"[:500]
+    return None
 
 
 def _write_member(

@@ -59,10 +59,12 @@ def record_json(record: JobRecord) -> Json:
         ],
         "logs": _lengths(record.logs),
         "links": _links(record.links),
+        "warnings": [one_line(words, SENTENCE) for words in record.warnings[:MAX_ITEMS]],
         "missing": [one_line(words, SENTENCE) for words in record.missing[:MAX_ITEMS]],
         "behind": record.behind,
         "epoch": record.epoch,
         "pending": one_line(record.pending, SENTENCE),
+        "notes": [one_line(words, SENTENCE) for words in record.notes[:MAX_ITEMS]],
         "hints": [one_line(words, SENTENCE) for words in record.hints[:MAX_ITEMS]],
     }
 

@@ -56,13 +56,13 @@ def view_json(view: JobView, about: About) -> Json:
     """``IJobView``."""
     record = tame(view.record)
     reason = record.reason
-    known = isinstance(reason, EndReason)
+    sentence = meaning_of(reason).sentence if isinstance(reason, EndReason) else ""
     return {
         "record": record_json(record),
         "source": view.source,
         "pending": one_line(view.pending or record.pending, SENTENCE),
         "advice": one_line(summary.next_step(JobView(record)), SENTENCE),
-        "reason_sentence": meaning_of(reason).sentence if known and reason is not None else "",
+        "reason_sentence": f"{sentence} {summary.saved(record)}".strip() if sentence else "",
         "log_task": one_line(view.task or telling_task(record), WORD),
         "task_count": len(record.tasks),
         "events": [event_json(event) for event in record.events[-MAX_EVENTS:]],

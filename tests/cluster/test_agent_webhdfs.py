@@ -17,7 +17,7 @@ from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.ports import free_port
 from submarine_runtime.agent.store import StoreError
 from submarine_runtime.agent.store_webhdfs import WebHdfsStore
-from submarine_runtime.protocol.launch import JobStore
+from submarine_runtime.protocol.launch import STORE_AWAY_CODE, JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -144,6 +144,30 @@ def test_a_whole_job(rig: Rig, store: WebHdfsStore, place: JobStore, python: str
     assert live["pid"] == json.loads(store.read("claim.json") or b"{}")["pid"]
 
 
+def test_a_killed_agent_has_shipped_all_but_the_last_moments(
+    rig: Rig, store: WebHdfsStore, place: JobStore
+) -> None:
+    """No segment is due: the interval is an hour."""
+    source = (
+        "import time\n"
+        "for i in range(10000):\n    print('line', i, flush=True)\n    time.sleep(0.02)\n"
+    )
+    agent = rig.start(source, store=place, ship_interval=3600.0)
+    growing = "logs/worker-0/e1-a1/stdout.000000000000.growing"
+    wait_for(lambda: store.exists(growing))
+    rig.wait_for_log(b"line 60\n")
+    lines = len(rig.log("stdout").splitlines())
+    # The agent looks once a second; what was there before must have been sent by then.
+    rig.wait_for_log(b"line %d\n" % (lines + 60))
+    operations = store.operations
+    agent.kill()
+    wait_for(lambda: length_of(store, place, growing) > 0)
+    shipped = store.read(growing) or b""
+    assert rig.log("stdout").startswith(shipped)
+    assert len(shipped.splitlines()) >= lines
+    assert operations < 100
+
+
 def test_the_namenode_may_be_away_while_the_program_runs(
     rig: Rig, store: WebHdfsStore, place: JobStore, minicluster: Minicluster
 ) -> None:
@@ -161,16 +185,19 @@ def test_the_namenode_may_be_away_while_the_program_runs(
         return store.exists("logs/worker-0/e1-a1/stdout.000000000000")
 
     wait_for(shipped)
-    client_port = json.loads(store.read("live.json") or b"{}")["port"]
+    wait_for(lambda: store.exists("live.json"))
+    (rig.job_dir / "live.json").write_bytes(store.read("live.json") or b"")
+    client = rig.client(host="127.0.0.1")
     minicluster.kill("namenode")
     try:
         before = len(rig.log("stdout"))
         time.sleep(6)
         wait_for(lambda: len(rig.log("stdout")) > before + 100)
         assert agent.poll() is None
-        assert client_port
+        assert client.status().pending == ""  # the program does not wait
         (rig.scratch() / "program/go").touch()
-        time.sleep(3)
+        wait_for(lambda: client.status().pending.startswith("waiting for HDFS ("))
+        assert client.status().state is State.FINISHING
         assert agent.poll() is None  # it waits to save what there is
     finally:
         minicluster.restart("namenode")
@@ -178,6 +205,8 @@ def test_the_namenode_may_be_away_while_the_program_runs(
     record = record_of(store)
     assert record.state is State.SUCCEEDED, record.detail
     assert record.missing == []
+    assert record.pending == ""
+    assert "submarine agent: waiting for HDFS (" in rig.errors
     whole, number = b"", 0
     while data := store.read(f"logs/worker-0/e1-a1/stdout.{len(whole):012d}"):
         whole, number = whole + data, number + 1
@@ -195,7 +224,7 @@ def test_a_namenode_that_stays_away_ends_in_a_clear_sentence(
     minicluster.kill("namenode")
     try:
         (rig.scratch() / "program/go").touch()
-        assert rig.finish(agent, 120) == 1
+        assert rig.finish(agent, 120) == STORE_AWAY_CODE
     finally:
         minicluster.restart("namenode")
     assert "could not be published" in rig.errors
@@ -215,7 +244,7 @@ def test_a_cancel_while_saving_cuts_the_patience_short(
         client = rig.client(host="127.0.0.1")
         wait_for(lambda: client.status().state is State.FINISHING)
         client.cancel("ada", "no more patience")
-        assert rig.finish(agent, 120) == 1
+        assert rig.finish(agent, 120) == STORE_AWAY_CODE
     finally:
         minicluster.restart("namenode")
 

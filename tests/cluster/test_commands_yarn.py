@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 import shlex
+import subprocess
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,10 @@ import pytest
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.errors import SubmarineError
+from submarine_minicluster import Minicluster
+from submarine_minicluster.config import SUPERUSER
 from tests.cluster.conftest import Shell
+from tests.unit.test_commands_refusals import check_dry_run
 
 pytestmark = pytest.mark.cluster
 PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
@@ -42,8 +49,10 @@ def test_there_are_rows() -> None:
 def test_each_refusal_of_the_cluster(
     typed: str, exit_code: int, sentence: str, shell: Shell
 ) -> None:
+    words = shlex.split(typed)[1:]
     with pytest.raises(SubmarineError) as caught:
-        execute(shlex.split(typed)[1:], shell)
+        execute(words, shell)
+    check_dry_run(words, shell, caught.value)
     pattern = ".*".join(re.escape(part) for part in sentence.replace("\\|", "|").split("…"))
     assert re.fullmatch(pattern, str(caught.value), re.DOTALL), str(caught.value)
     assert caught.value.exit_code == exit_code
@@ -57,6 +66,61 @@ def test_the_dry_run_finds_a_refusal_too(shell: Shell) -> None:
     good = execute(["run", "train.py", "--memory", "512M", "--gpu", "1", "--dry-run"], shell)
     assert good.exit_code == 0
     assert sum(item["gpus"] for item in good.value["plan"]["containers"]) == 1
+
+
+def set_quota(cluster: Minicluster, path: str, **quota: int) -> None:
+    base = f"{cluster.url('namenode')}/webhdfs/v1{path}?user.name={SUPERUSER}&op="
+    words = "&".join(f"{name}={value}" for name, value in quota.items())
+    for request in ("MKDIRS&permission=777", f"SETQUOTA&{words}"):
+        put = urllib.request.Request(base + request, method="PUT")
+        urllib.request.urlopen(put, timeout=20).close()
+
+
+def test_the_dry_run_finds_what_hdfs_would_refuse(
+    shell: Shell, minicluster: Minicluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Quotas, a missing permission and safe mode, each through submit and dry run."""
+    top = f"/tmp/refusing-{secrets.token_hex(4)}"
+    set_quota(minicluster, f"{top}/names", namespacequota=4, storagespacequota=1 << 40)
+    set_quota(minicluster, f"{top}/space", namespacequota=1000, storagespacequota=1000)
+    environ = {**os.environ, **minicluster.environ(), "HADOOP_USER_NAME": SUPERUSER}
+    hdfs = str(Path(minicluster.environ()["HADOOP_CONF_DIR"]).parent.parent / "bin" / "hdfs")
+
+    def safe_mode(word: str) -> None:
+        command = [hdfs, "dfsadmin", "-safemode", word]
+        subprocess.run(command, env=environ, check=True, capture_output=True, timeout=60)
+
+    def refusal(*more: str) -> tuple[int, str]:
+        """Exit code and sentence, without the path that could not be written."""
+        code, said = 0, ""
+        try:
+            outcome = execute(["run", "train.py", *more], shell)
+            code, said = outcome.exit_code, outcome.value["refusals"][0]
+            assert outcome.value["refused"]
+        except SubmarineError as error:
+            code, said = error.exit_code, str(error)
+        return code, re.sub(r"^Cannot \w+ \S+:", "Cannot:", said)
+
+    for root, words in (
+        (f"{top}/names", "quota of 4 files and directories is used up"),
+        (f"{top}/space/jobs", "quota of 1000 B (with all replicas) is used up"),
+        ("/not/mine", "permission denied"),
+        ("", "safe mode"),
+    ):
+        monkeypatch.setenv("SUBMARINE_JOB_ROOT", root or f"{top}/safe")
+        if not root:
+            safe_mode("enter")
+        try:
+            dry = refusal("--dry-run")
+            submitted = refusal()
+        finally:
+            if not root:
+                safe_mode("leave")
+        assert dry == submitted
+        assert words in dry[1]
+        assert dry[0] == 3
+    storage, _ = shell.session(shell.config({})).backend().job_root()
+    assert [path for path, _ in storage.walk(top) if "dry-run" in path] == []
 
 
 def test_the_doctor_finds_the_minicluster_healthy(shell: Shell) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,11 +22,13 @@ from submarine_jobs.job import Job
 from submarine_jobs.live import AgentClient
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
+from submarine_jobs.spec import Localization
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.config import SUPERUSER
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from tests.local.slow_submission import check_slow_submission
 from tests.waiting import until
 
 from .conftest import Submit, make_spec
@@ -87,9 +91,45 @@ def test_every_ending_has_its_reason(submit: Submit) -> None:
     assert failure.type == "ZeroDivisionError"
     where = [(frame.cell, frame.cell_line) for frame in failure.frames]
     assert where == [("[3]", 5), ("[3]", 3)]
-    wanted = ["upload", "queue", "localisation", "start", "first_line", "run", "save"]
+    wanted = ["upload", "queue", "localizing", "start", "first_line", "run", "save"]
     assert sorted(phases(records["fine"])) == sorted(wanted)
     assert all(phase.end is not None for phase in records["fine"].phases)
+
+
+LISTED = """
+import os
+for name in ("data", "again", "other"):
+    for where, _, files in os.walk(name):
+        for file in sorted(files):
+            print(os.path.join(where, file), open(os.path.join(where, file)).read())
+"""
+
+
+def test_hdfs_directories_arrive_unchanged_under_every_name(
+    session: Session, submit: Submit
+) -> None:
+    """The NodeManager writes a checksum file beside every file of a directory that it copies."""
+    storage, root = session.backend().job_root()
+    source = f"{root}/localized-{os.getpid()}"
+    for name, content in (("a.txt", b"1"), ("deep/b.txt", b"2"), (".mine.crc", b"3")):
+        storage.publish(f"{source}/{name}", content)
+    url = storage.url(source)
+    wanted = (
+        Localization(url, "data"),
+        Localization(url, "again"),
+        Localization(f"{url}/deep", "other"),
+    )
+    try:
+        job = submit(LISTED, localization=wanted)
+        record = job.wait(LIMIT)
+        assert record.state is State.SUCCEEDED, record.detail
+        printed = b"".join(chunk.data for chunk in job.read_log("stdout")).decode().splitlines()
+    finally:
+        storage.delete(source, recursive=True)
+    each = [".mine.crc 3", "a.txt 1", "deep/b.txt 2"]
+    assert printed == [f"{top}/{line}" for top in ("data", "again") for line in each] + [
+        "other/b.txt 2"
+    ]
 
 
 HOSTILE = r"""
@@ -221,12 +261,18 @@ def test_cancelled_while_it_waits_for_room(
     assert filler.cancel("again").state is State.CANCELLED
 
 
-@pytest.mark.parametrize("delay", [0.0, 1.5, 2.5, 3.5])
-def test_cancelled_at_any_moment_of_its_start(submit: Submit, delay: float) -> None:
-    job = submit(WAITS)
-    time.sleep(delay)
-    record = job.cancel()
-    assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED), record.detail
+def test_cancelled_at_any_moment_of_its_start(submit: Submit) -> None:
+    """Four jobs side by side, each cancelled after another delay."""
+
+    def cancelled(delay: float) -> JobRecord:
+        job = submit(WAITS)
+        time.sleep(delay)
+        return job.cancel()
+
+    with ThreadPoolExecutor(4) as pool:
+        records = list(pool.map(cancelled, [0.0, 1.5, 2.5, 3.5]))
+    for record in records:
+        assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED), record
 
 
 def test_cancelled_while_it_saves_and_after_it_has_ended(submit: Submit) -> None:
@@ -350,7 +396,7 @@ except SubmarineError as error:
         done = subprocess.run(
             [sys.executable, "-c", stranger, state], capture_output=True, text=True, timeout=120
         )
-    assert "StorageError" in done.stdout, done.stdout + done.stderr
+    assert "NoAccessError" in done.stdout, done.stdout + done.stderr
     assert "permission denied" in done.stdout
 
 
@@ -458,3 +504,26 @@ def test_the_namenode_is_away_for_a_while(
     record = job.wait(LIMIT)
     assert record.state is State.SUCCEEDED, record.detail
     assert job.log("stdout").data.split() == HELD_PRINTS
+
+
+@pytest.mark.parametrize(
+    ("seconds", "settings"),
+    [(10.0, {"submit_grace": "6s"}), pytest.param(200.0, {}, marks=pytest.mark.full)],
+)
+def test_slow_submission_is_not_closed(
+    yarn_profile: Profile,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    settings: dict[str, str],
+) -> None:
+    submitter = Session(replace(yarn_profile, settings=settings))
+    watcher, retrier = (
+        Session(replace(yarn_profile, settings=settings, state_dir=tmp_path / name))
+        for name in ("watcher", "retrier")
+    )
+    name = f"slow{secrets.token_hex(4)}"
+    spec, bundle = make_spec("print('once')\n", name, run_id=name)
+    job = check_slow_submission(submitter, watcher, retrier, spec, bundle, seconds, monkeypatch)
+    assert job.log().data == b"once\n"
+    assert job.attempts() == ["e1-a1"]

@@ -18,7 +18,7 @@ import pytest
 
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.agent.growing import assemble
-from submarine_runtime.agent.inputs import InputError, fetch
+from submarine_runtime.agent.inputs import InputError, Share, fetch
 from submarine_runtime.agent.restore import restore
 from submarine_runtime.agent.store import NotThereError, StoreError
 from submarine_runtime.agent.store_webhdfs import WebHdfsStore
@@ -92,7 +92,11 @@ def test_200_megabytes_of_input_shared_and_whole(
     heard: list[tuple[int, int]] = []
     config = make_config(fetch=[Input("ALL", source), Input("MINE", source, shard=True)])
     where = fetch(
-        config, store, make_scratch(tmp_path / "s0", config), 1, 2, lambda *at: heard.append(at)
+        config,
+        store,
+        make_scratch(tmp_path / "s0", config),
+        {"MINE": Share(1, 2)},
+        lambda *at: heard.append(at),
     )
     assert os.path.getsize(f"{where['ALL']}/big.bin") == size
     with open(f"{where['ALL']}/big.bin", "rb") as file:
@@ -104,7 +108,7 @@ def test_200_megabytes_of_input_shared_and_whole(
     assert heard[-1][0] == heard[-1][1] > size
     missing = make_config(fetch=[Input("ALL", f"{source}/nothing")])
     with pytest.raises(InputError, match="there is nothing at"):
-        fetch(missing, store, make_scratch(tmp_path / "s1", missing), 0, 1)
+        fetch(missing, store, make_scratch(tmp_path / "s1", missing), {})
 
 
 def there(store: WebHdfsStore, path: str, target: Path) -> dict[str, bytes]:
@@ -203,7 +207,7 @@ def test_a_download_that_is_cut_off_goes_on(
 
     cut = Cut(place.webhdfs, place.path, place.user, 10)
     config = make_config(fetch=[Input("A", f"{place.path}/big")])
-    where = fetch(config, cut, make_scratch(tmp_path / "s", config), 0, 1)
+    where = fetch(config, cut, make_scratch(tmp_path / "s", config), {})
     assert Path(where["A"]).read_bytes() == data
     assert len(offsets) > 2
     assert offsets == sorted(offsets)

@@ -106,13 +106,15 @@ def prepare(storage: Storage, root: str, tmp_path: Path) -> str:
     return place
 
 
-def test_all_data_of_a_gang(shell: Shell, tmp_path: Path) -> None:
+def test_all_data_of_a_gang(shell: Shell, minicluster: Minicluster, tmp_path: Path) -> None:
     storage, root = shell.session(shell.config({})).backend().job_root()
     place = prepare(storage, root, tmp_path)
-    go, kept = tmp_path / "go", storage.url(f"{place}/kept")
+    # Other spellings of the cluster's file system.
+    web = minicluster.url("namenode").replace("http:", "webhdfs:")
+    go, kept = tmp_path / "go", storage.prefix.replace("//", "//me@") + f"{place}/kept/"
     words = (
         *("run", "train.py", "--worker", "2", "--memory", "200M", "--framework", "any"),
-        *("--input", f"T={storage.url(place)}/set:shard", "--input", f"ONE={place}/one é.txt"),
+        *("--input", f"T={web}{place}/set:shard", "--input", f"ONE={place}/one é.txt"),
         *("--input_path", f"{place}/one é.txt", "--checkpoint_path", kept),
         *("--file", "words.txt", "--archive", "kit.tar.gz:kit", "--env", "COLOUR=blue"),
         *("--param", "lr=0.25", "--max-restarts", "3", "--", "%input_path%"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
@@ -55,6 +56,15 @@ def test_input_and_output_on_hdfs(rig: Rig, hdfs: str) -> None:
     assert ran.returncode == 0, ran.stderr
     document = nbformat.reads(place_of(f"{hdfs}/out.ipynb").read().decode(), 4)
     assert cell(document, "cell-1").outputs[0].text == "n is 2\n"
+    # Other spellings of this HDFS: the output cannot replace the notebook that is executed.
+    conf = HadoopConf(Path(rig.environment["HADOOP_CONF_DIR"]))
+    web = conf.webhdfs[0].replace("http://", "webhdfs://") + hdfs.removeprefix("hdfs://")
+    spelled = conf.default_fs.replace("//", "//me@") + hdfs.removeprefix("hdfs://")
+    for other in (web, spelled):
+        ran = rig.run("submarine", "run", f"{hdfs}/in.ipynb", "-o", f"{other}/in.ipynb")
+        assert ran.returncode == 2, ran.stderr
+        assert "would take the place of" in ran.stderr
+    assert place_of(f"{web}/in.ipynb").read() == place_of(f"{spelled}/in.ipynb").read()
     ran = rig.run("submarine", "run", f"{hdfs}/in.ipynb", "-p", "n", "3", "--json")
     assert ran.returncode == 1, ran.stderr
     told = json.loads(ran.stdout)

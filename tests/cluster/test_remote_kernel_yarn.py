@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from submarine_jobs.session import Session
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
 from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of, printed, until
+from tests.kernel.server_rig import losses, server
 
 pytestmark = pytest.mark.cluster
 
@@ -55,8 +58,24 @@ def test_a_kernel_with_a_gpu_lives_and_its_container_is_killed(remote: Remote) -
     assert job.handle is not None
     remote.session.backend("yarn").stop(job.handle)
     until(lambda: not manager.is_alive())
-    until(lambda: "container of the kernel is gone" in printed(client))
+    lost = r"container of the kernel is gone\. (The job was cancelled|Somebody killed)"
+    until(lambda: re.search(lost, printed(client)))
     assert job.record().state.ended
+
+
+@pytest.mark.full
+def test_a_server_reports_each_loss_with_its_reason_within_three_seconds(remote: Remote) -> None:
+    """Ten with a cell that runs and ten without: processes killed, YARN's kill, out of memory."""
+    remote.install("far")
+    (remote.root / "work").mkdir()
+    state = str(remote.session.profile.state_dir)
+    cluster = {name: os.environ[name] for name in ("HADOOP_CONF_DIR", "JAVA_HOME", "PATH")}
+    told = {**cluster, "SUBMARINE_BACKEND": "yarn", "SUBMARINE_STATE_DIR": state}
+    with server(remote.root, env=told) as port:
+        found = list(losses(port, "far", remote.session))
+    log = (remote.root / "server.log").read_text()[-20_000:]
+    assert [loss for loss in found if not (loss.named and loss.seconds <= 3.0)] == [], log
+    assert len(found) == 20
 
 
 @pytest.mark.full

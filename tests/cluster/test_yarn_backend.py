@@ -182,8 +182,9 @@ def test_stop_while_running_and_again_afterwards(backend: YarnBackend, make: Mak
     until(backend, handle, Stage.RUNNING)
     backend.stop(handle)
     ended = until(backend, handle, Stage.ENDED)
-    assert ended.reason is EndReason.KILLED_ON_CLUSTER
-    assert ended.detail == f"Killed by user {backend.user}."
+    # YARN's diagnostics say that Submarine killed it, and for which user.
+    assert ended.reason is EndReason.CANCELLED
+    assert ended.detail == f"Cancelled by {backend.user}."
     backend.stop(handle)
 
 
@@ -201,7 +202,7 @@ def test_stop_while_waiting_leaves_nothing_behind(backend: YarnBackend, make: Ma
     assert re.match(r"queue default has \d+ of \d+ MiB free, .* holds \d+ MiB", waiting.pending)
     assert waiting.stage is Stage.WAITING
     backend.stop(second)
-    assert until(backend, second, Stage.ENDED).reason is EndReason.KILLED_ON_CLUSTER
+    assert until(backend, second, Stage.ENDED).reason is EndReason.CANCELLED
     staging = f"/user/{backend.user}/.skein/{second['application_id']}"
     assert backend.storage.stat(staging) is None
     backend.stop(first)

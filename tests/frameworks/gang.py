@@ -18,7 +18,7 @@ from pathlib import Path
 import submarine_runtime
 from submarine_jobs.runtime_zip import write_runtime_zip
 from submarine_runtime import frameworks
-from submarine_runtime.agent.ports import Reservation
+from submarine_runtime.agent.ports import PortUse, Reservation
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
 from submarine_runtime.protocol.link import Member
 
@@ -64,6 +64,7 @@ class Gang:
     helpers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     setups: dict[str, frameworks.Setup] = field(default_factory=dict)
     reservations: dict[str, Reservation] = field(default_factory=dict)
+    uses: list[PortUse] = field(default_factory=list)
 
     def members(self, roles: Mapping[str, int], processes: int) -> list[Member]:
         made = []
@@ -90,6 +91,9 @@ class Gang:
                 self.reservations[me.task].release()
             for helper in setup.helpers:
                 self._help(helper)
+            if setup.rendezvous:
+                served = setup.rendezvous == "helper"
+                self.uses.append(PortUse(me.address, me.ports[0], served, lambda: None))
         for me in members:
             for number in range(len(self.setups[me.task].processes)):
                 self.launch(me.task, number)
@@ -137,9 +141,14 @@ class Gang:
             assert not failed, f"{failed[0].name} failed:\n{failed[0].text[-4000:]}"
             late = {task.name: task.text[-2000:] for task in self.tasks}
             assert time.monotonic() < deadline, f"still running: {late}"
+            for use in self.uses:
+                use.look()
             time.sleep(0.1)
+        for use in self.uses:
+            use.look(last=True)
         for task in waited:
             assert task.process.returncode == 0, f"{task.name}:\n{task.text[-4000:]}"
+        assert not self.uses or any(use.noticed for use in self.uses), "the tasks never met"
         return waited
 
     def config(self, me: Member) -> AgentConfig:

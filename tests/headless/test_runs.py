@@ -116,6 +116,12 @@ def test_a_thread_that_outlives_the_cells_starts_its_jobs(rig: Rig) -> None:
     ]
     assert shown == ["SUCCEEDED", "FAILED"]
     assert "Exit code 3" in ran.stderr
+    last = ran.stdout.rstrip().splitlines()[-1]
+    assert re.search(
+        r"out\.ipynb    failed after .*: Cell \[\d\] failed: JobFailedError: "
+        r"Job thread-\S+ FAILED \(program_error\): .*Exit code 3",
+        last,
+    ), last
 
 
 def test_a_failed_job_fails_papermill_with_its_traceback_below_its_cell(rig: Rig) -> None:

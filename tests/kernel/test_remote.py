@@ -129,6 +129,52 @@ def _until_idle(client: BlockingKernelClient, asked: str) -> list[dict[str, Any]
         found.append(message)
 
 
+class Restarter:
+    """Jupyter's restarter, as far as a provisioner uses it."""
+
+    restart_limit = 5
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def _fire_callbacks(self, event: str) -> None:
+        self.events.append(event)
+
+
+def test_a_container_that_is_lost_during_a_restart_is_not_replaced(remote: Remote) -> None:
+    """Jupyter restarts a kernel that has ended; here its container ends a moment later."""
+    manager, client = remote.start()
+    job = remote.job_of(manager)
+    manager._restarter = restarter = Restarter()
+    execute(client, "a = 1")
+    client.execute("import os; os._exit(7)")
+    until(lambda: not manager.is_alive())
+    assert job.handle is not None
+    agent = psutil.Process(int(job.handle["pid"]))
+    agent.suspend()
+    provisioner: Any = manager.provisioner
+
+    def lose() -> None:
+        until(lambda: "started" in provisioner._remote._keeper._answers)
+        agent.kill()
+
+    losing = threading.Thread(target=lose)
+    losing.start()
+    gone = "The container of the kernel is gone."
+    with pytest.raises(SubmarineError, match=gone):
+        manager.restart_kernel(now=True)
+    losing.join()
+    assert restarter.events == ["dead"]
+    until(lambda: gone in str(client.get_iopub_msg(timeout=PATIENCE)["content"]))
+    assert [row.job_id for row in remote.session.store.newest()] == [job.id]
+
+    # What the user's restart gives is a new container.
+    manager.restart_kernel()
+    client.wait_for_ready(timeout=PATIENCE)
+    assert remote.job_of(manager).id != job.id
+    assert restarter.restart_limit == 5
+
+
 @pytest.mark.full
 def test_a_container_that_is_cancelled_while_no_cell_runs(remote: Remote) -> None:
     manager, client = remote.start()

@@ -2,78 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import os
+import signal
 import time
 import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from submarine_kernel.install import install_kernel
 from submarine_kernel.remote.kernelspec import PROVISIONER, provisioning
-from submarine_minicluster.ports import free_port
 from submarine_runtime.protocol.states import State
 from tests.kernel.remote_rig import PATIENCE, local_session, until
-from tests.notebook.conftest import clean_environment
+from tests.kernel.server_rig import Page, ask, server
 
-TOKEN = "of-the-test"
 NOTEBOOK = {"path": "deep/a.ipynb", "name": "a.ipynb", "type": "notebook"}
-
-
-def ask(port: int, method: str, path: str, body: Any = None) -> Any:
-    """What the server answers; None: nothing, since it is not there yet, or just goes away."""
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/api/{path}",
-        json.dumps(body).encode() if body is not None else None,
-        {"Authorization": f"token {TOKEN}", "Content-Type": "application/json"},
-        method=method,
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return json.loads(answer.read() or b"{}")
-    except ConnectionError:
-        return None
-    except urllib.error.URLError as error:
-        if isinstance(error.reason, ConnectionError):
-            return None
-        raise
-
-
-def environment(root: Path) -> dict[str, str]:
-    """Nothing of this machine's user."""
-    own = {"SUBMARINE_STATE_DIR": "state", "JUPYTER_PATH": "share/jupyter"}
-    own |= {f"JUPYTER_{name}_DIR": name.lower() for name in ("CONFIG", "DATA", "RUNTIME")}
-    places = {name: str(root / folder) for name, folder in own.items()}
-    return {**clean_environment(root), **places, "JUPYTER_TOKEN": TOKEN}
-
-
-@contextmanager
-def server(root: Path, *words: str) -> Iterator[int]:
-    """A server that answers at the port, until it is killed."""
-    port = free_port()
-    command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--ip=127.0.0.1"]
-    command += [f"--port={port}", "--ServerApp.port_retries=0", "--allow-root"]
-    command += [f"--ServerApp.root_dir={root / 'work'}", *words]
-    with (root / "server.log").open("ab") as log:
-        process = subprocess.Popen(
-            command,
-            env=environment(root),
-            cwd=root,
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        until(lambda: ask(port, "GET", "status"))
-        yield port
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_a_notebook_finds_its_kernel_after_a_restart_and_an_idle_one_is_culled(
@@ -116,3 +59,29 @@ def test_a_server_ends_also_after_a_start_that_failed(tmp_path: Path) -> None:
         assert "takes no option 'worker'" in (tmp_path / "server.log").read_text()
         ask(port, "POST", "shutdown")
         until(lambda: ask(port, "GET", "status") is None)
+
+
+def test_a_loss_is_reported_without_a_poll_of_the_server(tmp_path: Path) -> None:
+    """The server polls its kernels every 1,000 s here; a second kernel is lost without a cell."""
+    stanza = provisioning("far", {"backend": "local", "memory": "400M"})
+    install_kernel(name="far", prefix=str(tmp_path), container=stanza)
+    (tmp_path / "work").mkdir()
+    session = local_session(tmp_path)
+    with server(tmp_path, "--KernelRestarter.time_to_dead=1000") as port:
+        for running in (True, False):
+            page = Page(port, "far")
+            job = session.job(session.store.newest()[0].job_id)
+            page.until_idle(page.execute("a = 1"))
+            asked = page.execute("print('in it', flush=True)\nimport time\ntime.sleep(1000)")
+            page.until_printed("in it")
+            if not running:
+                ask(port, "POST", f"kernels/{page.kernel}/interrupt")
+                page.until_idle(asked)
+            assert job.handle is not None
+            os.kill(int(job.handle["pid"]), signal.SIGKILL)
+            page.until_dead()
+            _, reason = page.reported(asked if running else "")
+            assert "The container of the kernel is gone. The agent" in reason, page.heard
+            assert page.count_dead() == 1
+            page.close()
+            assert page.kernel not in [kernel["id"] for kernel in ask(port, "GET", "kernels")]

@@ -56,11 +56,15 @@ class GangRig:
             "save_grace": 20.0,
             "listen": "127.0.0.1",
         }
+        common.update({key: config.pop(key) for key in set(common) & set(config)})
         # Patience that a busy machine does not exhaust; who waits for a loss says how long.
         settings = {"lost_after": 15.0, "lost_margin": 1.0, "heartbeat": 0.3, **config}
         orders = CoordinatorConfig(**common, roles=roles, application_attempts=1, **settings)
         (self.scratch / "coordinator.json").write_text(json.dumps(orders.to_json()))
         self._secret(self.scratch)
+        gang = [
+            {"name": role.name, "instances": role.instances, "kind": role.kind} for role in roles
+        ]
         for role in roles:
             place = self.scratch / role.service
             place.mkdir(mode=0o700)
@@ -69,7 +73,7 @@ class GangRig:
                 "sync_interval": 0.5,
                 **(agent or {}),
             }
-            own = AgentConfig(**common, role=role.name, instances=role.instances, **words)
+            own = AgentConfig(**{**common, **words}, role=role.name, roles=gang)
             (place / "agent.json").write_text(json.dumps(own.to_json()))
             (place / "bundle.zip").write_bytes(zip_of({"main.py": program}))
             self._secret(place)

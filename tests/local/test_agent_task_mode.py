@@ -103,9 +103,9 @@ def test_another_attempt_in_the_same_container(rig: Rig, boss: PlayedCoordinator
     boss.start()
     first = boss.state("ended", epoch=1, attempt=1)
     assert (first["reason"], first["exit_code"], first["retry"]) == ("program_error", 3, "yes")
-    boss.start(attempt=2, restore=True)
+    boss.start(attempt=2, restore={"own": 1, "part": None})
     assert boss.state("ended", epoch=1, attempt=2)["reason"] == "succeeded"
-    boss.start(attempt=2, restore=True)  # told twice, started once
+    boss.start(attempt=2, restore={"own": 1, "part": None})  # told twice, started once
     boss.say("leave")
     assert rig.finish(agent) == 0
     logs = {
@@ -161,7 +161,8 @@ def test_the_program_never_notices_a_link_that_is_away(
     before = len(boss.lines)
     boss.cut()
     again = boss.registered(after=before)
-    assert again["running"] == {"epoch": 1, "attempt": 1, "state": "running"}
+    words = {"epoch": 1, "attempt": 1, "state": "running", "synced": False}
+    assert again["running"] == words
     assert again["nonce"] == boss.registered()["nonce"]
     assert boss.state("running", after=before)["pid"] == running["pid"]
     # A coordinator that was restarted comes back on its old port.
@@ -404,6 +405,9 @@ def test_the_agents_own_port_has_the_logs_of_all_attempts(
         fetch("e9-a9")
 
 
+GANG = [{"name": "worker", "instances": 2, "kind": "tracked"}]
+
+
 def test_inputs_come_before_ready_and_a_missing_one_is_told(
     rig: Rig, boss: PlayedCoordinator, tmp_path: Path
 ) -> None:
@@ -415,7 +419,7 @@ def test_inputs_come_before_ready_and_a_missing_one_is_told(
         "import os\nprint(sorted(os.listdir(os.environ['SUBMARINE_INPUT_DATA'])))\n"
         "import sys; print(sys.argv[1] == os.environ['SUBMARINE_INPUT_DATA'])\n"
     )
-    agent = join(rig, boss, program, fetch=inputs, instances=2, args=["%input_path%"])
+    agent = join(rig, boss, program, fetch=inputs, roles=GANG, args=["%input_path%"])
     assert len(list((rig.scratch("worker-0") / "inputs/DATA").iterdir())) == 2
     # Only one task of two has started: it gets all of the files.
     boss.start()

@@ -65,7 +65,7 @@ def test_a_job_from_submit_to_record(session: Session) -> None:
     assert record.job_dir.endswith(f"/{job.id}")
     assert job.log("stdout").data == b"hello\n"
     names = [phase.name for phase in record.phases]
-    assert names == ["upload", "queue", "localisation", "start", "first_line", "run", "save"]
+    assert names == ["upload", "queue", "localizing", "start", "first_line", "run", "save"]
     assert all(phase.end is not None for phase in record.phases)
 
 

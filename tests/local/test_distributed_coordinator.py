@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -23,7 +24,7 @@ from submarine_jobs.live import tls_context
 from submarine_runtime.protocol.coordination import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.local.agent_rig import wait_for
+from tests.local.agent_rig import AGENT_PYTHON, wait_for
 from tests.local.gang_rig import GangRig, task_of
 
 WORKERS = [RoleOrders("worker", "worker", 2)]
@@ -119,7 +120,7 @@ def test_a_job_of_three_roles_runs_to_its_end(rig: GangRig) -> None:
     assert (rig.job_dir / "model/model").read_text() == "8"
     assert "model/model" in [output.path for output in record.outputs]
     assert [e["seq"] for e in rig.shipped_events()] == [e.seq for e in record.events]
-    assert [p.name for p in record.phases] == ["start", "run", "save"]
+    assert [p.name for p in record.phases] == ["localizing", "start", "run", "save"]
     assert record.resources["used"]["tasks"] == 4
     wait_for(lambda: not rig.processes("agent"))
 
@@ -145,6 +146,9 @@ def test_a_killed_task_restarts_the_gang_from_its_checkpoint(
     assert (rig.job_dir / "model/model").read_text() == "75"
     kinds = [event.kind for event in record.events]
     assert kinds.count("restart") == 1
+    assert not [e.detail for e in record.events if e.detail.startswith("Cancelled")]
+    stopped = [e for e in record.events if e.detail == "Stopped: the gang restarts."]
+    assert {e.task for e in stopped} >= {"worker:0", "evaluator:0"}
     assert [e.state for e in record.events if e.state][-4:] == [
         State.RESTARTING,
         State.RUNNING,
@@ -165,6 +169,31 @@ def test_one_task_is_restarted_in_place_where_the_framework_allows_it(
     assert (record.state, record.epoch) == (State.SUCCEEDED, 1)
     assert task_of(record, "worker:1").attempt == 2
     assert rig.log("worker:0").splitlines()[-1] == "step 30"
+
+
+def test_a_task_that_restarts_beside_a_lost_chief_receives_the_new_address(
+    rig: GangRig, go: Path
+) -> None:
+    program = f"""
+import os, time
+print(os.environ["MASTER_PORT"], flush=True)
+while not os.path.exists({str(go)!r}):
+    time.sleep(0.05)
+"""
+    rig.prepare(program, WORKERS, {"framework": "any"}, restart_in_place=True)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    other = program_of(rig, "worker:1")
+    rig.agent("worker:0").kill()
+    os.kill(other, signal.SIGKILL)
+    for task in ("worker:0", "worker:1"):
+        rig.wait_for_event("task", "running", 2, task)
+    go.touch()
+    record = rig.wait()
+    assert (record.state, record.epoch) == (State.SUCCEEDED, 1), rig.story()
+    ports = {rig.log(task, "e1-a2") for task in ("worker:0", "worker:1")}
+    assert len(ports) == 1, f"worker:1 has the old port of worker:0: {ports}"
+    assert ports != {rig.log("worker:0")}
 
 
 def test_a_killed_coordinator_comes_back_and_nobody_notices(rig: GangRig, go: Path) -> None:
@@ -319,6 +348,163 @@ def test_an_import_error_in_every_worker_is_not_tried_again(rig: GangRig) -> Non
     assert record.epoch == 1
 
 
+ENDS = """
+import os, sys, time
+index, scratch = os.environ["SUBMARINE_INDEX"], {scratch!r}
+def wait_for(name):
+    while not os.path.exists(os.path.join(scratch, name)):
+        time.sleep(0.02)
+def mark(name):
+    open(os.path.join(scratch, name), "w").close()
+mark("started-" + index)
+wait_for("started-0"), wait_for("started-1")
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "detail"),
+    [
+        ("sys.exit(1)", EndReason.PROGRAM_ERROR, "Exit code 1."),
+        (
+            "if index == '1':\n    mark('raised')\n    raise ValueError('bad')\n"
+            "wait_for('raised')\ntime.sleep(0.5)\nos.abort()",
+            EndReason.PROGRAM_ERROR,
+            "worker:1: ValueError: bad",
+        ),
+    ],
+    ids=["exit", "abort"],
+)
+def test_an_error_without_progress_ends_the_job_after_its_first_epoch(
+    rig: GangRig, tmp_path: Path, body: str, reason: EndReason, detail: str
+) -> None:
+    record = rig.run(ENDS.format(scratch=str(tmp_path)) + body, WORKERS, policy="all")
+    assert (record.state, record.reason, record.epoch) == (State.FAILED, reason, 1), rig.story()
+    assert detail in record.detail
+    assert record.detail.endswith("Not restarted: the job has made no progress since it started.")
+    told = [event for event in record.events if event.kind == "failure"]
+    assert "A restart is decided when the other tasks have ended" in told[0].detail
+    (failed,) = [event for event in record.events if event.kind == "task_failed"]
+    assert failed.data["rule"] == "no_progress"
+
+
+AFTER_CHECKPOINT = """
+place, epoch = os.environ["SUBMARINE_CHECKPOINT_DIR"], os.environ["SUBMARINE_EPOCH"]
+if index == "0":
+    print(sorted(os.listdir(place)), flush=True)
+    name = {name!r}
+    if {every!r} or epoch == "1":
+        with open(os.path.join(place, name), "w") as file:
+            file.write(epoch)
+    mark("written-" + epoch)
+    wait_for("raised-" + epoch)
+    time.sleep(0.5)
+    os.abort()
+wait_for("written-" + epoch)
+mark("raised-" + epoch)
+raise ValueError("bad")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "every", "rules", "end"),
+    [
+        ("ckpt-7", False, ["progress", "same_cause"], "the same error again"),
+        ("checkpoint.pt", True, [*["snapshot"] * 3, "limit"], "the limit of 3 restarts is reached"),
+    ],
+    ids=["step", "snapshot"],
+)
+def test_an_error_after_a_later_checkpoint_restarts_the_job(
+    rig: GangRig, tmp_path: Path, name: str, every: bool, rules: list[str], end: str
+) -> None:
+    body = AFTER_CHECKPOINT.format(name=name, every=every)
+    record = rig.run(ENDS.format(scratch=str(tmp_path)) + body, WORKERS, policy="all")
+    assert (record.reason, record.epoch) == (EndReason.PROGRAM_ERROR, len(rules)), rig.story()
+    assert end in record.detail
+    told = [event for event in record.events if event.kind in ("restart", "task_failed")]
+    assert [event.data["rule"] for event in told] == rules
+    assert rig.log("worker:0", f"e{len(rules)}-a1") == f"['{name}']\n"
+
+
+def test_a_node_lost_before_the_first_checkpoint_restarts_the_job(rig: GangRig, go: Path) -> None:
+    program = f"""
+import os, time
+while not os.path.exists({str(go)!r}):
+    time.sleep(0.05)
+"""
+    rig.prepare(program, WORKERS, policy="all")
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    rig.agent("worker:1").kill()
+    rig.wait_for_event("restart")
+    go.touch()
+    record = rig.wait()
+    assert (record.state, record.epoch) == (State.SUCCEEDED, 2), rig.story()
+
+
+def test_an_evaluator_that_fails_restarts_alone(rig: GangRig, tmp_path: Path, go: Path) -> None:
+    program = f"""
+import os, time
+if os.environ["SUBMARINE_ROLE"] == "evaluator" and os.environ["SUBMARINE_ATTEMPT"] != "3":
+    raise ValueError("bad")
+while not os.path.exists({str(go)!r}):
+    time.sleep(0.05)
+"""
+    rig.prepare(program, FULL, policy="chief")
+    rig.start()
+    rig.wait_for_event("task", "running", 3, "evaluator:0")
+    go.touch()
+    record = rig.wait()
+    assert (record.state, record.epoch) == (State.SUCCEEDED, 1), rig.story()
+    assert [t.restarts for t in record.tasks] == [0, 0, 0, 2]
+    assert rig.log("evaluator:0", "e1-a2", "stderr").endswith("ValueError: bad\n")
+
+
+def test_an_evaluator_reads_the_checkpoints_of_the_chief(rig: GangRig, go: Path) -> None:
+    program = f"""
+import os, sys, time
+place, role = os.environ["SUBMARINE_CHECKPOINT_DIR"], os.environ["SUBMARINE_ROLE"]
+def write(name, text):
+    with open(os.path.join(place, ".new"), "w") as file:
+        file.write(text)
+    os.rename(os.path.join(place, ".new"), os.path.join(place, name))
+def saved():
+    try:
+        with open(os.path.join(place, "checkpoint")) as file:
+            return file.read().split('"')[1]
+    except OSError:
+        return ""
+if role == "worker":
+    for step in (1, 2):
+        write("ckpt-%d.index" % step, "weights %d" % step)
+        write("checkpoint", 'model_checkpoint_path: "ckpt-%d"' % step)
+        if step == 2:
+            os.unlink(os.path.join(place, "ckpt-1.index"))
+        while not os.path.exists({str(go)!r} + str(step)):
+            time.sleep(0.05)
+else:
+    write("scores", "mine")
+    for step in (1, 2):
+        while saved() != "ckpt-%d" % step:
+            time.sleep(0.01)
+        with open(os.path.join(place, saved() + ".index")) as file:
+            print(file.read(), flush=True)
+        if step == 1:
+            open({str(go)!r} + "1", "w").close()
+    while os.path.exists(os.path.join(place, "ckpt-1.index")):
+        time.sleep(0.05)
+    print(sorted(os.listdir(place)), flush=True)
+    open({str(go)!r} + "2", "w").close()
+"""
+    roles = [RoleOrders("worker", "worker", 1), RoleOrders("evaluator", "evaluator", 1)]
+    record = rig.run(program, roles, policy="all")
+    assert record.state is State.SUCCEEDED, rig.story()
+    said = ["weights 1", "weights 2", "['checkpoint', 'ckpt-2.index', 'scores']"]
+    assert rig.log("evaluator:0").splitlines() == said
+    kept = [output.path for output in record.outputs if "evaluator" in output.path]
+    assert kept == ["tasks/evaluator-0/checkpoints/scores"]
+    assert not [event.detail for event in record.events if event.kind == "warning"]
+
+
 def test_too_many_faults_end_the_job_with_the_last_ones_reason(rig: GangRig) -> None:
     program = "import os, sys\nsys.exit(7 * int(os.environ['SUBMARINE_INDEX']))"
     record = rig.run(program, WORKERS, policy="all", max_restarts=1)
@@ -384,12 +570,106 @@ def test_a_second_attempt_of_the_application_goes_on(rig: GangRig, go: Path) -> 
     assert (rig.job_dir / "claim-2.json").exists()
     lines = rig.log("worker:0", "e2-a1").splitlines()
     assert int(lines[0].split()[1]) > 0
+    assert rig.log("worker:1", "e2-a1").splitlines()[0] == lines[0]
+    (point,) = [event for event in record.events if event.kind == "restore_point"]
+    assert point.detail in record.notes
     started = min(task.started or 0.0 for task in record.tasks)
     assert started >= began + 5.0, "the first attempt's programs may still have been running"
     # No event of the first attempt is lost either.
     kinds = [event["kind"] for event in rig.shipped_events()]
     assert "gang" in kinds
     assert "worker:0/e2-a1/stdout" in record.logs
+
+
+def test_master_that_dies_while_its_coordinator_starts_is_the_cause(rig: GangRig) -> None:
+    """The second attempt waits for the coordinator of the first when its master is killed."""
+    rig.prepare(counter(600), WORKERS)
+    orders = json.loads((rig.scratch / "coordinator.json").read_text())
+    orders["application_attempts"] = 2
+    (rig.scratch / "coordinator.json").write_text(json.dumps(orders))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        live = {"host": "127.0.0.1", "port": silent.getsockname()[1]}
+        (rig.job_dir / "live.json").write_text(json.dumps(live))
+        container = "container_e01_1700000000000_0002_02_000001"
+        words = [AGENT_PYTHON, "-I", str(rig.zip), "supervise", "--directory", str(rig.scratch)]
+        master = subprocess.Popen(
+            ["/bin/sh", "-c", '"$@" & wait', "sh", *words],
+            env={**os.environ, "CONTAINER_ID": container},
+            start_new_session=True,
+        )
+        wait_for((rig.job_dir / "claim-2.json").exists)
+        (supervisor,) = psutil.Process(master.pid).children()
+        supervisor.suspend()  # or it would report the death itself
+        master.kill()
+        master.wait()
+    try:
+        rig.wait_for_event("claimed")
+        rig.processes("coordinator")[0].terminate()
+        wait_for((rig.job_dir / "record.json").exists)
+        record = json.loads((rig.job_dir / "record.json").read_text())
+    finally:
+        supervisor.kill()
+    assert (record["state"], record["reason"]) == ("FAILED", "master_lost"), rig.story()
+    assert "died 2 times" in record["detail"]
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+@pytest.mark.parametrize("left", ["record.json", "claim.json"])
+def test_coordinator_does_not_start_a_closed_job(rig: GangRig, attempt: int, left: str) -> None:
+    """A client has closed the job as never submitted, wholly or as far as its claim."""
+    rig.prepare("print('ran')\n", WORKERS)
+    (rig.job_dir / left).write_text(json.dumps({"closer": True, "host": "laptop"}))
+    with pytest.MonkeyPatch.context() as patch:
+        container = f"container_e01_1700000000000_0002_{attempt:02d}_000001"
+        patch.setenv("CONTAINER_ID", container)
+        rig.start()
+        assert rig.supervisor is not None
+        assert rig.supervisor.wait(60) != 0
+    assert not (rig.scratch / "tasks").exists(), rig.story()
+    assert not (rig.job_dir / "live.json").exists()
+
+
+def test_a_kill_while_the_disk_is_full_costs_an_epoch_and_not_the_job(
+    rig: GangRig, go: Path
+) -> None:
+    rig.prepare(counter(40, go), WORKERS, lost_after=5.0)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    rig.wait_for_event("snapshot", task="worker:0")
+    coordinator = rig.processes("coordinator")[0]
+    journal = rig.scratch / "journal.jsonl"
+    # What it writes to any file is cut off here, as by a disk without room.
+    limits = (journal.stat().st_size + 20, resource.RLIM_INFINITY)
+    coordinator.rlimit(psutil.RLIMIT_FSIZE, limits)
+    os.kill(program_of(rig, "worker:1"), signal.SIGKILL)
+    wait_for(lambda: not journal.with_name("journal.jsonl.complete").exists())
+    assert journal.read_bytes().endswith(b"\n")
+    old = [p for agent in rig.processes("agent") for p in agent.children(recursive=True)]
+    coordinator.kill()
+    rig.wait_for_event("state", "journal lacks records")
+    rig.wait_for_state("RUNNING")
+    go.touch()
+    record = rig.wait()
+    assert record.state is State.SUCCEEDED, rig.story()
+    assert record.epoch >= 3
+    assert not any(program.is_running() for program in old)
+    assert int(rig.log("worker:0", f"e{record.epoch}-a1").split()[1]) > 0
+    assert [event.seq for event in record.events] == list(range(len(record.events)))
+    assert [e["seq"] for e in rig.shipped_events()] == [e.seq for e in record.events]
+
+
+def test_a_restarted_coordinator_that_was_superseded_starts_nothing(rig: GangRig, go: Path) -> None:
+    """The third attempt has claimed, the second died before it could."""
+    rig.prepare(counter(40, go), WORKERS, lost_after=5.0)
+    rig.start()
+    rig.wait_for_state("RUNNING")
+    (rig.job_dir / "claim-3.json").write_text("{}")
+    programs = [program_of(rig, task) for task in ("worker:0", "worker:1")]
+    rig.processes("coordinator")[0].kill()
+    assert rig.supervisor is not None
+    assert rig.supervisor.wait(60) == 1
+    assert not (rig.job_dir / "record.json").exists()
+    wait_for(lambda: not any(Path(f"/proc/{pid}/cwd").exists() for pid in programs))
 
 
 def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig, go: Path) -> None:

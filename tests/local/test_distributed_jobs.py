@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import signal
@@ -10,15 +11,19 @@ import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from submarine_jobs import display
 from submarine_jobs.backends import localprocess
 from submarine_jobs.backends.base import Stage
 from submarine_jobs.backends.local import LocalBackend
+from submarine_jobs.bundle import build_bundle
+from submarine_jobs.cells import Cell
 from submarine_jobs.errors import UsageError
 from submarine_jobs.job import Job
 from submarine_jobs.profile import Profile
@@ -163,7 +168,7 @@ def test_a_job_whose_supervisor_and_coordinator_are_killed_is_closed(session: Se
                 os.kill(process.pid, signal.SIGKILL)
     until(lambda: job.record().state.ended)
     record = job.record()
-    assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST)
+    assert (record.state, record.reason) == (State.FAILED, EndReason.COORDINATOR_LOST)
     assert sorted(task.task for task in record.tasks) == ["worker:0", "worker:1"]
     assert {task.state for task in record.tasks} == {State.FAILED}
     until(lambda: not localprocess.of_directory(scratch))
@@ -178,3 +183,59 @@ def test_a_submit_whose_answer_was_lost_finds_its_coordinator(session: Session) 
     assert found is not None
     assert found["pid"] == handle["pid"]
     job.cancel("found")
+
+
+MEET = """
+import os, socket, time
+place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if os.environ["RANK"] == "0":
+    with socket.create_server(place) as server:
+        server.accept()[0].close()
+else:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(place).close()
+            break
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+"""
+
+
+def test_tasks_that_never_met_are_reported(session: Session) -> None:
+    def submit(program: str, **fields: Any) -> Job:
+        role = Role("worker", 2, SMALL)
+        asked = replace(spec(role, policy="all", **fields), framework="pytorch", program="main.py")
+        return session.submit(asked, build_bundle([Cell("1", program, label="[1]")]))
+
+    apart, failed = submit("pass"), submit("pass", require_collective=True)
+    together = submit(MEET, require_collective=True)
+    record = apart.wait(90)
+    assert record.state is State.SUCCEEDED
+    (sentence,) = record.warnings
+    assert "Trainer(num_nodes=2)" in sentence
+    assert f"Warning: {sentence}" in display.text(apart.view())
+    assert sentence in html.unescape(display.html(apart.view()))
+    record = failed.wait(90)
+    assert (record.state, record.reason) == (State.FAILED, EndReason.NOT_COLLECTIVE)
+    assert "init_process_group()" in record.detail
+    record = together.wait(90)
+    assert (record.state, record.warnings) == (State.SUCCEEDED, [])
+
+
+def test_processes_of_one_task_that_never_met_are_reported(session: Session) -> None:
+    role = Role("worker", 1, SMALL, processes=2)
+    asked = replace(spec(role), framework="pytorch", program="main.py")
+    jobs = [
+        session.submit(
+            replace(asked, require_collective=required),
+            build_bundle([Cell("1", program, label="[1]")]),
+        )
+        for program, required in (("pass", False), ("pass", True), (MEET, True))
+    ]
+    records = [job.wait(90) for job in jobs]
+    reasons = [record.reason for record in records]
+    expected = [EndReason.SUCCEEDED, EndReason.NOT_COLLECTIVE, EndReason.SUCCEEDED]
+    assert reasons == expected
+    assert [len(record.warnings) for record in records] == [1, 0, 0]

@@ -32,7 +32,7 @@ def test_a_program_that_succeeds(rig: Rig, python: str) -> None:
     assert states == [State.STARTING, State.RUNNING, State.FINISHING, State.SUCCEEDED]
     assert [event.seq for event in record.events] == list(range(len(record.events)))
     names = [phase.name for phase in record.phases]
-    assert names == ["localisation", "start", "first_line", "run", "save"]
+    assert names == ["localizing", "start", "first_line", "run", "save"]
     assert all(phase.end is not None and phase.end >= phase.start for phase in record.phases)
     assert record.tasks[0].state is State.SUCCEEDED
     assert record.resources["used"]["namenode_operations"] == 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from submarine_runtime.agent.processes import family
 from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.local.agent_rig import Rig, wait_for
+from tests.local.agent_rig import AGENT_PYTHON, Rig, wait_for
 
 SLEEPER = "import os, time\nprint(os.getpid(), flush=True)\nwhile True: time.sleep(0.1)\n"
 #: Ends when it is let go.
@@ -44,6 +46,29 @@ def test_the_program_dies_with_a_killed_agent(rig: Rig, command: str | None) -> 
     agent.send_signal(signal.SIGKILL)
     wait_for(lambda: not running(pid))
     assert not (rig.job_dir / "record.json").exists()
+
+
+def test_an_agent_whose_application_master_dies_ends_the_program(rig: Rig) -> None:
+    """YARN does not always signal what a killed application master leaves behind."""
+    words = [AGENT_PYTHON, "-I", str(rig.zip), "agent", "--directory", str(rig.prepare(SLEEPER))]
+    master = subprocess.Popen(
+        ["sh", "-c", '"$@" & wait', "sh", *words],
+        env={**os.environ, "CONTAINER_ID": "container_1_0001_01_000001"},
+        start_new_session=True,
+    )
+    try:
+        wait_for((rig.scratch() / "worker-0.stdout.log").exists)
+        pid = program_pid(rig)
+        master.kill()
+        master.wait()
+        wait_for(lambda: not running(pid))
+        wait_for((rig.job_dir / "record.json").exists)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(master.pid, signal.SIGKILL)
+    record = rig.record()
+    assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST)
+    assert record.detail == "The application master died."
 
 
 def test_sigterm_ends_the_program_and_leaves_the_record(tmp_path: Path) -> None:
@@ -75,13 +100,18 @@ def seconds_to_the_record(rig: Rig) -> float:
     return took
 
 
-def test_sigterm_because_of_memory_is_told_as_such(rig: Rig) -> None:
+@pytest.mark.parametrize("after", ["", "del x\n", "os._exit(os.kill(os.getpid(), 15))\n"])
+def test_sigterm_because_of_memory_is_told_as_such(rig: Rig, after: str) -> None:
     # YARN sees it before the agent's next look, and says nothing but SIGTERM.
     stroke = (
         "import os, signal\n"
-        "os.kill(os.getppid(), signal.SIGSTOP)\n"
+        "agent = os.getppid()\n"
+        "os.kill(agent, signal.SIGSTOP)\n"
         "x = b'x' * (200 << 20)\n"
-        "for word in signal.SIGTERM, signal.SIGCONT: os.kill(os.getppid(), word)\n"
+        "os.kill(agent, signal.SIGTERM)\n"
+        "if not os.fork():\n"  # the program itself may be gone by then
+        "    del x\n    import time\n    time.sleep(0.3)\n"
+        "    os.kill(agent, signal.SIGCONT)\n    os._exit(0)\n" + after
     )
     agent = rig.start(stroke + SLEEPER, memory=100)
     rig.finish(agent)
@@ -179,6 +209,19 @@ def test_of_two_agents_one_runs(rig: Rig) -> None:
     claim = json.loads((rig.job_dir / "claim.json").read_text())
     assert claim["pid"] == agents[codes.index(0)].pid
     assert claim["intent"] == "1"
+
+
+@pytest.mark.parametrize("left", ["record", "claim of a closer"])
+def test_agent_does_not_start_the_program_of_a_closed_job(rig: Rig, left: str) -> None:
+    ran = rig.root / "ran"
+    if left == "record":
+        (rig.job_dir / "record.json").write_text("{}")
+    else:
+        (rig.job_dir / "claim.json").write_text(json.dumps({"closer": True, "host": "laptop"}))
+    program = "import os\nopen(os.environ['RAN'], 'a').write('x')\n"
+    assert rig.finish(rig.start(program, env={"RAN": str(ran)})) == 1
+    assert "has ended, or another container has claimed it" in rig.errors
+    assert not ran.exists()
 
 
 def test_a_record_that_somebody_else_has_written_stands(rig: Rig) -> None:

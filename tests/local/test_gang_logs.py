@@ -84,3 +84,41 @@ def test_the_failing_task_is_shown_and_not_worker_0(tmp_path: Path, monkeypatch)
     assert "worker:1 step 4" in outcome.text
     shown = execute(["show", job_id, "--json"], mouth).value
     assert [task["state"] for task in shown["tasks"] if task["task"] == "worker:1"] == ["FAILED"]
+
+
+SILENT = """\
+import os, pathlib, signal, time
+if os.environ["SUBMARINE_INDEX"] == "1" and os.environ["SUBMARINE_ATTEMPT"] == "1":
+    pid = os.getpid()
+    while b"agent" not in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\\0"):
+        pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    time.sleep(1.5)
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(60)
+print("done")
+"""
+
+
+def test_logs_names_an_attempt_whose_log_was_not_saved(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """The agent is killed before it has shipped anything."""
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    mouth = Listener()
+    program = tmp_path / "silent.py"
+    program.write_text(SILENT)
+    words = ["--backend", "local", "--framework", "any", "--worker", "2", "--memory", "200M"]
+    outcome = execute(["run", str(program), *words], mouth)
+    assert outcome.job is not None
+    record = outcome.job.wait(90)
+    assert record.state.value == "SUCCEEDED", record.detail
+    sentence = "No log of attempt e1-a1 of worker:1 was saved"
+    for options in (["--task", "worker:1"], ["--all"], ["-f", "--all"]):
+        mouth.said, mouth.written = [], b""
+        execute(["logs", outcome.job.id, *options], mouth)
+        assert [words for words in mouth.said if "No log of" in words] == [
+            f"{sentence}: it printed nothing, or its container was lost before anything had been "
+            "shipped."
+        ]
+        assert b"done" in mouth.written
+    mouth.said = []
+    execute(["logs", outcome.job.id], mouth)
+    assert not [words for words in mouth.said if "No log of" in words]

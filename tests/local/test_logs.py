@@ -5,8 +5,23 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from submarine_jobs.directory import JobDirectory
+from submarine_jobs.shipped_log import ShippedLog
+from submarine_jobs.storage.local import LocalStorage
 from submarine_runtime.protocol.states import State
-from tests.local.agent_rig import Rig
+from tests.local.agent_rig import Rig, wait_for
+
+
+def test_a_killed_agent_has_shipped_its_log(rig: Rig) -> None:
+    """Long before a segment is due."""
+    source = "import time\nprint('begin', flush=True)\nprint('next', flush=True)\ntime.sleep(600)\n"
+    agent = rig.start(source, ship_interval=3600.0)
+    wait_for(lambda: rig.shipped("stdout").endswith(b"next\n"))
+    agent.kill()
+    agent.wait(60)
+    log = ShippedLog(JobDirectory(LocalStorage(), str(rig.job_dir)))
+    log.refresh()
+    assert log.read("stdout", 0, 100).data == b"begin\nnext\n"
 
 
 def test_200_mb_of_log(rig: Rig) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas  # type: ignore[import-untyped]
 import pytest
 
+from submarine_jobs.errors import SubmarineError
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec
+from submarine_jobs.spec import JobSpec, Localization, Resources, Role
 from submarine_jobs.submit import submit
+from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from submarine_runtime.values import pack_values, unpack_values
@@ -66,10 +70,70 @@ def test_values_in_and_out(rig: Rig) -> None:
 
 def test_values_that_cannot_come_back(rig: Rig) -> None:
     record = rig.run("y = 1\nf = lambda: 0", return_names=["y", "f", "absent"])
-    assert record.reason is EndReason.OUTPUT_NOT_SAVED
-    assert len(record.missing) == 2
-    assert "absent" in record.detail
+    assert (record.state, record.missing) == (State.SUCCEEDED, [])
+    assert len(record.warnings) == 2
+    assert any("absent" in sentence for sentence in record.warnings)
     assert unpack_values(rig.job_dir / "result.zip").values == {"y": 1}
+
+
+def test_frames_and_datetimes_come_back(rig: Rig) -> None:
+    program = (
+        "import datetime\nimport pandas as pd\n"
+        "day = datetime.datetime(2026, 7, 1, 12, 30, tzinfo=datetime.timezone.utc)\n"
+        "losses = pd.Series([0.5, 0.25], name='loss', index=['a', 'b'])\n"
+        "frame = pd.DataFrame({'step': [1, 2], 'name': ['x', None],\n"
+        "    'time': pd.date_range('2026-01-01', periods=2, tz='Europe/Berlin')})\n"
+    )
+    record = rig.run(program, return_names=["day", "losses", "frame"])
+    assert (record.state, record.warnings) == (State.SUCCEEDED, [])
+    found = unpack_values(rig.job_dir / "result.zip").values
+    assert found["day"] == datetime.datetime(2026, 7, 1, 12, 30, tzinfo=datetime.UTC)
+    losses = pandas.Series([0.5, 0.25], name="loss", index=["a", "b"])
+    pandas.testing.assert_series_equal(found["losses"], losses)
+    times = pandas.date_range("2026-01-01", periods=2, tz="Europe/Berlin")
+    frame = pandas.DataFrame({"step": [1, 2], "name": ["x", None], "time": times})
+    pandas.testing.assert_frame_equal(found["frame"], frame, check_freq=False)
+
+
+WRITE_MODEL = (
+    "import os\n"
+    "open('my_model.keras', 'wb').write(b'm' * 268000)\n"
+    "os.makedirs('__pycache__', exist_ok=True)\n"
+    "open('__pycache__/x.pyc', 'w').close()\n"
+)
+
+
+def test_files_of_the_working_directory_that_are_not_saved_are_listed(rig: Rig) -> None:
+    record = rig.run(WRITE_MODEL)
+    assert (record.state, record.outputs) == (State.SUCCEEDED, [])
+    (sentence,) = record.warnings
+    assert "my_model.keras, 268 kB, was not saved." in sentence
+    assert "$SUBMARINE_MODEL_DIR" in sentence
+    assert "--keep 'my_model.keras'" in sentence
+
+
+def test_keep_saves_files_of_the_working_directory(rig: Rig) -> None:
+    record = rig.run(WRITE_MODEL, keep=["*.keras"])
+    assert (record.state, record.warnings) == (State.SUCCEEDED, [])
+    assert [(one.path, one.size) for one in record.outputs] == [("files/my_model.keras", 268000)]
+    assert (rig.job_dir / "files/my_model.keras").stat().st_size == 268000
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_values_of_several_processes(rig: Rig, every: bool) -> None:
+    record = rig.run(
+        "import os\nrank = int(os.environ['RANK'])\n",
+        framework="pytorch",
+        processes=2,
+        return_names=["rank"],
+        return_all_ranks=every,
+    )
+    assert record.state is State.SUCCEEDED
+    assert unpack_values(rig.job_dir / "result.zip").values == {"rank": 0}
+    ranks = sorted((rig.job_dir / layout.RANKS).glob("*.zip"))
+    assert [unpack_values(path).values for path in ranks] == (
+        [{"rank": 0}, {"rank": 1}] if every else []
+    )
 
 
 def _hostile() -> Iterator[tuple[str, bytes]]:
@@ -102,11 +166,11 @@ def test_hostile_bundles(rig: Rig, name: str) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB: a tmpfs, or a loop device where that may not be mounted."""
+    """A file system of 4 MiB: a tmpfs, or a loop device where that may not be mounted."""
     point = tmp_path / "small"
     point.mkdir()
     subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(point)], check=True
+        ["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", str(point)], check=True
     )
     yield point
     subprocess.run(["umount", str(point)], check=True)
@@ -162,3 +226,47 @@ def test_a_job_directory_that_takes_nothing_more(small_disk: Path, tmp_path: Pat
     assert "No space left" in record.detail
     assert session.jobs()[0].reason is EndReason.JOB_DIRECTORY_FULL
     assert job.directory.record() is None
+
+
+def test_ranks_and_changed_copies_through_the_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
+    for name in ("mine", "theirs"):
+        (tmp_path / name).write_text(name)
+    program = (
+        "import os\nrank = int(os.environ['RANK'])\n"
+        "writable = [bool(os.stat(name).st_mode & 0o200) for name in ('mine', 'theirs')]\n"
+        "if rank == 0:\n    with open('mine', 'a') as file:\n        file.write(' and more')\n"
+    )
+    spec = JobSpec(
+        name="digits",
+        backend="local",
+        python=sys.executable,
+        framework="pytorch",
+        roles=(Role(processes=2, resources=Resources(memory=256)),),
+        localization=(
+            Localization(str(tmp_path / "mine"), "mine", "rw"),
+            Localization(str(tmp_path / "theirs"), "theirs"),
+        ),
+        return_names=("rank", "writable"),
+        return_all_ranks=True,
+    )
+    job = submit(session, spec, zip_of({"main.py": program}))
+    record = job.wait(timeout=90)
+    assert record.state is State.SUCCEEDED, record.detail
+    assert dict(job.result) == {"rank": 0, "writable": [True, False]}
+    assert [dict(result) for result in job.result.ranks] == [
+        {"rank": rank, "writable": [True, False]} for rank in range(2)
+    ]
+    unsaved = [text for text in record.warnings if "not saved" in text]
+    assert [text.partition(" Write it")[0] for text in unsaved] == ["mine, 13 B, was not saved."]
+    # Values that are damaged, or too large, are a sentence, and no error of the program's.
+    (path,) = (tmp_path / "state" / "jobs").glob("*/*/ranks/1.zip")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(SubmarineError, match="does not hold values that can be read"):
+        _ = job.result.ranks
+    result = job.result
+    monkeypatch.setattr("submarine_jobs.result.DEFAULT_LIMIT", 100)
+    with pytest.raises(SubmarineError, match=r"The values of the 2 ranks of job .* larger than"):
+        _ = result.ranks

@@ -200,3 +200,21 @@ def test_a_declaration_that_is_a_link_is_not_followed(rig: Rig) -> None:
     (rig.root / "tunnels.json").write_text('{"a": {"port": 80}}')
     assert declared(str(rig.root), "a") == Target(port=80)
     assert wait_for(lambda: declared(str(rig.root), "b") is None)
+
+
+def test_accepted_connections_send_small_messages_at_once() -> None:
+    async def no_delay() -> int:
+        ports = TunnelPorts(["echo"])
+        try:
+            port = (await ports.start())["echo"]
+            with socket.create_connection(("127.0.0.1", port)):
+                while not ports._open:
+                    await asyncio.sleep(0.01)
+                (local,) = ports._open
+                assert local._transport is not None
+                accepted = local._transport.get_extra_info("socket")
+                return int(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        finally:
+            ports.close()
+
+    assert asyncio.run(asyncio.wait_for(no_delay(), 60)) != 0

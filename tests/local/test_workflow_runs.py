@@ -103,6 +103,18 @@ def test_a_node_is_tried_again_and_its_outputs_decide_what_follows(flows):
     assert any("attempt 1 failed. Its command ended with code 3." in s for s in flows.mouth.said)
 
 
+def test_a_failed_notebook_names_its_cell_in_the_last_words_of_the_run(flows):
+    last = "out/a.ipynb    failed after 2s: Cell [3] failed: ValueError: no such column"
+    flows.script("notebook.sh", f"echo '{last}'; exit 1")
+    flows.write("""
+        nodes:
+          - {name: a, type: command, config: {command: ./notebook.sh run a.ipynb}}
+    """)
+    text = flows.run().text
+    why = "`a`: Its command ended with code 1. Cell [3] failed: ValueError: no such column"
+    assert why in text.splitlines()[0]
+
+
 def test_a_failed_run_says_why_and_goes_on_where_it_failed(flows):
     flows.write("""
         nodes:

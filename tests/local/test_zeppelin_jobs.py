@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -60,6 +61,9 @@ def test_the_card_lives_on_after_the_paragraph_has_ended(make: Make, tmp_path: P
     end.touch()
     until(lambda: "SUCCEEDED" in note.outputs["c"].text)
     assert "all is well" in note.outputs["c"].text
+    submarine: Any = note.entry("Submarine")
+    cards = [card for page in submarine._pages.values() for card in page.cards]
+    assert [len(card.job.session._mouth.note) for card in cards] == [0], "cards hold the note"
 
 
 def test_a_failed_job_fails_the_paragraph_that_waits_for_it(make: Make) -> None:

@@ -49,6 +49,15 @@ def test_errors_have_paragraph_and_line(note: Note) -> None:
     assert "Paragraph 2, line 3" in note.outputs["b"].text
     assert 'Paragraph 1 "model.py", line 4, in fit()' in note.outputs["b"].text
     assert "ZeroDivisionError" in note.outputs["b"].text
+    # A submit reports it, as in Jupyter, until the paragraph is corrected.
+    note.write("d", "%submarine\nrun --name x --dry-run --backend local")
+    warning = "Paragraph 2 raised ZeroDivisionError in line 3 when it ran, and is part of "
+    warning += "the program."
+    note.run("d")
+    assert f"{warning} Correct the paragraph and run it again." in note.outputs["d"].text
+    note.write("b", "%submarine.python\nfrom model import fit as other")
+    note.run("d")
+    assert "when it ran" not in note.outputs["d"].text
     assert note.run("c").code is Code.ERROR
     assert "Paragraph 3, line 3" in note.outputs["c"].text
     assert "SyntaxError" in note.outputs["c"].text

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.notebook.conftest import Notebook
+from tests.notebook.conftest import Notebook, Ran
+
+
+def said(ran: Ran) -> str:
+    """The text of all outputs."""
+    shown = [*ran.displays, *ran.updates]
+    return ran.stdout + ran.stderr + "".join(item["data"]["text/plain"] for item in shown)
 
 
 def listed(notebook: Notebook) -> list[tuple[str, str]]:
@@ -158,3 +165,31 @@ def _plain(text: str) -> str:
     import re
 
     return re.sub("\x1b\\[[0-9;]*m", "", text)
+
+
+def test_written_files_are_collected_and_cells_that_raised_are_reported(
+    notebook: Notebook,
+) -> None:
+    write = "%%writefile {}helper.py\nVALUE = {}\nif __name__ == '__main__':\n    input"
+    notebook.good(write.format("", 1), cell_id="w1")
+    notebook.good(write.format("./", 2), cell_id="w2")
+    notebook.good("%%writefile -a helper.py\n\nMORE = VALUE + 1", cell_id="w3")
+    notebook.good("%%writefile notes.txt\nno Python file")
+    notebook.good(
+        "%%submarine\nimport helper\nprint('sum', helper.VALUE + helper.MORE)", cell_id="m"
+    )
+    assert notebook.good("helper.__file__").result == {
+        "text/plain": repr(str(notebook.folder / "helper.py"))
+    }
+    shown = notebook.good("%submarine script --json").stdout
+    assert "VALUE = 2" in shown
+    assert "VALUE = 1" not in shown
+    ran = notebook.good("%submarine run demo --wait")
+    assert "sum 5" in ran.updates[-1]["data"]["text/plain"]
+    assert "raised" not in ran.stdout
+    failed = notebook.run("%%submarine\nimport helper\n\nhelper.missing", cell_id="m")
+    assert failed.ename == "AttributeError"
+    ran = notebook.good("%submarine run demo --dry-run")
+    assert re.search(r"Cell \[\d+\] raised AttributeError in line 4 when it ran", said(ran))
+    notebook.good("%%submarine\nimport helper", cell_id="m")
+    assert "raised" not in said(notebook.good("%submarine run demo --dry-run"))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
+from pathlib import Path
+
+import nbformat
 
 from submarine_jobs.display import MIME_TYPE
 from tests.notebook.conftest import Notebook, Ran
@@ -150,6 +154,56 @@ def test_interrupting_a_wait_detaches(notebook: Notebook) -> None:
     go.touch()
     notebook.good("%submarine wait last")
     assert states(ran)[-1] == "SUCCEEDED"
+
+
+def test_a_failed_or_interrupted_wait_binds_its_own_job(notebook: Notebook) -> None:
+    notebook.good("%%submarine --only\n1 / 0", cell_id="a")
+    notebook.good("job = waited = nested = 'an earlier job'")
+    assert notebook.run("job = %submarine run first --wait").ename == "JobFailedError"
+    assert notebook.good("job.name").result == {"text/plain": "'first'"}
+    assert notebook.run("waited = %submarine wait first").ename == "JobFailedError"
+    assert notebook.good("waited.name").result == {"text/plain": "'first'"}
+    notebook.good(
+        "def train():\n"
+        "    nested = %submarine run second --wait\n"
+        "try:\n    train()\nexcept Exception as failed:\n    found = failed.job"
+    )
+    assert notebook.good("found.name, nested").result == {
+        "text/plain": "('second', 'an earlier job')"
+    }
+    go = notebook.folder / "go"
+    notebook.good(HELD.format(go=str(go)), cell_id="a")
+    ran = notebook.send("%%time\njob = %submarine run third --wait")
+    notebook.until(lambda: ran.updates and states(ran)[-1] == "RUNNING")
+    notebook.manager.interrupt_kernel()
+    notebook.wait(ran)
+    assert ran.ename == "WaitInterrupted"
+    assert notebook.good("job.name").result == {"text/plain": "'third'"}
+    notebook.good("job.cancel()")
+
+
+def test_last_is_the_newest_job_of_this_notebook(tmp_path: Path, kernels: Path) -> None:
+    (tmp_path / "a.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook()))
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    named = {**state, "JPY_SESSION_NAME": str(tmp_path / "a.ipynb")}
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    one = Notebook(tmp_path / "one", kernels, environment=named)
+    with (
+        contextlib.closing(one),
+        contextlib.closing(Notebook(tmp_path / "two", kernels, environment=state)) as two,
+    ):
+        refused = two.run("%submarine cancel last")
+        assert "this notebook has not submitted a job" in plain(refused.evalue)
+        for notebook, name in ((one, "first"), (two, "second")):
+            notebook.good("%%submarine --only\nprint(1)")
+            notebook.good(f"job = %submarine run {name} --wait")
+        assert one.good("job = %submarine show last\njob.name").result == {"text/plain": "'first'"}
+        found = two.good("import submarine_jobs\nsubmarine_jobs.find_job('last').name")
+        assert found.result == {"text/plain": "'second'"}
+        # The path of the document outlives the kernel.
+        one.restart()
+        assert one.good("job = %submarine show last\njob.name").result == {"text/plain": "'first'"}
 
 
 def test_interrupting_a_wait_can_cancel(notebook: Notebook) -> None:

@@ -10,9 +10,19 @@ from typing import Any
 import pytest
 
 from submarine_runtime.coordinator import machine
-from submarine_runtime.coordinator.actions import Action, Ask, End, Note, Release, Send, Start
+from submarine_runtime.coordinator.actions import (
+    Action,
+    Ask,
+    End,
+    Note,
+    Release,
+    Send,
+    Start,
+    Survey,
+)
 from submarine_runtime.coordinator.losses import silent
 from submarine_runtime.coordinator.play import Play, Stage, new_play
+from submarine_runtime.coordinator.restore_point import Choice
 from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.reasons import EndReason
@@ -69,9 +79,14 @@ class World:
         self.capacity = 1000
         self.nodes = nodes
         self.notes: list[Note] = []
+        self.surveys: list[int] = []
+        self.answers = True
+        self.points: dict[int, Choice] = {}
         self.starts: list[Start] = []
         self.told: list[dict[str, Any]] = []
         self.ended = False
+        self.ports = [1]
+        self.synced = True
         self.tell({"type": "begin"})
 
     def tell(self, message: dict[str, Any]) -> None:
@@ -98,6 +113,8 @@ class World:
             agent = self.agents.get(action.seat)
             if agent is not None and agent.linked and agent.alive:
                 self.obey(agent, action.line)
+        elif isinstance(action, Survey):
+            self.surveys.append(action.epoch)
         elif isinstance(action, Note):
             self.notes.append(action)
         elif isinstance(action, End):
@@ -141,6 +158,8 @@ class World:
             agent.running = None
             words = {"epoch": epoch, "attempt": attempt, "reason": reason, **more}
             self.say(agent, type="state", state="ended", **words)
+            if self.synced:
+                self.say(agent, type="synced", epoch=epoch, attempt=attempt)
 
     def register(self, agent: Agent, running: Any = None) -> None:
         agent.linked = agent.alive = True
@@ -151,7 +170,7 @@ class World:
             "node": agent.node,
             "nonce": agent.seat,
         }
-        words.update(address="10.0.0.1", ports=[1], gpus=[], running=running)
+        words.update(address="10.0.0.1", ports=self.ports, gpus=[], running=running)
         self.tell({"type": "register", "seat": agent.seat, **words})
 
     def step(self, seconds: float = 0.5) -> None:
@@ -175,6 +194,10 @@ class World:
                     self.tell(line)
             elif agent.alive and self.now - agent.acked >= LOST_AFTER + KILLING:
                 agent.running = None  # its deadman
+        while self.surveys and self.answers:
+            epoch = self.surveys.pop(0)
+            choice = self.points.get(epoch, Choice()).to_json()
+            self.tell({"type": "restore_point", "epoch": epoch, "choice": choice})
         for message in silent(self.play, self.now):
             self.tell(message)
         self.tell({"type": "tick"})

@@ -10,10 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submarine_runtime.agent.inputs import InputError, SourceFile, fetch, share
+from submarine_jobs.spec import usual_kind
+from submarine_runtime.agent.inputs import (
+    NOTHING,
+    InputError,
+    Share,
+    SourceFile,
+    fetch,
+    part_of,
+    share,
+)
 from submarine_runtime.agent.store import StoreError
 from submarine_runtime.agent.store_local import LocalStore
+from submarine_runtime.frameworks import sharing_tasks
 from submarine_runtime.protocol.launch import Input
+from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
 from tests.local.data_rig import (
     contents,
@@ -32,7 +43,7 @@ def store(tmp_path: Path) -> LocalStore:
 @given(st.lists(st.integers(0, 1000), max_size=40), st.integers(1, 6))
 def test_shares_are_disjoint_complete_and_even(sizes: list[int], count: int) -> None:
     files = [SourceFile(f"f{number}", size) for number, size in enumerate(sizes)]
-    parts = [share(files, index, count) for index in range(count)]
+    parts = [share(files, Share(index, count)) for index in range(count)]
     assert sorted(file for part in parts for file in part) == sorted(files)
     loads = [sum(file.size for file in part) for part in parts]
     assert max(loads) - min(loads) <= max(sizes, default=0)
@@ -53,7 +64,8 @@ def test_inputs_are_fetched_and_shared_out(store: LocalStore, tmp_path: Path) ->
         config = make_config(fetch=wishes)
         scratch = make_scratch(tmp_path / f"s{index}", config)
         heard: list[int] = []
-        where = fetch(config, store, scratch, index, 3, lambda *step: heard.extend(step))  # noqa: B023
+        shares = {"TRAIN": Share(index, 3)}
+        where = fetch(config, store, scratch, shares, lambda *step: heard.extend(step))  # noqa: B023
         assert heard[-2] == heard[-1] > 0
         assert contents(where["ALL"]) == contents(tmp_path / "set")
         assert Path(where["ONE"]).read_bytes() == b"single"
@@ -78,7 +90,7 @@ def test_an_input_that_cannot_be_fetched(
     wish.source = wish.source.replace("{file}", str(tmp_path / "file"))
     config = make_config(fetch=[wish])
     with pytest.raises(InputError, match=words) as refused:
-        fetch(config, store, make_scratch(tmp_path / "s", config), 0, 2)
+        fetch(config, store, make_scratch(tmp_path / "s", config), {"A": Share(0, 2)})
     assert refused.value.reason is EndReason.INPUT_MISSING
 
 
@@ -89,7 +101,7 @@ def test_an_input_larger_than_the_disk(
         file.truncate(1 << 43)
     config = make_config(fetch=[Input("A", str(tmp_path / "huge"))])
     with pytest.raises(InputError, match="GiB free") as refused:
-        fetch(config, store, make_scratch(tmp_path / "s", config), 0, 1)
+        fetch(config, store, make_scratch(tmp_path / "s", config), {})
     assert refused.value.reason is EndReason.DISK_FULL
 
 
@@ -112,6 +124,44 @@ def test_a_file_is_taken_up_where_it_broke_off(tmp_path: Path) -> None:
     store = BreakingStore(str(tmp_path))
     store.reads = []
     config = make_config(fetch=[Input("A", str(tmp_path / "big"))])
-    where = fetch(config, store, make_scratch(tmp_path / "s", config), 0, 1)
+    where = fetch(config, store, make_scratch(tmp_path / "s", config), {})
     assert Path(where["A"]).read_bytes() == data
     assert store.reads == [0, 2 << 18, 4 << 18]
+
+
+@pytest.mark.parametrize(
+    ("framework", "roles", "named", "expected"),
+    [
+        ("any", "worker=3", (), "worker:0 worker:1 worker:2"),
+        ("pytorch", "chief worker=2", (), "chief:0 worker:0 worker:1"),
+        ("auto", "chief worker=2 ps evaluator", (), "chief:0 worker:0 worker:1"),
+        ("tensorflow", "chief worker=2", (), "chief:0 worker:0 worker:1"),
+        ("tensorflow", "chief worker=2 ps evaluator tensorboard", (), "worker:0 worker:1"),
+        ("keras", "master worker=2 ps", (), "worker:0 worker:1"),
+        # Without a chief role, the first worker directs.
+        ("tensorflow", "worker=3 ps=2", (), "worker:1 worker:2"),
+        ("tensorflow", "worker ps", (), "worker:0"),
+        ("mxnet", "worker=2 server scheduler", (), "worker:0 worker:1"),
+        ("tensorflow", "chief worker=2 ps", ("chief", "worker"), "chief:0 worker:0 worker:1"),
+        ("any", "worker=2 evaluator=2", ("evaluator",), "evaluator:0 evaluator:1"),
+        ("any", "worker=11", (), " ".join(f"worker:{n}" for n in range(11))),
+    ],
+)
+def test_the_tasks_that_train_share_the_files(
+    framework: str, roles: str, named: tuple[str, ...], expected: str
+) -> None:
+    gang = []
+    for text in roles.split():
+        name, _, count = text.partition("=")
+        gang.append({"name": name, "instances": count or 1, "kind": usual_kind(name)})
+    members = expected_members(gang)
+    for order in (members, list(reversed(members))):
+        assert sharing_tasks(framework, {}, order, named) == expected.split()
+
+
+def test_the_part_of_each_task() -> None:
+    tasks = ["chief:0", "worker:0"]
+    assert part_of("worker:0", tasks) == Share(1, 2)
+    assert part_of("evaluator:0", tasks) == Share(0, 1)
+    assert part_of("evaluator:0", ["evaluator:0", "evaluator:1"]) == Share(0, 2)
+    assert part_of("ps:0", tasks) == part_of("reader:0", tasks) == NOTHING

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,10 @@ from submarine_runtime.agent.endings import ended_line
 from submarine_runtime.agent.guard import Guard
 from submarine_runtime.agent.network import address_of, interface_of, own_address
 from submarine_runtime.agent.orders import Orders
-from submarine_runtime.agent.outbox import MAX_KEPT, Outbox
+from submarine_runtime.agent.outbox import MAX_KEPT, Outbox, encoded
 from submarine_runtime.agent.ports import Reservation
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
+from submarine_runtime.protocol.lines import check_agent_line, check_order, read_line
 from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.reasons import EndReason
 from tests.waiting import until
@@ -202,3 +204,64 @@ def _alive(pid: int) -> bool:
         return False
     stat = Path(f"/proc/{pid}/stat")
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 40 + b"1" + b"}" * 40,
+        b'{"n":99999999999999999999}',
+        b'{"n":1e999}',
+        b'{"n":NaN}',
+        b"[]",
+        b"\xff",
+        b"",
+    ],
+)
+def test_a_line_that_is_malformed_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_line(data)
+
+
+def test_what_an_agent_sends_can_always_be_read() -> None:
+    line = {"type": "state", "detail": "\ud800x", "progress": float("nan"), "n": 1 << 70}
+    assert read_line(encoded(line)) == {
+        "type": "state",
+        "detail": "?x",
+        "progress": None,
+        "n": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ({}, "no type"),
+        ({"type": "heartbeat"}, "no 'n'"),
+        ({"type": "heartbeat", "n": "1"}, "'n'"),
+        ({"type": "register", "seat": "a-0.1"}, "no 'nonce'"),
+        ({"type": "register", "seat": "a-0.1", "nonce": "", "agent_port": 65536}, "'agent_port'"),
+        ({"type": "register", "seat": "a-0.1", "nonce": "", "extra": {"a": "x" * 300}}, "'extra'"),
+        ({"type": "state", "state": "ended", "outputs": [{"path": 1, "size": 1}]}, "'outputs'"),
+        ({"type": "state", "state": "ended", "logs": {"stdout": -1}}, "'logs'"),
+        ({"type": "left", "missing": {}}, "'missing'"),
+    ],
+)
+def test_a_malformed_line_of_an_agent_is_refused_by_name(line: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        check_agent_line(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"type": "ack"},
+        {"type": "ack", "n": []},
+        {"type": "welcome", "heartbeat": "1"},
+        {"type": "start", "epoch": 1, "attempt": 1, "members": [{"task": "worker:0"}]},
+    ],
+)
+def test_a_malformed_order_is_refused(line: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"line of type"):
+        check_order(line)

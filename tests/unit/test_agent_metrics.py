@@ -22,7 +22,7 @@ from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.metrics import read_metrics
 from submarine_jobs.metrics_table import COLUMNS, frame_of, metrics_frame
 from submarine_jobs.storage.local import LocalStorage
-from submarine_runtime.agent import samples
+from submarine_runtime.agent import processes, samples
 from submarine_runtime.agent.processes import Tree
 from submarine_runtime.agent.publisher import LogShipper
 from submarine_runtime.agent.samples import SampleLog, sample_shipper
@@ -216,3 +216,32 @@ def test_a_glance_finds_memory_of_new_children() -> None:
             took.append(time.thread_time() - began)
         assert sorted(took)[25] < 0.0005
         parent.stdin.close()
+
+
+def test_memory_that_was_taken_and_given_back_just_now_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = (
+        "import sys\nprint(1, flush=True)\nsys.stdin.readline()\n"
+        "x = bytearray(b'x') * (150 << 20)\ndel x\nprint(1, flush=True)\nsys.stdin.readline()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        tree = Tree(program.pid)
+        assert program.stdout.readline()
+        assert tree.sample().memory < 100
+        program.stdin.write("\n")
+        program.stdin.flush()
+        assert program.stdout.readline()
+        assert tree.glance() < 100
+        assert tree.surge() > 150
+        monkeypatch.setattr(processes, "RECENT", 600.0)
+        tree.sample()
+        tree.sample()
+        assert tree.surge() > 150  # YARN's signal may come after the next sample
+        monkeypatch.setattr(processes, "RECENT", 0.0)
+        assert tree.surge() < 100  # it was there, and nothing has ended the program for it
+        program.kill()

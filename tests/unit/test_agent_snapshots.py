@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from submarine_runtime.agent.hold import Hold
 from submarine_runtime.agent.looking import is_coherent, is_whole
 from submarine_runtime.agent.manifest import Manifest, Saved
 from submarine_runtime.agent.restore import restore
-from submarine_runtime.agent.snapshots import MAX_PACKS, ChangedError, Snapshots
+from submarine_runtime.agent.settling import Settling
+from submarine_runtime.agent.snapshots import MAX_PACKS, ChangedError, Reader, Snapshots
 from submarine_runtime.agent.store import StoreError
 from submarine_runtime.agent.store_local import LocalStore
 from tests.local.data_rig import (
@@ -137,6 +139,56 @@ def test_a_file_that_changes_meanwhile_makes_no_snapshot(store: LocalStore, work
     with pytest.raises(ChangedError):
         taking(store, work).publish(files)
     assert not [name for name in tree(store._root) if name.endswith(".json")]
+
+
+def test_the_step_in_a_metadata_file_is_that_of_the_snapshot(store: LocalStore, work: Path) -> None:
+    name = "training_metadata.json"
+    write(work, {name: b'{"epoch": 3, "batch": 7}', "latest.weights.h5": b"weights"})
+    hold, files = Hold(str(work)), seen(work)
+    assert hold.take(files)
+    made = Snapshots(
+        store, "snapshots/worker-0/e1-a1", "checkpoints", Reader(hold.where, lambda: None)
+    )
+    made.publish(files)
+    assert made.newest is not None
+    assert made.newest.steps == {name: [3, 7]}
+    (work / name).write_bytes(b'{"epoch": 4, "batch": 0 }')  # Keras writes it in place
+    with pytest.raises(ChangedError):
+        made.publish(files)
+    assert made.newest.number == 1
+
+
+def test_no_last_snapshot_of_a_cut_archive(store: LocalStore, work: Path) -> None:
+    """As an exception in the middle of ``torch.save`` leaves one."""
+    made = taking(store, work)
+    settling = Settling(Hold(str(work)), "checkpoints", made, 1.0)
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("data", b"x" * 1000)
+    write(work, {"checkpoint.pt": whole.getvalue()[:600]})
+    settling.publish_last(whole=True, outputs_follow=False)
+    assert made.number == 0
+    write(work, {"checkpoint.pt": whole.getvalue()})
+    settling.publish_last(whole=False, outputs_follow=False)
+    assert made.number == 0
+    settling.publish_last(whole=True, outputs_follow=False)
+    assert made.number == 1
+
+
+def test_a_file_that_is_seen_only_after_the_end_was_not_seen_whole(
+    store: LocalStore, work: Path
+) -> None:
+    made, runs = taking(store, work), [True]
+    settling = Settling(Hold(str(work)), "checkpoints", made, 1.0, dict, lambda: runs[0])
+    write(work, {"weights.h5": b"cut"})
+    runs[0] = False  # SIGTERM ended the program in the middle of the write
+    assert [settling.look_and_publish() for _ in range(3)] == [None] * 3
+    settling.publish_last(whole=False, outputs_follow=False)
+    assert made.number == 0
+    runs[0] = True
+    settling.look_and_publish()
+    settling.publish_last(whole=False, outputs_follow=False)
+    assert made.number == 1
 
 
 @pytest.mark.parametrize("done", [False, True])

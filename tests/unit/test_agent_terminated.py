@@ -28,6 +28,7 @@ def lose() -> None:
 class Alone(Supervisor):
     def __init__(self) -> None:
         self._wakeup = Wakeup()
+        self._orphaned = False
         nothing: Any = None
         self._config = self._scratch = self._status = self._cancel = nothing
 
@@ -55,7 +56,7 @@ class OneOfMany(TaskAgent):
 def main(which: str) -> int:
     """In a process of its own: it takes the signals over."""
     patched: Any = supervisor
-    patched.lone_desk = lambda *_: SimpleNamespace(store=None)
+    patched.lone_desk = lambda *_: SimpleNamespace(store=SimpleNamespace())
     patched.claim = lambda *_: True
     other: Any = task
     other.last_words = lambda *_: print("KILLED_ON_CLUSTER") or 1

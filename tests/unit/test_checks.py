@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from submarine_jobs.bundle import Bundle, build_bundle
 from submarine_jobs.cells import Cell, CellCollection
 from submarine_jobs.checks import Finding, Level, check_program, missing_imports
+from submarine_jobs.checks.calls import check_calls
+from submarine_jobs.checks.imports import has_own_launcher
+from submarine_jobs.errors import UsageError
 from submarine_jobs.notebook import DocumentCell, NotebookDocument
+from submarine_jobs.scripts import bundle_from_notebook
 from submarine_runtime.sourcemap import SourceMap
 
 
@@ -194,6 +202,7 @@ import os, json.decoder
 import nowhere_at_all.sub
 from sklearn_missing import x
 import model
+import nbformat
 import pytest
 from . import relative
 try:
@@ -279,3 +288,140 @@ def test_a_program_from_files_is_told_in_terms_of_files() -> None:
             "Add from b import f to a.py.",
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import torch", False),
+        ("import lightning as L", True),
+        ("from lightning.pytorch import Trainer", True),
+        (
+            "def f():\n    try:\n        import pytorch_lightning\n    except ImportError: pass",
+            True,
+        ),
+        ("from accelerate import Accelerator", True),
+        ("from transformers import AutoModel", False),
+        ("from transformers import Seq2SeqTrainer, AutoModel", True),
+        ("import transformers\nt = transformers.TrainingArguments('o')", True),
+        ("from .lightning import x", False),
+        ("import accelerate, torch.distributed as d\nd.init_process_group('gloo')", False),
+        ("from torch.distributed import init_process_group as i\nimport lightning\ni()", False),
+        ("import lightning  # init_process_group()", True),
+        ("import lightning (", False),
+    ],
+)
+def test_a_library_that_starts_the_processes_of_a_training(source: str, expected: bool) -> None:
+    assert has_own_launcher({"main.py": source.encode(), "data.csv": b"a,b"}) is expected
+
+
+def test_another_file_of_the_program_may_initialise_the_process_group() -> None:
+    files = {"main.py": b"import accelerate, setup", "setup.py": b"init_process_group()"}
+    assert not has_own_launcher(files)
+
+
+def test_builtins_are_those_of_python_and_not_of_a_notebook() -> None:
+    # IPython hides exit and quit from the builtins of a kernel, and adds display and get_ipython.
+    program = (
+        "import builtins, sys\n"
+        "builtins.display = builtins.get_ipython = print\n"
+        "del builtins.exit, builtins.quit\n"
+        "from submarine_jobs.bundle import build_bundle\n"
+        "from submarine_jobs.cells import Cell\n"
+        "from submarine_jobs.checks import check_program\n"
+        "text = 'print(__file__, __name__)\\ndisplay(1)\\nget_ipython()\\nquit()\\nexit()'\n"
+        "for found in check_program(build_bundle([Cell('1', text)])):\n"
+        "    print(found.code, found.message.split()[2])\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout.splitlines() == ["undefined-name display", "undefined-name get_ipython"]
+
+
+def test_submodules_that_do_not_exist(tmp_path: Path) -> None:
+    text = (
+        "import json.decoder, json.decodr\nimport xml.etree.ElementTree\nfrom xml import nothing\n"
+        "from concurrent import futures\nimport os.path, pkg.there, pkg.gone\n"
+        "from pkg import there, VALUE, away\nfrom email import mime, message_from_string\n"
+    )
+    files = (cell("VALUE = 1", "[2]", "pkg/__init__.py"), cell("x = 1", "[3]", "pkg/there.py"))
+    found = missing_imports(bundle_of(cell(text), *files), sys.executable)
+    assert {f.code for f in found} == {"missing-submodule"}
+    assert [(f.level.value, f.message.split()[2]) for f in found] == [
+        ("error", "pkg.gone"),
+        ("error", "pkg.away"),
+        ("error", "json.decodr"),
+        ("error", "xml.nothing"),
+    ]
+    assert found[0].fix == "Collect it in a cell with %%submarine --file pkg/gone.py."
+    assert missing_imports(bundle_of(cell("import pkg.x")), sys.executable, given=["pkg"]) == []
+
+
+def test_calls_that_work_in_a_notebook_only(tmp_path: Path) -> None:
+    for name in ("data.csv", "out.txt", "notes.txt", "sent.csv", "data/x.npy"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    text = (
+        "import pandas as pd, numpy as np\nfrom pathlib import Path\n"
+        "n = input('How many? ')\npd.read_csv('data.csv')\nopen('out.txt', 'w')\nopen('out.txt')\n"
+        "np.load('data/x.npy')\nPath('notes.txt').read_text()\npd.read_csv('sent.csv')\n"
+        "open('/etc/hosts')\nopen('not_there.csv')\nprint('data.csv')\n"
+    )
+    bundle = bundle_of(cell(text))
+    found = check_calls(bundle, (), directory=tmp_path, brought=["sent.csv"])
+    assert [f.level for f in found] == [Level.WARNING] * 4
+    assert "it has no keyboard" in found[0].message
+    assert (found[0].cell, found[0].cell_line) == ("[1]", 4)
+    where = os.path.relpath(tmp_path)
+    assert [f.fix for f in found[1:]] == [
+        f"Send it with --file {where}/data.csv.",
+        f"Send it with --file {where}/data/x.npy:data/x.npy.",
+        f"Send it with --file {where}/notes.txt.",
+    ]
+    own = bundle_of(cell("def input(x):\n    return x\ninput(3)"))
+    assert check_calls(own, (), directory=tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["MultiWorkerMirroredStrategy", "ParameterServerStrategy"])
+def test_keras_3_cannot_fit_under_two_strategies(name: str) -> None:
+    text = f"import tensorflow as tf\ns = tf.distribute.{name}()\nmodel = 1\nmodel.fit(x)\n"
+    finding = only(check_calls(bundle_of(cell(text)), (), directory=None, keras=lambda: 3))
+    assert (finding.code, finding.line, finding.level) == ("keras-strategy", 2, Level.WARNING)
+    assert "--env TF_USE_LEGACY_KERAS=1" in finding.fix
+    assert check_calls(bundle_of(cell(text)), (), directory=None, keras=lambda: 2) == []
+    legacy = "import os\nos.environ['TF_USE_LEGACY_KERAS'] = '1'\n" + text
+    assert check_calls(bundle_of(cell(legacy)), (), directory=None) == []
+    assert check_calls(bundle_of(cell(text.replace("fit", "run"))), (), directory=None) == []
+
+
+def test_a_saved_cell_that_raised_and_written_files(tmp_path: Path) -> None:
+    def code(source: str, *outputs: object, tags: Sequence[str] = ()) -> object:
+        return nbformat.v4.new_code_cell(source, outputs=list(outputs), metadata={"tags": tags})
+
+    error = nbformat.v4.new_output("error", ename="ValueError", evalue="x", traceback=[])
+    path = tmp_path / "a.ipynb"
+    nbformat.write(
+        nbformat.v4.new_notebook(
+            cells=[
+                code("%%writefile helper.py\nold = 1"),
+                code("%%writefile helper.py\nnew = 1\n%this is kept as it is"),
+                code("%%writefile -a ./helper.py\nmore = 2"),
+                code("%%writefile data.json\n{}", tags=["submarine:data.py"]),
+                code("from helper import new", error),
+                code("1 / 0", error, tags=["raises-exception"]),
+            ]
+        ),
+        path,
+    )
+    with pytest.raises(UsageError, match="cell magic"):
+        bundle_from_notebook(path)  # data.json is no Python file
+    document = nbformat.read(path, as_version=4)
+    del document.cells[3]
+    nbformat.write(document, path)
+    bundle = bundle_from_notebook(path)
+    assert bundle.text("helper.py") == "new = 1\n%this is kept as it is\n\nmore = 2\n"
+    assert bundle.text() == "from helper import new\n\n1 / 0\n"
+    raised = [f for f in check_program(bundle) if f.code == "cell-raised"]
+    assert [(f.level, f.cell) for f in raised] == [(Level.WARNING, "#4")]
+    assert "raised ValueError" in raised[0].message

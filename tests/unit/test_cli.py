@@ -47,10 +47,14 @@ def submarine(
 
 
 def test_exit_codes_and_streams(environ: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "good.py").write_text("import sys\nprint('out')\nprint('err', file=sys.stderr)\n")
+    (tmp_path / "good.py").write_text(
+        "import sys\nprint('out')\nprint('err', file=sys.stderr)\nlosses = [0.5, 0.25]\n"
+    )
     (tmp_path / "bad.py").write_text("raise SystemExit(4)\n")
-    good = submarine(["run", "good.py", "--wait"], environ, tmp_path)
+    good = submarine(["run", "good.py", "--wait", "--return", "losses"], environ, tmp_path)
     assert good.returncode == 0, good.stderr
+    for shown in (good.stdout, submarine(["show", "last"], environ, tmp_path).stdout):
+        assert re.search(r"(?m)^  Returned losses: \[0\.5, 0\.25\]$", shown), shown
     assert good.stdout.startswith("out\n")
     assert "err\n" in good.stderr
     assert "SUCCEEDED" in good.stdout
@@ -58,7 +62,10 @@ def test_exit_codes_and_streams(environ: dict[str, str], tmp_path: Path) -> None
     usage = submarine(["run", "good.py", "--gpus", "2"], environ, tmp_path)
     assert usage.returncode == 2
     assert usage.stdout == ""
-    assert usage.stderr == "submarine: No such option --gpus of run; did you mean --gpu?\n"
+    assert usage.stderr == (
+        "submarine: No such option --gpus of run; did you mean --gpu? Arguments of the program "
+        "stand after --: `submarine run good.py -- --gpus 2`.\n"
+    )
     early = submarine(["--zzzz", "list"], environ, tmp_path).stderr
     assert (
         early == "submarine: No such option --zzzz of submarine; `submarine --help` lists them.\n"

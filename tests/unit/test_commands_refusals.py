@@ -49,6 +49,28 @@ def prepare(given: str) -> None:
         Path(name).write_text(content + "\n", encoding="utf-8")
 
 
+def check_dry_run(words: list[str], mouth: Mouth, refused: SubmarineError) -> None:
+    """Compare a refused ``run`` with its dry run: the same exit code, the same sentence."""
+    if words[0] != "run":
+        return
+    dry = ["run", "--dry-run", *words[1:]]
+    caught: SubmarineError | None = None
+    try:
+        outcome = execute(dry, mouth)
+    except SubmarineError as error:
+        caught = error
+    if caught is not None:
+        # The corrected line of a refusal repeats the options that were typed.
+        said_dry = str(caught).replace("submarine run --dry-run", "submarine run")
+        assert (said_dry, caught.exit_code) == (str(refused), refused.exit_code)
+        return
+    assert outcome.exit_code == refused.exit_code
+    errors = [item for item in outcome.value["findings"] if item["level"] == "error"]
+    said = [f"{item['message']} {item['fix']}".strip() for item in errors]
+    said += outcome.value["refusals"]
+    assert any(str(refused).startswith(sentence) for sentence in said), (said, str(refused))
+
+
 @pytest.mark.parametrize(("given", "typed", "exit_code", "sentence"), rows())
 def test_each_row_of_the_table(
     given: str,
@@ -67,8 +89,10 @@ def test_each_row_of_the_table(
     Path("train.py").write_text("print('hello')\n", encoding="utf-8")
     prepare(given)
     mouth = Notebook() if typed.startswith("%") else Shell()
+    words = shlex.split(typed)[1:]
     with pytest.raises(SubmarineError) as caught:
-        execute(shlex.split(typed)[1:], mouth)
+        execute(words, mouth)
+    check_dry_run(words, mouth, caught.value)
     pattern = ".*".join(re.escape(part) for part in sentence.replace("\\|", "|").split("…"))
     assert re.fullmatch(pattern, str(caught.value), re.DOTALL), str(caught.value)
     assert caught.value.exit_code == exit_code

@@ -161,8 +161,14 @@ def test_python_environments() -> None:
             python_of(bad, "/x/python")
 
 
-def test_every_setting_that_a_backend_reads_is_known() -> None:
-    backends = Path(__file__).parents[2] / "jobs" / "submarine_jobs" / "backends"
+@pytest.mark.parametrize("minutes", ["soon", "0", "-1", "1441", "nan"])
+def test_a_wait_for_hdfs_that_is_no_number_of_minutes_is_refused(minutes: str) -> None:
+    with pytest.raises(ConfigError, match=r"from 0\.1 to 1440"):
+        load_config({"settings.hdfs_wait_minutes": minutes}, environ={}, cwd=Path("/"))
+
+
+def test_every_setting_that_is_read_is_known() -> None:
+    backends = Path(__file__).parents[2] / "jobs" / "submarine_jobs"
     read = {
         name
         for path in backends.rglob("*.py")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from submarine_runtime.coordinator import faults as faults_of_tasks
 from submarine_runtime.coordinator import machine
 from submarine_runtime.coordinator.play import Act, Stage, new_play
+from submarine_runtime.coordinator.restore_point import Progress
+from submarine_runtime.protocol.coordination import CoordinatorConfig
 from tests.unit.coordinator_world import World, orders, role
 
 FAULTS = st.tuples(
@@ -16,6 +21,7 @@ FAULTS = st.tuples(
             "kill",
             "preempt",
             "fail",
+            "abort",
             "cut",
             "back",
             "port",
@@ -26,7 +32,7 @@ FAULTS = st.tuples(
             "squeeze",
         ]
     ),
-    st.integers(0, 3),
+    st.integers(0, 4),
 )
 
 
@@ -58,7 +64,9 @@ def disturb(world: World, fault: str, index: int) -> None:
         agent.stubborn = True
     elif agent.linked and not agent.over:
         reasons = {"fail": "program_error", "port": "address_in_use", "succeed": "succeeded"}
-        if fault in reasons:
+        if fault == "abort":
+            world.finish(agent, "killed_by_signal", signal=6)
+        elif fault in reasons:
             world.finish(agent, reasons[fault])
 
 
@@ -69,6 +77,8 @@ def disturb(world: World, fault: str, index: int) -> None:
     st.sampled_from(["chief", "all", "any", "fraction"]),
     st.sampled_from([None, 40.0]),
     st.sampled_from([None, 2]),
+    st.sampled_from([None, 2]),
+    st.sampled_from(Progress),
 )
 def test_whatever_happens_the_job_ends_and_no_two_attempts_run_at_once(
     faults: list[tuple[int, str, int]],
@@ -76,16 +86,24 @@ def test_whatever_happens_the_job_ends_and_no_two_attempts_run_at_once(
     policy: str,
     gang_timeout: float | None,
     least: int | None,
+    max_restarts: int | None,
+    progress: Progress,
 ) -> None:
     config = orders(
         role("worker", 3, least=least),
         role("ps", 1, kind="untracked"),
+        role("evaluator", 1),
         policy=policy,
         allowed_failures=0.5,
         restart_in_place=in_place,
         gang_timeout=gang_timeout,
-        max_restarts=2,
+        max_restarts=max_restarts,
     )
+    with patch.object(faults_of_tasks, "gained", lambda play: progress):
+        _play_to_the_end(config, faults)
+
+
+def _play_to_the_end(config: CoordinatorConfig, faults: list[tuple[int, str, int]]) -> None:
     world = World(config)
     for pause, fault, index in faults:
         for _ in range(pause):
@@ -98,7 +116,7 @@ def test_whatever_happens_the_job_ends_and_no_two_attempts_run_at_once(
         if all(task.stage in (Stage.RUNNING, Stage.ENDED, Stage.GONE) for task in world.play.gang):
             world.succeed()
         assert world.now < end, [(t.name, t.stage, t.linked) for t in world.tasks]
-    assert world.play.restarts <= 2
+    assert world.play.restarts <= (3 if config.max_restarts is None else 2)
     # The journal alone leads to the same job.
     again = new_play(config)
     for message in world.told:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from submarine_runtime.coordinator import machine
 from submarine_runtime.coordinator.actions import Send
+from submarine_runtime.coordinator.asking import needs_of
 from submarine_runtime.coordinator.gang import waiting_sentence
 from submarine_runtime.coordinator.play import Act, Stage
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import LOCALIZED
 from submarine_runtime.protocol.states import State
 from tests.unit.coordinator_world import LOST_AFTER, World, orders, role, run_to_end
 
@@ -106,6 +110,34 @@ def test_a_lost_task_is_replaced_only_when_its_program_has_ended() -> None:
     assert run_to_end(world) is EndReason.SUCCEEDED
 
 
+def test_a_task_that_restarts_alone_receives_the_new_address_of_the_chief() -> None:
+    world = World(orders(role("worker", 3), restart_in_place=True))
+    world.run(world.all_running)
+    world.capacity = 2  # the chief's next container takes a while
+    world.kill("worker:0")
+    world.finish(world.agent("worker:1"), "program_error", exit_code=1)
+    for _ in range(10):
+        world.step()
+    assert len(world.starts) == 3, "worker:1 was started with the address of the lost chief"
+    world.capacity, world.ports = 3, [7]
+    world.run(world.all_running)
+    restarted = {world.agents[start.seat].task: start for start in world.starts[3:]}
+    for start in restarted.values():
+        assert [m.ports for m in start.members] == [(7,), (1,), (1,)]
+    assert set(restarted) == {"worker:0", "worker:1"}
+    assert run_to_end(world) is EndReason.SUCCEEDED
+
+
+def test_a_task_that_restarts_alone_does_not_wait_for_a_chief_that_has_ended() -> None:
+    world = World(orders(role("worker", 2), restart_in_place=True, policy="all"))
+    world.run(world.all_running)
+    world.finish(world.agent("worker:0"), "succeeded", exit_code=0)
+    world.step()
+    world.kill("worker:0")
+    world.finish(world.agent("worker:1"), "program_error", exit_code=1)
+    world.run(lambda: len(world.starts) == 3, 20)
+
+
 def test_a_link_that_comes_back_in_time_costs_nothing() -> None:
     world = World(orders(role("worker", 2)))
     world.run(world.all_running)
@@ -137,6 +169,34 @@ def test_the_gang_lets_go_tries_again_and_gives_up() -> None:
     sentence = world.play.verdict.outcome.detail
     assert sentence == "2 of 4 containers, waiting 30 s for 2 with 1 GPU each."
     assert world.play.gang_tries == 3
+
+
+def test_a_gang_whose_files_are_brought_to_its_nodes_does_not_wait_for_containers() -> None:
+    words = {"localizes": "Python environment (1.4 GB)"}
+    world = World(orders(role("worker", 2, gpus=1, **words), gang_timeout=30.0, gang_retries=0))
+    play = world.play
+    world.capacity = 1
+    world.step()
+    (task, seat), *_ = world.asked
+    sentence = waiting_sentence(play, world.now)
+    assert sentence.startswith("1 of 2 containers, waiting")
+    world.asked.clear()  # granted, but its agent does not register yet
+    world.tell({"type": "placed", "seat": seat, "node": "node7:8042"})
+    assert world.state is State.STARTING
+    assert needs_of(play) == []
+    for _ in range(200):
+        world.step()
+    assert play.verdict is None, "the time for localizing was counted as waiting for containers"
+    assert waiting_sentence(play, world.now) == (
+        "localizing on node7 for 1 min 30 s: Python environment (1.4 GB); 1 of 2 tasks is ready"
+    )
+    assert LOCALIZED not in [note.kind for note in world.notes]
+    world.capacity = 2
+    world.asked.append((task, seat))
+    assert run_to_end(world) is EndReason.SUCCEEDED
+    states = [note.state for note in world.notes if note.state is not None]
+    assert states[:2] == [State.STARTING, State.RUNNING]
+    assert [note.kind for note in world.notes].count(LOCALIZED) == 1
 
 
 def test_the_minimum_is_enough_after_a_while() -> None:
@@ -298,3 +358,64 @@ def test_a_seat_has_one_agent() -> None:
     message = {"type": "register", "seat": seat, "nonce": "somebody else", "t": world.now}
     actions = machine.apply(world.play, message)
     assert [a.line["type"] for a in actions if isinstance(a, Send)] == ["refused"]
+
+
+def gang_that_ends(met: bool, framework: str, **config: Any) -> World:
+    world = World(orders(role("worker", 2), framework=framework, policy="all", **config))
+    world.run(world.all_running)
+    if met:
+        world.say(world.agent("worker:0"), type="state", state="met", epoch=1, attempt=1)
+    for name in ("worker:0", "worker:1"):
+        world.finish(world.agent(name), "succeeded")
+    world.run(lambda: world.ended, 60)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("met", "framework", "required", "expected", "warned"),
+    [
+        (True, "pytorch", False, EndReason.SUCCEEDED, False),
+        (True, "pytorch", True, EndReason.SUCCEEDED, False),
+        (False, "pytorch", False, EndReason.SUCCEEDED, True),
+        (False, "pytorch", True, EndReason.NOT_COLLECTIVE, False),
+        (False, "any", False, EndReason.SUCCEEDED, False),
+        (False, "any", True, EndReason.NOT_COLLECTIVE, False),
+    ],
+)
+def test_a_gang_whose_tasks_never_met(
+    met: bool, framework: str, required: bool, expected: EndReason, warned: bool
+) -> None:
+    world = gang_that_ends(met, framework, require_collective=required)
+    assert world.reason() is expected
+    assert bool(world.play.warnings) is warned
+    assert [note.kind for note in world.notes].count("warning") == int(warned)
+
+
+def test_a_rendezvous_of_an_earlier_epoch_does_not_count() -> None:
+    world = World(orders(role("worker", 2), framework="pytorch", policy="all"))
+    world.run(world.all_running)
+    world.say(world.agent("worker:0"), type="state", state="met", epoch=1, attempt=1)
+    world.kill("worker:1")
+    world.run(lambda: world.play.epoch == 2 and world.all_running())
+    for name in ("worker:0", "worker:1"):
+        world.finish(world.agent(name), "succeeded")
+    world.run(lambda: world.ended, 60)
+    assert "Trainer(num_nodes=2)" in world.play.warnings[0]
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_restarted_coordinator_starts_nothing_before_its_claim_is_checked(in_place: bool) -> None:
+    world = World(orders(role("worker", 2), restart_in_place=in_place))
+    world.run(world.all_running)
+    starts = len(world.starts)
+    world.tell({"type": "resumed", "unchecked": True})
+    for agent in world.agents.values():
+        agent.linked = False
+    world.kill("worker:1")
+    for _ in range(60):
+        world.step()
+    assert len(world.starts) == starts
+    world.tell({"type": "checked"})
+    world.run(world.all_running)
+    assert len(world.starts) > starts
+    assert run_to_end(world) is EndReason.SUCCEEDED

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import resource
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from queue import Queue
+from typing import Any
 
 import pytest
 
@@ -17,11 +25,13 @@ from submarine_runtime.coordinator.job_record import JobStatus
 from submarine_runtime.coordinator.journal import Journal
 from submarine_runtime.coordinator.play import new_play
 from submarine_runtime.coordinator.reporting import new_job_record
+from submarine_runtime.coordinator.shipping import Shipper
 from submarine_runtime.coordinator.takeover import Earlier
 from submarine_runtime.coordinator.yarn_placer import ending_of
+from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.launch import JobStore
-from submarine_runtime.protocol.record import Phase
+from submarine_runtime.protocol.record import LOCALIZED, Event, Phase
 from submarine_runtime.protocol.states import State
 
 
@@ -41,6 +51,132 @@ def test_a_journal_that_was_cut_off_is_read_up_to_there(tmp_path: Path) -> None:
     third = Journal(str(path))
     assert [entry["type"] for entry in third.entries()] == ["begin", "tick", "resumed"]
     third.close()
+
+
+def test_a_short_write_is_taken_back_and_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(str(path))
+    assert journal.append({"type": "begin"})
+    size = path.stat().st_size
+    with no_larger_files_than(size + 5):
+        assert not journal.append({"type": "tick", "n": 1})
+        assert not journal.append({"type": "tick", "n": 2})
+    assert journal.failure == os.strerror(errno.EFBIG)
+    assert path.stat().st_size == size
+    # A coordinator that starts now finds a journal that is not complete.
+    broken = Journal(str(path))
+    assert (broken.complete, broken.fresh) == (False, False)
+    assert [entry["type"] for entry in broken.entries()] == ["begin"]
+    broken.close()
+    # Once there is room, nothing is missing.
+    assert journal.append({"type": "tick", "n": 3})
+    journal.close()
+    again = Journal(str(path))
+    assert again.complete
+    assert [entry.get("n") for entry in again.entries()] == [None, 1, 2, 3]
+    again.start_over()
+    again.append({"type": "begin"})
+    again.close()
+    last = Journal(str(path))
+    assert last.complete
+    assert list(last.entries()) == [{"type": "begin"}]
+    last.close()
+
+
+@contextmanager
+def no_larger_files_than(size: int) -> Iterator[None]:
+    """Let this process write no file beyond ``size`` bytes: a write is cut there, then refused."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_journal_that_stays_without_room_uses_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("submarine_runtime.coordinator.journal.MAX_WAITING", 200)
+    journal = Journal(str(tmp_path / "journal.jsonl"))
+    journal.append({"n": 0})
+    with no_larger_files_than(10):
+        for number in range(50):
+            assert not journal.append({"n": number})
+    assert not journal.append({"n": 50})
+    journal.close()
+    again = Journal(str(tmp_path / "journal.jsonl"))
+    assert not again.complete
+    assert list(again.entries()) == [{"n": 0}]
+    again.close()
+
+
+def test_a_bad_record_in_the_middle_makes_a_journal_incomplete(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    Journal(str(path)).close()
+    path.write_bytes(b'{"n": 1}\n{"n": \n{"n": 3}\n')
+    journal = Journal(str(path))
+    assert not journal.complete
+    assert list(journal.entries()) == [{"n": 1}]
+    journal.close()
+
+
+def test_events_come_from_the_job_directory_where_the_file_lacks_them(tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    job.mkdir()
+    store = LocalStore(str(job))
+
+    def status(kept: Journal, shipped: Sequence[Event] = ()) -> JobStatus:
+        record = new_job_record(config(job), new_play(config(job)), Earlier())
+        return JobStatus(record, "coordinator-1", kept, shipped)
+
+    kept = Journal(str(tmp_path / "events.jsonl"))
+    first = status(kept)
+    shipper = Shipper(store, first, str(tmp_path), 1, print, print)
+    first.note("one")
+    with no_larger_files_than(1):
+        first.note("two")
+    shipper.flush()
+    first.note("three", "x" * 500)
+    shipper.flush()
+    os.unlink(tmp_path / "events.jsonl.complete")
+    os.truncate(tmp_path / "events.jsonl", 3)
+    shipped = takeover.earlier(store, 2).events
+    again = status(Journal(str(tmp_path / "events.jsonl")), shipped)
+    again.note("four")
+    assert [e["kind"] for e in again.to_json()["events"]] == ["one", "two", "three", "four"]
+    os.unlink(tmp_path / "shipped.json")
+    Shipper(store, again, str(tmp_path), 1, print, print).flush()
+    found = takeover.earlier(store, 2).events
+    assert [(event.seq, event.kind) for event in found] == [
+        (0, "one"), (1, "two"), (2, "three"), (3, "four"),
+    ]  # fmt: skip
+
+
+def test_files_that_several_tasks_did_not_save_are_one_sentence(tmp_path: Path) -> None:
+    orders = config(tmp_path)
+    orders = replace(orders, roles=[replace(orders.roles[0], instances=5)])
+    record = new_job_record(orders, new_play(orders), Earlier())
+    status = JobStatus(record, "coordinator-1", Journal(str(tmp_path / "events.jsonl")))
+    for number in range(5):
+        files = [["model.keras", 1000], [f"{number}.csv", 1]]
+        unsaved = {"files": files, "count": 3, "size": 1101}
+        status.absorb_ending(f"worker:{number}", {"unsaved": unsaved})
+    status.sum_up()
+    found = [text.partition(" Write it")[0] for text in status.to_json()["warnings"]]
+    assert found == [
+        "worker:0, worker:1, worker:2 and 2 more: model.keras, 5.0 kB, was not saved.",
+        *(f"worker:{number}: {number}.csv, 1 B, was not saved." for number in range(5)),
+        "5 more files of the working directory, 500 B, were not saved.",
+    ]
+
+
+def test_what_earlier_attempts_left_is_kept_in_the_working_directory(tmp_path: Path) -> None:
+    assert Earlier.kept(str(tmp_path)) is None
+    found = Earlier(3, 2, {"worker:0": {"task": "worker:0"}}, {"a": 1}, cut=["worker:0/e1-a1"])
+    found.take(json.dumps({"seq": 0, "time": 1.0, "kind": "gang", "writer": "c"}).encode())
+    found.keep(str(tmp_path))
+    assert Earlier.kept(str(tmp_path)) == found
 
 
 @pytest.mark.parametrize(
@@ -74,27 +210,53 @@ def test_a_restarted_coordinator_has_its_claim_and_nobody_else(tmp_path: Path) -
     assert (job / "claim-2.json").exists()
 
 
+@pytest.mark.parametrize("later", [2, 3, 10])
+def test_any_later_claim_supersedes(tmp_path: Path, later: int) -> None:
+    store = LocalStore(str(tmp_path))
+    assert takeover.claim(store, config(tmp_path), str(tmp_path), 1)
+    status = JobStatus(
+        new_job_record(config(tmp_path), new_play(config(tmp_path)), Earlier()),
+        "coordinator-1",
+        Journal(str(tmp_path / "events.jsonl")),
+    )
+    told: Queue[dict[str, Any]] = Queue()
+    shipper = Shipper(store, status, str(tmp_path), 1, told.put, print)
+    (tmp_path / f"claim-{later}.json").write_text("{}")
+    (tmp_path / "claim-x.json").write_text("{}")
+    shipper.start()
+    try:
+        assert told.get(timeout=30)["type"] == "superseded"
+    finally:
+        shipper.stop(30)
+    # An earlier attempt that starts late runs nothing.
+    assert not takeover.claim(store, config(tmp_path), str(tmp_path), 1)
+    assert layout.newest_claim(path.name for path in tmp_path.iterdir()) == later
+
+
 def test_what_an_earlier_attempt_left(tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     task = {"task": "worker:1", "state": "RUNNING", "epoch": 3, "attempt": 2}
     task["container_id"] = "container_1"
     ended = {"task": "worker:0", "state": "SUCCEEDED", "epoch": 3, "container_id": "container_0"}
-    events = [
+    events: list[dict[str, Any]] = [
         {"kind": "gang", "data": {"epoch": 3, "restarts": 2}},
         {"kind": "task", "data": {"task": task}},
         {"kind": "task", "data": {"task": ended, "logs": {"worker:0/e3-a1/stdout": 5}}},
+        {"kind": "warning", "detail": "No step is common.", "data": {"of": "restore_point"}},
+        {"kind": "warning", "detail": "Something else.", "data": ["of"]},
     ]
     words = {"time": 1.0, "writer": "coordinator-1"}
     lines = [json.dumps({"seq": n, **words, **event}) for n, event in enumerate(events)]
     (tmp_path / "events/coordinator-1-000000.jsonl").write_text("\n".join([*lines, "{broken"]))
     found = takeover.earlier(LocalStore(str(tmp_path)), 2)
-    assert (found.epoch, found.restarts, len(found.events)) == (3, 2, 3)
+    assert (found.epoch, found.restarts, len(found.events)) == (3, 2, 5)
     assert found.logs == {"worker:0/e3-a1/stdout": 5}
     assert found.cut == ["worker:1/e3-a2"]
     # An attempt that died before anything ran leaves no more and no less.
     assert takeover.earlier(LocalStore(str(tmp_path)), 3).cut == found.cut
     orders = config(tmp_path)
     record = new_job_record(orders, new_play(orders, 4), found)
+    assert record.warnings == ["No step is common."]
     assert record.missing == ["worker:1/e3-a2 was lost with its master: its log may lack its end."]
     fences = takeover.fences(found, config(tmp_path), answered=True)
     assert fences == {"earlier:container_1": 27.0}
@@ -171,11 +333,13 @@ def test_a_restarted_coordinator_finds_its_phases_again(tmp_path: Path) -> None:
 
     first = status()
     first.note("state", "Two containers are there..", state=State.STARTING)
+    first.note(LOCALIZED)
     first.note("state", state=State.RUNNING)
     again = status()
     assert again.to_json()["phases"] == first.to_json()["phases"]
     assert [p["name"] for p in first.to_json()["phases"] if p["end"] is not None] == [
         "queue",
+        "localizing",
         "start",
     ]
     assert again.to_json()["state"] == "RUNNING"

@@ -32,6 +32,16 @@ def test_waiting_says_what_for() -> None:
     assert "The queue gpu has no free GPU." in check_html(display.html(view, now=NOW))
 
 
+@pytest.mark.parametrize(
+    "state", [State.PENDING, State.STARTING, State.RUNNING, State.RESTARTING, State.FINISHING]
+)
+def test_a_wait_for_hdfs_is_shown_in_every_state(state: State) -> None:
+    view = JobView(record(state, pending="waiting for HDFS (540 s left): it is away"))
+    sentence = "It is waiting for HDFS (540 s left): it is away"
+    assert sentence in display.text(view, now=NOW)
+    assert sentence in check_html(display.html(view, now=NOW))
+
+
 def test_running_shows_progress_log_and_phases() -> None:
     view = JobView(record(progress=0.62, phases=[Phase("run", NOW - 5, None)]), tail="a\rb\nc")
     words = display.text(view, now=NOW)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,37 @@ def test_an_archive_of_the_users_own(tmp_path: Path) -> None:
     assert there.url == given_one.url
     with pytest.raises(UsageError, match="no such file"):
         provide(PythonEnv("archive", "file:///nowhere/e.zip"), storage, cache, tmp_path)
+
+
+def test_archives_that_no_job_uses_are_removed_after_a_month(tmp_path: Path) -> None:
+    storage, cache, state = LocalStorage(), tmp_path / "cache", tmp_path / "state"
+    kinds = ("unused", "used", "going-on", "unknown")
+    paths = {kind: cache / f"python-env-{kind}.tar.gz" for kind in kinds}
+    for path in paths.values():
+        storage.publish(str(path), b"archive")
+        providing.note_use(storage, str(path))
+    (cache / "runtime-1.zip").write_bytes(b"other")
+    long_ago = time.time() - 31 * 86400
+    for kind in ("unused", "going-on", "unknown"):
+        os.utime(f"{paths[kind]}.used", (long_ago, long_ago))
+    for path in (*paths.values(), cache / "runtime-1.zip"):
+        os.utime(path, (long_ago, long_ago))
+    os.unlink(f"{paths['unknown']}.used")
+
+    def look(in_use: set[str] | None) -> list[str]:
+        return providing.remove_unused(storage, str(cache), state, lambda: in_use)
+
+    assert look(None) == []
+    assert look({paths["going-on"].name}) == [], "at most once a day"
+    for marker in state.glob("environments.looked-*"):
+        os.utime(marker, (long_ago, long_ago))
+    assert look({paths["going-on"].name}) == [paths["unused"].name]
+    left = {path.name for path in cache.iterdir()}
+    assert paths["unused"].name not in left
+    assert f"{paths['unused'].name}.used" not in left
+    assert {paths[kind].name for kind in ("used", "going-on", "unknown")} <= left
+    assert f"{paths['unknown'].name}.used" in left, "its month begins"
+    assert "runtime-1.zip" in left
 
 
 def test_the_running_interpreter_has_a_layout() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from submarine_jobs import following
 from submarine_jobs.commands.log_lines import PrefixedLines
-from submarine_jobs.errors import UsageError
+from submarine_jobs.errors import ClusterError, NoAccessError, NoAnswerError, UsageError
 from submarine_jobs.live import LogChunk
 from submarine_jobs.log_position import LogKey, LogPosition, key_of
 from submarine_jobs.spec import Role
+from submarine_jobs.storage.local import LocalStorage
 from submarine_jobs.tasks import choose, ranges
 from tests.unit.port_rig import FollowedJob, Port, log_line, skip_line
 
@@ -116,6 +117,95 @@ def test_without_anybody_to_ask_the_shipped_logs_serve(ports: Any) -> None:
     chunks = list(job.follow(tasks="*"))
     assert texts(chunks) == {"worker:0/e1-a2": b"new attempt\n", "ps:0/e1-a1": b"served\n"}
     assert job.log(task="worker:0", attempt="e1-a1").data == b"old attempt\n"
+
+
+class Silence:
+    """Lets some calls of the file system fail, as a NameNode that does not answer."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.calls = 0
+        self.fail: Callable[[int], bool] = lambda call: False
+        for name in ("list_directory", "read"):
+            patch.setattr(LocalStorage, name, self._of(getattr(LocalStorage, name)))
+
+    def _of(self, real: Any) -> Any:
+        def call(storage: LocalStorage, path: str, *words: Any) -> Any:
+            if "/logs" in path:
+                self.calls += 1
+                if self.fail(self.calls):
+                    raise NoAnswerError("HDFS did not answer in time.")
+            return real(storage, path, *words)
+
+        return call
+
+
+@pytest.mark.parametrize("first", range(1, 9))
+def test_outage_of_the_file_system_loses_no_line_and_is_told_once(
+    ports: Any, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """The outage begins at any call, and the job has ended when it begins."""
+    job = ports([])
+    job.port.close()
+    job.port.scripts.clear()
+    job.ship("worker:0", (1, 1), b"old attempt\n")
+    job.ship("worker:0", (1, 2), b"new ")
+    job.ship("worker:0", (1, 2), b"attempt\n", 4)
+    job.ship("ps:0", (1, 1), b"served\n")
+    silence = Silence(monkeypatch)
+    silence.fail = lambda call: first <= call < first + 4
+    chunks = list(job.follow(tasks="*"))
+    assert texts([c for c in chunks if not c.note]) == {
+        "worker:0/e1-a2": b"new attempt\n",
+        "ps:0/e1-a1": b"served\n",
+    }
+    notes = [chunk.note for chunk in chunks if chunk.note]
+    assert len(notes) == (1 if silence.calls >= first else 0)
+    assert all("could not be read (HDFS did not answer in time); it" in note for note in notes)
+
+
+def test_long_outage_is_told_before_it_is_over(ports: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "SILENCE_TOLD", -1.0)
+    job = ports([])
+    job.port.close()
+    job.port.scripts.clear()
+    job.ship("worker:0", (1, 1), b"text\n")
+    silence = Silence(monkeypatch)
+    silence.fail = lambda call: call <= 5
+    notes = [chunk.note for chunk in job.follow() if chunk.note]
+    assert len(notes) == 2
+    assert "no new output since" in notes[0]
+    assert "following continues: HDFS did not answer in time." in notes[0]
+
+
+def test_log_that_may_not_be_read_ends_following(
+    ports: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise NoAccessError("Permission denied.")
+
+    job = ports([])
+    job.port.close()
+    monkeypatch.setattr(LocalStorage, "list_directory", refuse)
+    with pytest.raises(NoAccessError):
+        list(job.follow())
+
+
+def test_cluster_that_does_not_answer_is_asked_again(
+    ports: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ports(
+        [log_line("worker:0", "e1-a1", 0, b"abc")], [log_line("worker:0", "e1-a1", 3, b"d")]
+    )
+    record, calls = job.record, []
+
+    def now_and_then() -> Any:
+        calls.append(1)
+        if len(calls) % 2:
+            raise ClusterError("The ResourceManager does not answer.")
+        return record()
+
+    monkeypatch.setattr(job, "record", now_and_then)
+    assert texts([c for c in job.follow() if not c.note]) == {"worker:0/e1-a1": b"abcd"}
 
 
 def test_an_agent_of_the_first_release_names_no_attempt(ports: Any) -> None:

@@ -159,6 +159,49 @@ def test_pytorch_has_torchruns_variables() -> None:
     assert 0 < int(alone.env["MASTER_PORT"]) < 65536
 
 
+RANKS = {
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES"),
+    *("GROUP_RANK", "GROUP_WORLD_SIZE"),
+}
+
+
+def test_a_single_task_has_ranks_unless_its_library_starts_the_processes() -> None:
+    alone = members_of({"worker": 1}, gpus=4)
+    made = setups("pytorch", alone)["worker:0"]
+    assert {*made.env, *made.processes[0]} >= RANKS
+    assert made.processes == [{"RANK": "0", "LOCAL_RANK": "0"}]
+    made = setups("pytorch", alone, own_launcher=True)["worker:0"]
+    assert not RANKS & {*made.env, *made.processes[0]}
+    assert made.env["MASTER_ADDR"] == made.env["master_addr"] == "127.0.0.1"
+    assert made.env["MASTER_PORT"] == "1000"
+    assert made.processes == [{}]
+    # Several processes, or several tasks, have been started by Submarine.
+    several = setups("pytorch", members_of({"worker": 1}, processes=2), own_launcher=True)
+    assert [one["LOCAL_RANK"] for one in several["worker:0"].processes] == ["0", "1"]
+    gang = setups("pytorch", members_of({"worker": 2}), own_launcher=True)
+    assert gang["worker:1"].processes == [{"RANK": "1", "LOCAL_RANK": "0"}]
+    assert gang["worker:1"].env["WORLD_SIZE"] == "2"
+
+
+def test_late_imports_choose_a_framework_where_no_other_does() -> None:
+    assert framework_of({"transformers", "numpy"}) == "pytorch"
+    assert framework_of({"transformers", "tensorflow"}) == "tensorflow"
+    assert framework_of({"trl"}) == "pytorch"
+
+
+@pytest.mark.parametrize("framework", sorted(frameworks.KNOWN))
+def test_every_collective_framework_names_what_its_program_lacks(framework: str) -> None:
+    rendezvous = frameworks.trait(framework, "RENDEZVOUS")
+    sentence = frameworks.apart_sentence(framework, 3, required=False)
+    assert bool(sentence) == (framework not in ("any", "auto", "mxnet"))
+    assert bool(rendezvous) == (framework != "mxnet")
+    if framework == "pytorch":
+        assert "Trainer(num_nodes=3)" in sentence
+    made = setups(framework, members_of({"worker": 2, "ps": 1, "scheduler": 1}))["worker:0"]
+    assert made.rendezvous == ("program" if framework == "keras" else rendezvous)
+    assert not setups(framework, members_of({"worker": 1}))["worker:0"].rendezvous
+
+
 def test_who_decides_and_who_may_be_restarted_alone() -> None:
     assert policy_of("any", ["worker", "ps"]) == "all"
     assert policy_of("any", ["chief", "worker"]) == "chief"
@@ -195,10 +238,12 @@ def test_horovod_counts_each_container_as_a_host() -> None:
         "127.0.0.1",
         "--port",
         env["HOROVOD_GLOO_RENDEZVOUS_PORT"],
+        "--ready",
+        "2000",
         "--sizes",
         "global=3,local_chief-0=1,local_worker-0=2,cross_0=2,cross_1=1",
     )
-    waits = ("await", "--address", "127.0.0.1", "--port", "1000")
+    waits = ("await", "--address", "127.0.0.1", "--port", "2000")
     assert made["worker:0"].helpers[0].command[3:] == waits
 
 

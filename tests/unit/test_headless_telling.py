@@ -68,7 +68,9 @@ def test_a_failed_job_of_a_command_is_told_with_its_last_lines(folder: Path) -> 
     report = Report("a.ipynb", "out/b.ipynb", failed(), Ending(), 2.0, given)
     outcome = report.outcome(CommandLine(json_asked=False), request)
     assert outcome.exit_code == 1
-    assert outcome.text == "out/b.ipynb    failed after 2s"
+    assert outcome.text == (
+        "out/b.ipynb    failed after 2s: Cell [1] failed: JobFailedError: Exit code 3"
+    )
     notice = told(folder)
     # A value that came from a file of parameters is as secret as one that was typed.
     assert notice["log"] == "*** 1\nno data.csv\nJobFailedError: 3"

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from submarine_jobs.credentials import new_secret
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.job import Job
+from submarine_jobs.live import AgentAddress
+from submarine_jobs.tunnel import Tunnel, TunnelError
 from submarine_jobs.view import JobView
+from submarine_kernel.remote.conversation import Conversation, KernelGoneError
 from submarine_kernel.remote.loss import why_gone
+from submarine_minicluster.ports import free_port
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
@@ -64,3 +71,41 @@ def test_a_container_that_was_replaced_has_another_kernel_and_is_let_go(detail: 
     job = FakeJob(record(State.RUNNING, task))
     assert why_gone(cast(Job, job)) == f"{GONE} {detail}".strip()
     assert job.cancelled
+
+
+class Transport:
+    """A connection to the keeper that takes what is written."""
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: bytes) -> None:
+        del data
+
+
+def test_a_connection_that_ends_ends_the_wait_for_an_answer() -> None:
+    """The wait lasted 15 s, in which nothing looked whether the container is gone."""
+
+    async def ask() -> None:
+        keeper = Conversation("kernel-gpu-1", lambda said: None)
+        keeper._tunnel = cast(Tunnel, SimpleNamespace(transport=Transport()))
+        asking = asyncio.ensure_future(keeper.ask({"type": "hello"}, "hello", 600.0))
+        await asyncio.sleep(0)
+        keeper.broken.set()
+        with pytest.raises(KernelGoneError, match="ended before it answered"):
+            await asyncio.wait_for(asking, 60)
+
+    asyncio.run(ask())
+
+
+def test_a_connection_that_is_refused_counts_as_ended() -> None:
+    """The owner waited 12 s for a sign of life on a connection that was never made."""
+
+    async def connect() -> bool:
+        keeper = Conversation("kernel-gpu-1", lambda said: None)
+        secret = new_secret("kernel-gpu-1")
+        with pytest.raises(TunnelError, match="Connect call failed"):
+            await keeper.connect(AgentAddress("127.0.0.1", free_port(), secret))
+        return keeper.broken.is_set()
+
+    assert asyncio.run(connect())

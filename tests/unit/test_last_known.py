@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from submarine_jobs.backends.base import Observation, Stage
 from submarine_jobs.commands import Mouth, execute
+from submarine_jobs.directory import JobDirectory
 from submarine_jobs.display.table import table
 from submarine_jobs.display.tame import tame
-from submarine_jobs.errors import ClusterError
-from submarine_jobs.observing import unreachable
+from submarine_jobs.errors import ClusterError, StorageError
+from submarine_jobs.observing import Target, unreachable, without_directory
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.store import Known
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
 
@@ -79,3 +83,36 @@ def test_what_a_silent_cluster_said_before_is_the_last_known_unless_it_is_final(
     assert shown.last_known is (state is State.RUNNING)
     assert shown.detail == "Last known; the cluster does not answer: No answer."
     assert ("RUNNING?" in table([shown]).text) is shown.last_known
+
+
+@pytest.mark.parametrize(
+    ("state", "seen", "started", "said"),
+    [
+        (State.PENDING, Observation(Stage.WAITING, pending="queue a: 0 of 2"), False, "queue a"),
+        (
+            State.PENDING,
+            Observation(Stage.WAITING, pending="queue a: 0 of 2", master_runs=True),
+            False,
+            "waiting for HDFS: No answer.",
+        ),
+        (State.FINISHING, Observation(Stage.RUNNING), True, "waiting for HDFS: No answer."),
+        (State.RUNNING, Observation(Stage.RUNNING), True, ""),
+        (
+            State.RUNNING,
+            Observation(Stage.RUNNING),
+            False,
+            "waiting for HDFS, unless its program has started: No answer.",
+        ),
+    ],
+)
+def test_a_job_that_needs_a_silent_file_system_waits_for_it(
+    session: Session, state: State, seen: Observation, started: bool, said: str
+) -> None:
+    record = JobRecord("a-1", "a", state, tasks=[TaskRecord("worker:0", "worker", 0)])
+    record.tasks[0].started = 1.0 if started else None
+    known = Known("a-1", "a", "yarn", "", "hdfs://nn/x", 1e9, state, None, record)
+    directory = cast(JobDirectory, SimpleNamespace(url="hdfs://nn/x"))
+    target = Target(known, directory, session.backend())
+    shown = without_directory(target, seen, session.store, StorageError("No answer.", "Wait."))
+    assert shown.pending.startswith(said)
+    assert bool(shown.pending) is bool(said)

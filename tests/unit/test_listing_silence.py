@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs import listing
+from submarine_jobs import cancelling, listing, viewing
 from submarine_jobs.backends.base import Handle, Observation, Stage
 from submarine_jobs.backends.local import LocalBackend
 from submarine_jobs.errors import ClusterError, NoAnswerError
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
+from submarine_jobs.storage.hdfs import HdfsStorage
 from submarine_jobs.storage.local import LocalStorage
 from submarine_jobs.store import Known
 from submarine_runtime.protocol.reasons import EndReason
@@ -118,3 +121,73 @@ def test_a_file_system_that_falls_silent_later_is_asked_once(
     records = session.jobs(10)
     assert [record.last_known for record in records].count(True) == 3
     assert len(asked) == 1
+
+
+@pytest.fixture
+def silent(session: Session, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """The same jobs on an HDFS whose port accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        storage = HdfsStorage(f"hdfs://127.0.0.1:{listener.getsockname()[1]}", timeout=20.0)
+        backend: Any = session.backend()
+        monkeypatch.setattr(backend, "job_root", lambda: (storage, "/jobs"))
+        for row in session.store.newest():
+            place = f"{storage.prefix}/jobs/202611/{row.job_id}"
+            session.store.put(replace(row, job_dir=place))
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("job_id", "state"),
+    [(WAITS, State.PENDING), (RUNS, State.RUNNING), (ENDED, State.SUCCEEDED), (OVER, State.FAILED)],
+)
+def test_job_is_shown_within_five_seconds(
+    silent: Session, job_id: str, state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if job_id != RUNS:  # The default limit is waited for once.
+        monkeypatch.setattr(viewing, "STORAGE_SECONDS", 0.3)
+    before = time.monotonic()
+    view = silent.job(job_id).view()
+    assert time.monotonic() - before < 5.0
+    assert view.record.state is state
+    if job_id != WAITS:  # of which the cluster says everything
+        assert "cannot be read now: HDFS at hdfs://" in view.record.missing[0]
+
+
+def test_cancel_without_the_file_system_ends_the_job_on_the_cluster(
+    silent: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[Handle] = []
+    ended = Observation(Stage.ENDED, EndReason.CANCELLED, "Cancelled by ann.")
+    backend = silent.backend()
+    observe = backend.observe
+
+    def look(handles: Mapping[str, Handle]) -> dict[str, Observation]:
+        return dict.fromkeys(handles, ended) if stopped else dict(observe(handles))
+
+    monkeypatch.setattr(cancelling, "STORAGE_SECONDS", 0.3)
+    monkeypatch.setattr(viewing, "STORAGE_SECONDS", 0.3)
+    monkeypatch.setattr(backend, "stop", stopped.append)
+    monkeypatch.setattr(backend, "observe", look)
+    record = silent.job(RUNS).cancel("not needed")
+    assert stopped == [{"pid": 1}]
+    assert record.state is State.CANCELLED
+    assert "was ended through local, without saving" in record.missing[0]
+
+
+def test_cancel_that_reaches_nothing_says_so(
+    silent: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Handle) -> None:
+        raise ClusterError("The ResourceManager does not answer.")
+
+    monkeypatch.setattr(cancelling, "STORAGE_SECONDS", 0.3)
+    monkeypatch.setattr(viewing, "STORAGE_SECONDS", 0.3)
+    monkeypatch.setattr(silent.backend(), "stop", refuse)
+    monkeypatch.setattr(silent.backend(), "find", lambda _: None)
+    row = silent.store.get(WAITS)
+    assert row is not None
+    with pytest.raises(ClusterError, match=r"was not cancelled: HDFS .*ResourceManager does not"):
+        silent.job(WAITS).cancel()
+    silent.store.put(replace(row, handle=None))
+    with pytest.raises(ClusterError, match="was not cancelled: HDFS at"):
+        silent.job(WAITS).cancel()

@@ -118,12 +118,21 @@ def test_it_leaves_the_structured_traceback(
     tmp_path: Path, python: str, name: str, kind: str, type_name: str, last: tuple[str, int, str]
 ) -> None:
     run_both(tmp_path, python, PROGRAMS[name])
+    assert not list(tmp_path.glob(".failure*"))
     failure = json.loads((tmp_path / "failure.json").read_text())
     assert (failure["kind"], failure["type"]) == (kind, type_name)
     frame = failure["frames"][-1]
     assert (Path(frame["file"]).name, frame["line"], frame["function"]) == last
     assert "launch.py" not in failure["text"]
     assert failure["text"].rstrip().splitlines()[-1].startswith(type_name)
+
+
+def test_the_first_of_several_processes_counts(tmp_path: Path) -> None:
+    run_both(tmp_path, sys.executable, PROGRAMS["exception"])
+    (tmp_path / "program/main.py").write_text("raise ConnectionResetError('the peer is gone')\n")
+    command = [sys.executable, str(tmp_path / "launch/launch.py"), "main.py"]
+    subprocess.run(command, cwd=tmp_path / "program", capture_output=True, timeout=60)
+    assert json.loads((tmp_path / "failure.json").read_text())["type"] == "ValueError"
 
 
 def test_a_deep_recursion_stays_small(tmp_path: Path) -> None:

@@ -59,6 +59,42 @@ def test_what_a_part_leaves_running_is_ended_and_told(parts, tmp_path, monkeypat
     assert parts.run_part(parts.Part("p", 60, (starts(0.5),)), tmp_path).result == "ok"
 
 
+def test_parts_beside_others_run_in_order_at_low_priority(parts, tmp_path, capfd):
+    scratch, beside = tmp_path / "scratch", tmp_path / "beside"
+    scratch.mkdir()
+    beside.mkdir()
+    ended = tmp_path / "ended"
+    first = parts.Part("first", 60, (("sh", "-c", f"nice; sleep 1; touch {ended}"),), beside=True)
+    second = parts.Part("second", 60, (("test", "-e", str(ended)),), beside=True)
+    front = parts.Part("front", 60, (("test", "!", "-e", str(ended)),))
+    outcomes = parts.run_plan((first, second, front), scratch, beside)
+    assert [(one.name, one.result) for one in outcomes] == [
+        ("first", "ok"), ("second", "ok"), ("front", "ok"),
+    ]  # fmt: skip
+    shown = capfd.readouterr().out
+    level = os.nice(0) + 5
+    assert f"== first: sh -c nice; sleep 1; touch {ended}\n{min(level, 19)}\n" in shown
+    parts.print_table(outcomes)
+    table = capfd.readouterr().out
+    assert table.count("(beside the others)") == 2
+    assert float(table.split("total")[1].split()[0]) < outcomes[0].seconds
+
+
+def test_interrupt_ends_parts_beside_others(parts, tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    run_part = parts.run_part
+    monkeypatch.setattr(
+        parts, "run_part", lambda part, *more: (run_part if part.beside else interrupt)(part, *more)
+    )
+    slow = parts.Part("slow", 60, (("sleep", "31"), ("sleep", "32")), beside=True)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        parts.run_plan((slow, slow, parts.Part("p", 60, ())), tmp_path, tmp_path)
+    assert time.monotonic() - began < 25
+
+
 def test_ci_calls_make_test_and_every_folder_of_tests_has_a_part(parts):
     root = SCRIPTS.parent
     assert "make test" in (root / ".ci" / "run").read_text()
@@ -70,7 +106,8 @@ def test_ci_calls_make_test_and_every_folder_of_tests_has_a_part(parts):
         left_out = [word.partition("=")[2] for word in words if word.startswith("--ignore=")]
         assert "tests" in words
         assert set(left_out) <= set(words)
-    assert sum(part.budget for part in parts.PLANS["test"]) + parts.SETUP_BUDGET <= 45 * 60
+    budgets = [part.budget for part in parts.PLANS["test"] if not part.beside]
+    assert sum(budgets) + parts.SETUP_BUDGET <= 45 * 60
 
 
 @pytest.mark.parametrize(
@@ -90,8 +127,9 @@ def test_ci_calls_make_test_and_every_folder_of_tests_has_a_part(parts):
     ],
 )
 def test_few_failures_of_real_programs_get_a_second_try_that_is_told(
-    parts, tmp_path, capfd, tests, result, again
+    parts, tmp_path, capfd, monkeypatch, tests, result, again
 ):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # Loading plugins takes a second.
     first = tmp_path / "there-was-a-first-try"
     (tmp_path / "test_it.py").write_text(
         "import os\nfirst = os.path.exists('there-was-a-first-try')\n"
@@ -112,7 +150,8 @@ def test_few_failures_of_real_programs_get_a_second_try_that_is_told(
         assert outcome.result == "python failed (1)"
 
 
-def test_failures_all_over_the_place_are_no_accident(parts, tmp_path):
+def test_failures_all_over_the_place_are_no_accident(parts, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     for number in range(4):
         failing = "import os\ndef test_it(): assert os.path.exists('there-was-a-first-try')\n"
         (tmp_path / f"test_{number}.py").write_text(failing)

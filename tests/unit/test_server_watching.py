@@ -23,6 +23,7 @@ from submarine_jobs.store import JobStore, Known, Origin
 from submarine_runtime.protocol.states import State
 from submarine_server.about import Abouts, demand_mine
 from submarine_server.watching import jobs as jobs_module
+from submarine_server.watching import metrics
 from submarine_server.watching.hints import SCHEMA, teller
 from submarine_server.watching.known import NEWEST, KnownJobs
 from submarine_server.watching.poll import Seen
@@ -294,3 +295,49 @@ def test_a_hint_is_sent_where_its_schema_is_known() -> None:
         assert tell is not None
         tell(row(1))
         assert len(bus.sent) == count
+
+
+def test_curves_continue_when_the_job_directory_answers_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers: list[Any] = [[1], StorageError("No answer."), TimeoutError(), [2]]
+
+    class Reader:
+        def __init__(self, directory: object) -> None:
+            pass
+
+        def fresh(self) -> list[Any]:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return list(answer)
+
+    class Here:
+        async def here(self, work: Any, *words: Any) -> Any:
+            return work(*words)
+
+        async def call(self, work: Any, timeout: float) -> Any:
+            return work()
+
+    states = iter([False, True, True, True])
+    found = SimpleNamespace(
+        directory=None, known=lambda: SimpleNamespace(final=next(states), created=time.time())
+    )
+    for name in ("FASTEST", "SILENCE_PAUSE"):
+        monkeypatch.setattr(metrics, name, 0.001)
+    monkeypatch.setattr(metrics, "MetricsReader", Reader)
+    monkeypatch.setattr(metrics, "_in_order", list)
+    readers: Any = metrics.MetricsReaders(Here(), SimpleNamespace())  # type: ignore[arg-type]
+    curves = metrics.Curves()
+
+    async def read() -> Any:
+        await readers._read(found, curves)
+        return await curves.after(None)
+
+    taken = asyncio.run(read())
+    assert (taken.rows, taken.ended) == ([1, 2], True)
+    answers[:] = [StorageError("No answer.")]
+    with pytest.raises(StorageError):  # a page that was never shown anything is told why
+        asyncio.run(
+            readers._read(SimpleNamespace(directory=None, known=lambda: None), metrics.Curves())
+        )

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 import tempfile
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.shipped_log import ShippedLog
+from submarine_jobs.shipped_log import ShippedLog, shipped_lengths
 from submarine_jobs.storage.local import LocalStorage
 from submarine_runtime.protocol import layout
 
@@ -54,6 +55,28 @@ def test_newest_attempt_is_read_and_foreign_names_are_ignored(tmp_path: object) 
     log = ShippedLog(directory)
     log.refresh()
     assert log.read("stdout", 0, 100).data == b"new"
+
+
+def test_a_segment_that_was_never_finished_counts(tmp_path: object) -> None:
+    directory = shipped(str(tmp_path), [b"one", b"two"])
+    place = layout.log_directory("worker:0", 1, 1)
+
+    def grow(offset: int, data: bytes) -> None:
+        name = layout.growing_name("stdout", offset)
+        directory.storage.publish(directory.file(f"{place}/{name}"), data)
+
+    grow(3, b"tw")  # left over: its segment was published whole
+    grow(6, b"three")
+    log = ShippedLog(directory)
+    log.refresh()
+    assert log.read("stdout", 1, 100).data == b"netwothree"
+    assert shipped_lengths(directory) == {"worker:0/e1-a1/stdout": 11}
+    # It is finished between the listing and the reading.
+    root = directory.file(place)
+    os.rename(
+        f"{root}/{layout.growing_name('stdout', 6)}", f"{root}/{layout.segment_name('stdout', 6)}"
+    )
+    assert b"".join(piece.data for piece in log.read_through("stdout", 0)) == b"onetwothree"
 
 
 def test_a_job_without_a_log_has_an_empty_one(tmp_path: object) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import io
 import json
 import math
+import os
 import subprocess
 import sys
+import tempfile
+import tracemalloc
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -295,3 +301,195 @@ def test_sending_names_of_the_notebook() -> None:
         send_values(["x_trian"], {"x_train": 1})
     with pytest.raises(UsageError, match="x holds an object"):
         send_values(["x"], {"x": object()})
+
+
+# Tensors, by the program's own library
+
+
+def tensor_of(library: str, **methods: Any) -> Any:
+    """A stand-in for a tensor of ``library``."""
+    return type("Tensor", (), {"__module__": f"{library}.core", **methods})()
+
+
+def test_tensors_come_back_as_arrays() -> None:
+    data = np.array([[1.0, 2.0]], "float32")
+
+    class Cpu:
+        layout, dtype = "torch.strided", "torch.float32"
+
+        def resolve_conj(self) -> Any:
+            return self
+
+        resolve_neg = resolve_conj
+
+        def numpy(self) -> Any:
+            return data
+
+    on_gpu = SimpleNamespace(cpu=Cpu)
+    tensors = {
+        "torch": tensor_of("torch", detach=lambda _: on_gpu),
+        "tensorflow": tensor_of("tensorflow", numpy=lambda _: data),
+        "jax": tensor_of("jaxlib", __array__=lambda _, dtype=None, copy=None: data),
+        "mxnet": tensor_of("mxnet", asnumpy=lambda _: data),
+    }
+    back = there_and_back(**tensors, deep={"a": [tensors["torch"]]})
+    for found in (*(back[name] for name in tensors), back["deep"]["a"][0]):
+        assert type(found) is np.ndarray
+        np.testing.assert_array_equal(found, data)
+
+
+def test_a_tensor_whose_library_fails_is_refused_with_its_error() -> None:
+    def fail(_: Any) -> Any:
+        raise RuntimeError("The data is on a device that is gone.")
+
+    with pytest.raises(ValuesError, match=r"x holds a torch Tensor.*RuntimeError.*device that is"):
+        pack_values({"x": tensor_of("torch", detach=fail)}, io.BytesIO())
+
+
+@pytest.mark.full  # importing TensorFlow takes seconds
+@pytest.mark.parametrize("library", ["torch", "tensorflow", "jax"])
+def test_tensors_of_the_installed_library_come_back(library: str) -> None:
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    # In a process of its own: TensorFlow takes memory and threads for good.
+    program = (
+        "import sys\nfrom submarine_runtime.values import pack_values\n"
+        "library, target = sys.argv[1:]\n"
+        "if library == 'torch':\n    import torch\n"
+        "    made = [torch.ones(2, 3, requires_grad=True), torch.ones(2, 3).to(torch.bfloat16)]\n"
+        "elif library == 'jax':\n    import jax.numpy\n    made = [jax.numpy.ones((2, 3))] * 2\n"
+        "else:\n    import tensorflow as tf\n"
+        "    made = [tf.Variable(tf.ones((2, 3))), tf.ones((2, 3), tf.bfloat16)]\n"
+        "pack_values({'x': made[0], 'y': made[1]}, target)\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        target = f"{folder}/values.zip"
+        words = [sys.executable, "-c", program, library, target]
+        paths = str(Path(submarine_runtime.__file__).parents[1])
+        environment = {**os.environ, "PYTHONPATH": paths, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        subprocess.run(words, check=True, timeout=300, env=environment)
+        back = unpack_values(target).values
+    for found in back.values():
+        assert (type(found), found.dtype, found.shape) == (np.ndarray, np.dtype("f4"), (2, 3))
+        assert found.sum() == 6
+
+
+# Pandas objects of a hostile file
+
+INDEX: dict[str, Any] = {"kind": "rangeindex", "name": {"kind": "json", "value": None}}
+
+
+def rows_of(*bounds: Any) -> dict[str, Any]:
+    return {**INDEX, "value": list(bounds)}
+
+
+def plain(value: Any) -> dict[str, Any]:
+    return {"kind": "json", "value": value}
+
+
+def column(kind: str, **more: Any) -> dict[str, Any]:
+    index = rows_of(0, 1, 1)
+    return {"kind": "series", "name": plain(None), "index": index, "data": {"kind": kind, **more}}
+
+
+HOSTILE_FRAMES: dict[str, Any] = {
+    "no kind": {},
+    "a number": 5,
+    "no index": {"kind": "frame"},
+    "broadcast": {
+        "kind": "frame",
+        "index": rows_of(0, 10**9, 1),
+        "columns": rows_of(0, 100, 1),
+        "block": plain(1),
+    },
+    "many rows": {
+        "kind": "frame",
+        "index": rows_of(0, 10**12, 1),
+        "columns": rows_of(0, 0, 1),
+        "data": [],
+    },
+    "too many to count": {
+        "kind": "frame",
+        "index": rows_of(0, 10**30, 1),
+        "columns": rows_of(0, 0, 1),
+        "data": [],
+    },
+    "many levels": {"kind": "multiindex", "levels": [rows_of(0, 10**10, 1)] * 2},
+    "no levels": {"kind": "multiindex", "levels": []},
+    "text of no size": {"kind": "npy", "file": "1.npy"},
+    "objects": column("npy", file="2.npy"),
+    "one file twice": {"kind": "list", "items": [{"kind": "npy", "file": "0.npy"}] * 2},
+    "a scalar": column("json", value=5),
+    "an object as name": {**column("json", value=[1]), "name": plain([1])},
+    "zone of a folder": column("zoned", data=plain([0]), zone="America"),
+    "zone of a path": column("zoned", data=plain([0]), zone="../../etc/passwd"),
+    "unknown zone": {"kind": "Timestamp", "value": 0, "zone": "Nowhere/At_All"},
+    "dtype of pickle": column("listed", data=plain([1]), dtype="object"),
+    "dtype that is none": column("listed", data=plain([1]), dtype="nothing[pyarrow]"),
+    "mask of another size": column(
+        "masked", data=plain([1]), mask=plain([True, False]), dtype="Int64"
+    ),
+    "codes of no category": column(
+        "categories", codes=plain([5]), categories=plain(["a"]), ordered=False
+    ),
+    "a moment too late": {"kind": "Timestamp", "value": 10**30, "zone": ""},
+    "a day that is none": {"kind": "date", "value": "2026-02-31"},
+    "text for a number": {"kind": "timedelta", "value": ["x", 0, 0]},
+    "a length too many": column("json", value=[1, 2]),
+    "deep": functools.reduce(
+        lambda inner, _: {"kind": "multiindex", "levels": [inner]}, range(5000), rows_of(0, 1, 1)
+    ),
+}
+
+
+def array_file(array: np.ndarray[Any, Any]) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", HOSTILE_FRAMES)
+def test_hostile_frames_are_refused_with_a_sentence(name: str) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("0.npy", array_file(np.zeros(1000)))
+        empty = io.BytesIO()
+        header = {"descr": "<U0", "fortran_order": False, "shape": (10**9,)}
+        np.lib.format.write_array_header_1_0(empty, header)
+        archive.writestr("1.npy", empty.getvalue())
+        archive.writestr("2.npy", array_file(np.array(["a"])))
+        archive.writestr("values.json", nested_json(HOSTILE_FRAMES[name]))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValuesError) as caught:
+            unpack_values(buffer)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+    assert str(caught.value).endswith((".", ")."))
+    assert "\n" not in str(caught.value)
+
+
+def nested_json(node: Any) -> str:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(50_000)
+    try:
+        return json.dumps({"version": 1, "values": {"x": node}, "refused": {}})
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_json_of_many_small_values_is_refused_before_it_is_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("submarine_runtime.values._PARTS_LIMIT", 1000)
+    for text, refused in (("[" + "[]," * 2000 + "0]", True), (json.dumps("," * 5000), False)):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            value = f'{{"kind": "json", "value": {text}}}'
+            archive.writestr("values.json", f'{{"version": 1, "values": {{"x": {value}}}}}')
+        if refused:
+            with pytest.raises(ValuesError, match=r"holds more than 1,000 values\."):
+                unpack_values(buffer)
+        else:
+            assert unpack_values(buffer).values == {"x": "," * 5000}

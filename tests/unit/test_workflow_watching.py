@@ -6,7 +6,7 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,16 @@ class Picture:
         return [node["status"] for node in self.shown[-1]["nodes"]] if self.shown else []
 
 
-def threads() -> int:
-    return [thread.name for thread in threading.enumerate()].count("submarine-runs")
+@pytest.fixture
+def threads() -> Callable[[], int]:
+    """Count the threads of watchers that the test started; other tests may have left some."""
+    before = set(threading.enumerate())
+
+    def count() -> int:
+        started = set(threading.enumerate()) - before
+        return [thread.name for thread in started].count("submarine-runs")
+
+    return count
 
 
 @pytest.fixture
@@ -75,7 +83,9 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     return Runs(tmp_path / "workflows")
 
 
-def test_pictures_follow_their_journals_from_one_thread_that_ends(runs: Runs) -> None:
+def test_pictures_follow_their_journals_from_one_thread_that_ends(
+    runs: Runs, threads: Callable[[], int]
+) -> None:
     watcher, several = RunWatcher(), [Run(runs) for _ in range(5)]
     pictures = [Picture() for _ in several]
     for run, picture in zip(several, pictures, strict=True):
@@ -115,7 +125,9 @@ def test_of_a_run_that_goes_on_again_what_waits_has_no_end(runs: Runs) -> None:
     run.end()
 
 
-def test_one_that_breaks_or_is_removed_holds_up_no_other(runs: Runs) -> None:
+def test_one_that_breaks_or_is_removed_holds_up_no_other(
+    runs: Runs, threads: Callable[[], int]
+) -> None:
     watcher, several = RunWatcher(), [Run(runs) for _ in range(3)]
     good = Picture()
 

@@ -16,6 +16,7 @@ import pytest
 
 from submarine_jobs.backends.base import Plan, Submission
 from submarine_jobs.backends.yarn.application import agent_script, tag_of
+from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.backends.yarn.rm import ResourceManager
 from submarine_jobs.backends.yarn.skein_calls import (
@@ -25,6 +26,7 @@ from submarine_jobs.backends.yarn.skein_calls import (
     new_credentials,
 )
 from submarine_jobs.errors import ClusterError, ConfigError, RefusedError
+from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.local import LocalStorage
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
@@ -184,6 +186,55 @@ def test_configuration_with_high_availability(tmp_path: Path) -> None:
     assert conf.webhdfs == ["http://nn1:9870", "http://nn2:9870"]
     assert not conf.on_loopback
     assert not conf.knows_gpus
+
+
+HA_SITE = {
+    "dfs.ha.namenodes.ns1": "a,b",
+    "dfs.namenode.rpc-address.ns1.a": "nn1:8020",
+    "dfs.namenode.rpc-address.ns1.b": "NN2:9000",
+    "dfs.namenode.http-address.ns1.a": "nn1:9870",
+    "dfs.namenode.https-address.ns1.b": "nn2:9871",
+    "dfs.namenode.rpc-address.ns2.a": "far:8020",
+}
+
+
+@pytest.mark.parametrize(
+    ("default", "site", "uri", "path"),
+    [
+        ("hdfs://ns1", HA_SITE, "hdfs://ns1/a", "/a"),
+        ("hdfs://ns1", HA_SITE, "hdfs:///a/", "/a"),
+        ("hdfs://ns1", HA_SITE, "/a//b/../c", "/a/c"),
+        ("hdfs://ns1", HA_SITE, "hdfs://nn1:8020/a", "/a"),
+        ("hdfs://ns1", HA_SITE, "hdfs://nn1/a", "/a"),
+        ("hdfs://ns1", HA_SITE, "hdfs://me@nn2:9000/a b%20", "/a b%20"),
+        ("hdfs://ns1", HA_SITE, "webhdfs://nn1:9870/a", "/a"),
+        ("hdfs://ns1", HA_SITE, "swebhdfs://nn2/a", "/a"),
+        ("hdfs://ns1", HA_SITE, "webhdfs://ns1/a", "/a"),
+        ("hdfs://ns1", HA_SITE, "hdfs://nn2:8020/a", None),
+        ("hdfs://ns1", HA_SITE, "hdfs://ns2/a", None),
+        ("hdfs://ns1", HA_SITE, "hdfs://far:8020/a", None),
+        ("hdfs://ns1", HA_SITE, "webhdfs://nn1:8020/a", None),
+        ("hdfs://ns1", HA_SITE, "s3a://ns1/a", None),
+        ("hdfs://ns1", HA_SITE, "a/b", None),
+        ("hdfs://nn/", {}, "hdfs://nn:8020/a", "/a"),
+        ("hdfs://nn:9000", {}, "hdfs://nn/a", None),
+        ("hdfs://nn:9000", {}, "webhdfs://nn/a", "/a"),
+        (
+            "hdfs://nn:9000",
+            {"dfs.namenode.http-address": "0.0.0.0:50070"},
+            "webhdfs://nn:50070/a",
+            "/a",
+        ),
+        ("hdfs://nn:9000", {"dfs.namenode.http-address": "nn:1"}, "webhdfs://nn:9870/a", None),
+        ("hdfs://one", {"dfs.namenode.rpc-address.one": "h:8020"}, "hdfs://h:8020/a", "/a"),
+    ],
+)
+def test_all_spellings_of_one_hdfs_are_one_file_system(
+    default: str, site: dict[str, str], uri: str, path: str | None, tmp_path: Path
+) -> None:
+    write_conf(tmp_path, core_site={"fs.defaultFS": default}, hdfs_site=site)
+    storage, _ = YarnBackend(Profile(backend="yarn", hadoop_conf_dir=tmp_path)).job_root()
+    assert storage.path_of(uri) == path
 
 
 def test_a_changed_configuration_has_another_fingerprint(tmp_path: Path) -> None:

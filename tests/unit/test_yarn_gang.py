@@ -19,8 +19,9 @@ from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import UsageError
 from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.spec import JobSpec, NamedInput, Resources, Role
+from submarine_jobs.storage.choosing import hdfs_storage
 from submarine_jobs.storage.local import LocalStorage
-from submarine_jobs.stored_paths import NOTHING, path_in, reach
+from submarine_jobs.stored_paths import NOTHING, reach
 from submarine_jobs.submission import make_submission
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -166,7 +167,7 @@ def test_orders_follow_from_framework_and_spec(tmp_path: Path) -> None:
     spec = JobSpec("x", "yarn", roles=(worker(), Role("ps", 1)), framework="tensorflow")
     orders = coordinator_orders(spec, directory, record, "i")
     assert [role.kind for role in orders.roles] == ["tracked", "untracked"]
-    assert (orders.policy, orders.max_restarts, orders.gang_timeout) == ("chief", 3, 600.0)
+    assert (orders.policy, orders.max_restarts, orders.gang_timeout) == ("chief", None, 600.0)
     chosen = dataclasses.replace(spec, policy="all", max_restarts=0, gang_timeout=0.0)
     orders = coordinator_orders(chosen, directory, record, "i")
     assert (orders.policy, orders.max_restarts, orders.gang_timeout) == ("all", 0, None)
@@ -192,14 +193,14 @@ def test_a_framework_brings_the_roles_that_it_cannot_do_without() -> None:
         ("hdfs:///data", "/data"),
         ("hdfs://other:8020/data", None),
         ("s3a://bucket/data", None),
+        ("HDFS://me@NN:8020/data?x=1#y", "/data?x=1#y"),
+        ("webhdfs://nn:9870/data", None),
         ("data/x", None),
         ("file:///data", None),
     ],
 )
 def test_a_uri_as_a_path_of_the_clusters_store(uri: str, path: str | None) -> None:
-    storage = LocalStorage()
-    storage.prefix = "hdfs://nn:8020"
-    assert path_in(storage, uri) == path
+    assert hdfs_storage("hdfs://nn:8020").path_of(uri) == path
 
 
 def test_the_input_that_a_placeholder_means_comes_first(tmp_path: Path) -> None:

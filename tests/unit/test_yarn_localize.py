@@ -21,6 +21,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.localization import bring, check
 from submarine_jobs.spec import JobSpec, Localization
 from submarine_jobs.storage.local import LocalStorage
+from submarine_runtime.agent.starting import remove_checksum_files
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
 
 
@@ -83,8 +84,35 @@ def test_a_directory_travels_as_an_archive(tmp_path: Path) -> None:
 def test_a_file_on_hdfs_stays_where_it_is(tmp_path: Path) -> None:
     item = Localization("hdfs://nn:8020/data/x", "x")
     files = brought(tmp_path / "job", item)
-    assert files["localized-0"].source == "hdfs://nn:8020/data/x"
+    assert files["hdfs-0"].source == "hdfs://nn:8020/data/x"
     assert not (tmp_path / "job").exists()
+
+
+def test_one_hdfs_source_under_two_names_is_localized_once(tmp_path: Path) -> None:
+    sources = ("hdfs:///d", "hdfs:///d/", "hdfs:///e", "hdfs:///d")
+    items = [Localization(source, f"t{n}") for n, source in enumerate(sources)]
+    made = submission(tmp_path / "job", *items)
+    assert sorted(localized_files(made)) == ["hdfs-0", "hdfs-2"]
+    script = agent_script(made, "/bin/true", made.agent)
+    assert [f"ln -s ../hdfs-{n} 'program/t{m}'" in script for m, n in enumerate((0, 0, 2, 0))] == [
+        True
+    ] * 4
+
+
+def test_only_generated_checksum_files_are_removed(tmp_path: Path) -> None:
+    shared, root = tmp_path / "filecache" / "data", tmp_path / "container"
+    (shared / "deep").mkdir(parents=True)
+    root.mkdir()
+    (root / "hdfs-0").symlink_to(shared)
+    content = {
+        "a": b"1", ".a.crc": b"crc\0\0\0\2\0....", "deep/b": b"2", "deep/.b.crc": b"crc\0",
+        ".alone.crc": b"crc\0", "c": b"3", ".c.crc": b"my own",
+    }  # fmt: skip
+    for name, data in content.items():
+        (shared / name).write_bytes(data)
+    assert remove_checksum_files(str(root)) == 0
+    left = {str(path.relative_to(shared)) for path in shared.rglob("*") if path.is_file()}
+    assert left == {"a", "deep/b", ".alone.crc", "c", ".c.crc"}
 
 
 def test_a_rerun_takes_the_copy_of_the_job_that_it_repeats(tmp_path: Path) -> None:
@@ -110,7 +138,7 @@ def test_entries_come_to_their_places_below_the_programs_directory(tmp_path: Pat
     made = submission(tmp_path / "job", *items)
     script = agent_script(made, "/bin/true", made.agent)
     for number in (0, 1):
-        (tmp_path / f"localized-{number}").write_text(str(number))
+        (tmp_path / f"hdfs-{number}").write_text(str(number))
     subprocess.run(["sh", "-c", script], cwd=tmp_path, check=False, capture_output=True)
     assert (tmp_path / "program" / "it's" / "deep er" / "a").read_text() == "0"
     assert (tmp_path / "program" / "program").read_text() == "1"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 from submarine_jobs.backends.base import Stage
-from submarine_jobs.backends.yarn.observe import find, observe
+from submarine_jobs.backends.yarn.observe import find, localizing_on, observe
 from submarine_jobs.backends.yarn.waiting import Waits
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol.reasons import EndReason
@@ -104,6 +106,62 @@ def test_a_task_beside_its_master_waits_for_its_container() -> None:
     assert "ml" in seen.pending
 
 
+LAUNCHED = "AM container is launched, waiting for AM container to Register with RM"
+
+
+def test_a_container_whose_files_are_brought_there_is_not_in_the_queue() -> None:
+    container = "http://nm:8042/node/containerlogs/container_1_0001_01_000001/me"
+    began = (time.time() - 95) * 1000
+    told: dict[str, Any] = {
+        "diagnostics": LAUNCHED,
+        "launchTime": int(began),
+        "amContainerLogs": container,
+    }
+    rm = Recorder(app("application_1_0001", "ACCEPTED", **told))
+    one = handle("application_1_0001", localizing="Python environment (1.4 GB)")
+    seen = observe(rm, {job(1): one})[job(1)]  # type: ignore[arg-type]
+    assert seen.stage is Stage.STARTING
+    assert seen.started == pytest.approx(began / 1000, abs=0.01)
+    assert seen.pending == "localizing on nm for 1 min 30 s: Python environment (1.4 GB)"
+    # A master that localizes has no container for the program yet.
+    gang = handle("application_1_0001", containers=3, localizing="Python environment (1.4 GB)")
+    seen = observe(rm, {job(1): gang})[job(1)]  # type: ignore[arg-type]
+    words = "the application master is localizing on nm for 1 min 30 s"
+    assert (seen.stage, seen.pending) == (Stage.WAITING, words)
+    # The ResourceManager keeps the time of the first attempt only.
+    again: dict[str, Any] = {
+        **told,
+        "amContainerLogs": container.replace("_01_000001", "_02_000001"),
+    }
+    rm = Recorder(app("application_1_0001", "ACCEPTED", **again))
+    seen = observe(rm, {job(1): one})[job(1)]  # type: ignore[arg-type]
+    assert seen.pending == "localizing on nm: Python environment (1.4 GB)"
+    waits = "Application is Activated, waiting for resources to be assigned for AM."
+    rm = Recorder(app("application_1_0001", "ACCEPTED", diagnostics=waits))
+    assert observe(rm, {job(1): one})[job(1)].stage is Stage.WAITING  # type: ignore[arg-type]
+
+
+def test_containers_beside_a_master_say_where_they_are_localized() -> None:
+    began = int((time.time() - 25) * 1000)
+    identity = "container_1_0001_01_00000"
+    granted = {"containerId": f"{identity}2", "nodeId": "nm:1", "startedTime": began}
+    master = {"containerId": f"{identity}1", "nodeId": "am:1"}
+    answer: Any = {"container": [master, granted]}
+
+    class Master(Recorder):
+        def get(self, path: str, **query: str) -> Any:
+            attempt = "/apps/application_1_0001/appattempts/appattempt_1_0001_000001"
+            assert path == f"{attempt}/containers"
+            return answer
+
+    found = handle("application_1_0001", localizing="1 file of --localization (2 GB)")
+    words, since = localizing_on(Master(), found)  # type: ignore[arg-type]
+    assert words == "localizing on nm for 20 s: 1 file of --localization (2 GB)"
+    assert since == began / 1000
+    answer = None  # before Hadoop 3 there is no such page
+    assert localizing_on(Master(), handle("application_1_0001")) == ("localizing", None)  # type: ignore[arg-type]
+
+
 def test_the_attempts_words_clear_up_a_vague_ending() -> None:
     rm = Recorder(app("application_1_0001", "FINISHED", "FAILED", diagnostics="Failure in service"))
     rm.attempts["application_1_0001"] = "exited with exitCode: -102 preempted by scheduler"
@@ -188,6 +246,6 @@ def test_a_wait_that_cannot_be_explained_keeps_yarns_words() -> None:
                 raise ClusterError("it does not answer")
             return super().get(path, **query)
 
-    rm = Deaf(waiting(0, diagnostics="AM container is launched, waiting for AM container"))
+    rm = Deaf(waiting(0, diagnostics="AM container to be launched, waiting for AM container"))
     found = observe(rm, {job(0): handle("application_1_0000")}, Waits(rm, "me"))  # type: ignore[arg-type]
     assert found[job(0)].pending.startswith("the container is allocated")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from submarine_jobs.backends.yarn.gangplan import make_gang_plan
 from submarine_jobs.backends.yarn.plan import (
     AGENT_MEMORY,
     MASTER_MEMORY,
@@ -145,6 +146,42 @@ def test_what_can_never_run_is_refused(
     errors = plan(resources, queue).errors
     assert len(errors) == 1
     assert sentence in errors[0]
+
+
+def acls(submit: str, administer: str = " ") -> dict[str, Any]:
+    """Access lists of a queue as the ResourceManager of Hadoop 3.5 gives them."""
+    lists = {"ADMINISTER_QUEUE": administer, "SUBMIT_APP": submit}
+    entries = [{"accessType": kind, "accessControlList": text} for kind, text in lists.items()]
+    return {"queueAcls": {"queueAcl": entries}}
+
+
+@pytest.mark.parametrize(
+    ("root", "queue", "user", "refused"),
+    [
+        (acls(" "), acls("ada,bob "), "eve", True),
+        (acls(" "), acls("ada,bob "), "bob", False),
+        (acls(" "), acls(" ", "eve "), "eve", False),
+        (acls("eve "), acls("ada "), "eve", False),
+        (acls("*"), acls(" "), "eve", False),
+        (acls(" "), acls("ada researchers"), "eve", False),
+        (acls(" "), acls(" "), "eve", True),
+        (acls(" "), acls(" "), None, False),
+        ({}, {}, "eve", False),
+    ],
+)
+def test_a_queue_that_does_not_admit_the_user_is_refused_before_the_submit(
+    root: dict[str, Any], queue: dict[str, Any], user: str | None, refused: bool
+) -> None:
+    big = res(8192, 8, 4)
+    below = {"queue": [leaf("ml", big, **queue), leaf("open", big, **acls("eve,ada "))]}
+    answer = {"scheduler": {"schedulerInfo": {"queues": below, **root}}}
+    for instances in (1, 2):
+        role = Role(resources=Resources(512), instances=instances)
+        spec = JobSpec(name="x", backend="yarn", queue="ml", roles=(role,))
+        judge = make_plan if instances == 1 else make_gang_plan
+        found = judge(spec, ClusterView(answer, NODES, Steps(64, 64), True, user), "default")
+        sentence = "User eve may not submit to queue ml; choose one of open."
+        assert found.errors == ([sentence] if refused else [])
 
 
 def test_gpus_need_the_resource_type_in_the_client_configuration() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 
@@ -111,7 +112,8 @@ def test_a_deleted_paragraph_is_told_to_the_writer() -> None:
             one.link("JOB", "http://h/p")
 
 
-def test_a_refusal_that_is_no_deletion_is_tried_again() -> None:
+def test_a_refusal_that_is_no_deletion_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "LONGEST_PAUSE", 0.2)
     with running() as server:
         one = Outputs(server.events).begin(context())
         server.fake.refuse = 2
@@ -229,3 +231,34 @@ def test_the_limit_is_the_servers() -> None:
     assert limit_of({name: "nonsense"}) == 102_400
     assert tail_of_lines("a\nbb\nccc", 5) == "ccc"
     assert tail_of_lines("abcdef", 3) == "def"
+
+
+def test_outputs_that_are_saved_are_held_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "MAX_HELD", 100_000)
+    monkeypatch.setattr(writing, "MAX_OUTPUTS", 20)
+    with running() as server:
+        outputs = Outputs(server.events)
+        held = []
+        for number in range(60):
+            one = outputs.begin(context(f"p{number}"))
+            one.show([Message(Kind.IMG, "x" * 30_000 if number < 30 else "y")])
+            outputs.finish(one)
+            held.append(one)
+        assert [one.released for one in held] == [True] * 40 + [False] * 20
+        assert sum(one.size for one in held[:30]) == 0
+        assert server.fake.saved["p0"] == [Message(Kind.IMG, "x" * 30_000)]
+        outputs.send_all_again()  # what is not held any more is not shown as empty
+        held[0].append("more")
+        outputs.finish(held[0])
+        assert [piece.kind for piece in server.fake.saved["p0"]] == [Kind.TEXT]
+        assert "is not kept" in server.fake.saved["p0"][0].data
+        held[1].show([html("new")])
+        outputs.finish(held[1])
+        assert server.fake.saved["p1"] == [html("new")]
+        assert server.fake.saved["p2"] == [Message(Kind.IMG, "x" * 30_000)]
+        assert len(outputs._held) <= 25  # one that waits to be sent stays
+        del held, one
+        gc.collect()
+        assert len(outputs._sent_at) <= 25  # nothing else keeps those that were let go
+        again = outputs.begin(context("p3"))
+        assert outputs.current(context("p3")) is again

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
-from submarine_zeppelin.interpreters.page import Page
-from submarine_zeppelin.paragraph import Kind, Message, Output
+import pytest
+
+from submarine_zeppelin.interpreters import submarine
+from submarine_zeppelin.interpreters.page import Card, Page
+from submarine_zeppelin.interpreters.stopping import Stop
+from submarine_zeppelin.interpreters.submarine import SubmarineInterpreter
+from submarine_zeppelin.paragraph import Context, Kind, Message, NoteParagraph, Output, Server
 
 LIMIT = 10_000
 
@@ -82,3 +89,37 @@ def test_a_log_with_nothing_in_it_is_empty() -> None:
     assert page.empty
     page.say("something")
     assert not page.empty
+
+
+class NoServer(Server):
+    """A server that is not called."""
+
+    def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
+        raise AssertionError("no paragraph is read")
+
+    def output(self, context: Context) -> Output:
+        raise AssertionError("no output is asked for")
+
+
+def test_pages_whose_jobs_have_ended_are_kept_in_small_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(submarine, "_MAX_ENDED", 10)
+    monkeypatch.setattr(submarine, "_MAX_PAGES", 20)
+    interpreter = SubmarineInterpreter({}, NoServer(), "session")
+
+    def begin(name: str, *cards: Card) -> None:
+        page = Page(Shown(), LIMIT)
+        page._items.extend(cards)
+        interpreter._begin(Context("2N", name), page, Stop())
+
+    job: Any = SimpleNamespace(id="digits-20261120-7f3a")
+    going_on = [Card(job) for _ in range(8)]
+    for number, card in enumerate(going_on):
+        begin(f"on-{number}", card)
+    for number in range(40):
+        begin(f"ended-{number}")
+    kept = [place[1] for place in interpreter._pages]
+    assert kept[:8] == [f"on-{number}" for number in range(8)]
+    assert kept[8:] == [f"ended-{number}" for number in range(30, 40)]
+    interpreter.close()

@@ -10,9 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from submarine_jobs import started
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin.arguments import parse
 from submarine_zeppelin.interpreters import ENTRIES
@@ -167,3 +170,15 @@ def test_what_is_slow_to_close_does_not_keep_the_end_up(monkeypatch: pytest.Monk
     ending.end("test")
     ending.end("again")
     assert ended == [0]
+
+
+def test_a_process_without_an_account_keeps_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(started, "_kept", {})
+    monkeypatch.setattr(started, "_most", started.MAX_KEPT)
+    job: Any = SimpleNamespace(id="digits-20261120-7f3a")
+    started.begun(job)
+    assert started.anything()
+    started.keep_at_most(0)
+    job.id = "digits-20261120-7f3b"
+    started.begun(job)
+    assert not started.anything()

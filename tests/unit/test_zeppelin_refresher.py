@@ -115,13 +115,15 @@ def test_at_the_end_of_the_interpreter_a_card_says_that_it_stands_still() -> Non
 
 
 def test_its_thread_ends_with_it() -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     refresher = Refresher()
     played, _ = kept(refresher)
     until(lambda: played.shows == 1)
+    started = {one for one in set(threading.enumerate()) - before if "submarine" in one.name}
+    assert started
     refresher.close()
     assert played.unsubscribed.is_set()
-    until(lambda: threading.active_count() <= before)
+    until(lambda: not any(one.is_alive() for one in started))
 
 
 def test_who_has_a_paragraph_is_in_the_index_of_all_processes(tmp_path: Path) -> None:

@@ -158,6 +158,11 @@ def data_waited_for(words: Sequence[str]) -> str:
     return without_password(words[-3]) if tuple(words[-5:-3]) == _AWAIT else ""
 
 
+def is_notebook(words: Sequence[str]) -> bool:
+    """Whether a command of a node executes a notebook."""
+    return "run" in words and any(word.endswith(".ipynb") for word in words)
+
+
 def _lines(properties: Mapping[str, str]) -> list[str]:
     """``command``, ``command.1`` and so on, up to the first number that is not there."""
     lines = [properties["command"]] if "command" in properties else []

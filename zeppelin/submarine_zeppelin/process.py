@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
+from submarine_jobs import started
 from submarine_jobs.apart import stay_small
 from submarine_zeppelin import drivers
 from submarine_zeppelin.arguments import Arguments, parse
@@ -139,6 +140,7 @@ def main(words: Sequence[str] | None = None) -> int:
     give_back_freed_memory()
     load_no_grammar()
     stay_small()
+    started.keep_at_most(0)  # each job would keep the page of its paragraph
     arguments = parse(words)
     own_group()
     mask = SecretsMask()

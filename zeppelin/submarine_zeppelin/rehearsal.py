@@ -26,14 +26,15 @@ GROUP = "submarine-rehearsal"
 LOOPBACK = "127.0.0.1"
 
 
-class _EventService:
-    """The one event that a rehearsal hears."""
+class EventService:
+    """The server's side of a rehearsal; a subclass adds the calls of the protocol that it takes."""
 
     def __init__(self) -> None:
         self.registered = threading.Event()
         self.port = 0
 
     def registerInterpreterProcess(self, info: Any) -> None:  # noqa: N802  (Zeppelin's name)
+        """Note where the process listens."""
         self.port = info.port
         self.registered.set()
 
@@ -57,7 +58,11 @@ class Started:
 
 @contextmanager
 def rehearsal(
-    runner: Sequence[str], environ: Mapping[str, str] | None = None, *, timeout: float = 60.0
+    runner: Sequence[str],
+    environ: Mapping[str, str] | None = None,
+    *,
+    timeout: float = 60.0,
+    events: EventService | None = None,
 ) -> Iterator[Started]:
     """Start the command of a runner; it is ended when the block is left.
 
@@ -66,7 +71,7 @@ def rehearsal(
     SubmarineError
         If it ends, or does not register in time; with the last line that it printed.
     """
-    events = _EventService()
+    events = EventService() if events is None else events
     bound = BoundSocket(LOOPBACK, range(0))
     server = ThriftServer(TProcessor(protocol.RemoteInterpreterEventService, events), bound)
     server.start()
@@ -99,7 +104,7 @@ def rehearsal(
 
 
 def _await_registration(
-    events: _EventService, process: subprocess.Popen[bytes], said: Any, until: float
+    events: EventService, process: subprocess.Popen[bytes], said: Any, until: float
 ) -> None:
     while not events.registered.wait(0.01):
         ended = process.poll() is not None

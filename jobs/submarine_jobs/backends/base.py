@@ -13,6 +13,8 @@ from enum import Enum
 from typing import Any
 
 from submarine_jobs.backends.overview import Overview
+from submarine_jobs.options.quantities import parse_duration
+from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
 from submarine_runtime.protocol.coordination import CoordinatorConfig
@@ -21,6 +23,7 @@ from submarine_runtime.protocol.reasons import EndReason
 
 #: What a backend calls a job, as stored in ``application.json``; plain JSON.
 Handle = Mapping[str, Any]
+SUBMIT_GRACE = 180.0
 #: Job id -> handle.
 Handles = Mapping[str, Handle]
 
@@ -76,10 +79,14 @@ class Submission:
 
 
 class Stage(str, Enum):  # noqa: UP042 - as the protocol's states, the value is the word
-    """How far the backend sees a job; coarser than a state."""
+    """How far the backend sees a job; coarser than a state.
+
+    ``STARTING``: its only container was granted, and the node brings the files there (localizes).
+    """
 
     UNKNOWN = "unknown"
     WAITING = "waiting"
+    STARTING = "starting"
     RUNNING = "running"
     ENDED = "ended"
 
@@ -91,7 +98,8 @@ class Observation:
     ``UNKNOWN`` means that the backend answered and does not know the job (a backend that does not
     answer raises ClusterError). ``reason`` is the backend's judgement of an ended job *for the
     case that the job itself left no record*; ``detail`` is its sentence, in the cluster's words
-    where useful. ``pending`` explains a wait.
+    where useful. ``pending`` explains a wait. ``started``: when the first container was launched.
+    ``master_runs``: a process of the job runs, though containers may be missing.
     """
 
     stage: Stage
@@ -105,17 +113,32 @@ class Observation:
     used: Mapping[str, Any] = field(default_factory=dict)
     host: str | None = None
     container_id: str | None = None
+    master_runs: bool = False
 
     @property
     def goes_on(self) -> bool:
         """Whether the backend says that the job waits or runs."""
-        return self.stage in (Stage.WAITING, Stage.RUNNING)
+        return self.stage in (Stage.WAITING, Stage.STARTING, Stage.RUNNING)
+
+
+def submit_grace(profile: Profile) -> float:
+    """Seconds of the setting ``submit_grace``."""
+    said = profile.settings.get("submit_grace")
+    return parse_duration(said) if said else SUBMIT_GRACE
 
 
 class Backend(ABC):
-    """A place where jobs run."""
+    """A place where jobs run.
+
+    Attributes
+    ----------
+    submit_grace
+        Seconds since the last publication of a job's intent after which a job that the backend
+        does not know counts as never submitted.
+    """
 
     name: str
+    submit_grace: float = SUBMIT_GRACE
 
     @abstractmethod
     def job_root(self) -> tuple[Storage, str]:
@@ -157,6 +180,21 @@ class Backend(ABC):
             Jobs of which it is worth more questions why they wait: those on display.
         """
         return self.observe(handles)
+
+    def localizing(self, handle: Handle) -> tuple[str, float | None]:
+        """Where files are brought to containers that were granted, and since when.
+
+        Called for a job that has all its containers and whose agent has not said anything yet.
+        Raises ClusterError when the cluster cannot be asked within the timeout.
+        """
+        return "", None
+
+    def going_on(self) -> Collection[str] | None:
+        """Ids of all jobs that have not ended; None where the backend does not know them all.
+
+        Raises ClusterError when the cluster cannot be asked within the timeout.
+        """
+        return None
 
     def overview(self) -> Overview:
         """Queues and nodes, and what of them is in use; empty where a backend has none.

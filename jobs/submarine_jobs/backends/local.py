@@ -20,7 +20,15 @@ from pathlib import Path
 import psutil
 
 from submarine_jobs.backends import localprocess
-from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Stage, Submission
+from submarine_jobs.backends.base import (
+    Backend,
+    Handle,
+    Observation,
+    Plan,
+    Stage,
+    Submission,
+    submit_grace,
+)
 from submarine_jobs.backends.localfiles import localise, write_json
 from submarine_jobs.backends.overview import Overview, this_machine
 from submarine_jobs.coordinator_orders import with_extra_roles
@@ -44,6 +52,7 @@ class LocalBackend(Backend):
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._storage = LocalStorage()
+        self.submit_grace = submit_grace(profile)
 
     def job_root(self) -> tuple[Storage, str]:
         """See ``Backend.job_root``; ``<state dir>/jobs`` unless the profile says otherwise.
@@ -153,9 +162,11 @@ class LocalBackend(Backend):
         self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
         several = (scratch / layout.COORDINATOR).exists()
         who = "coordinator" if several else "agent"
-        reason = EndReason.MASTER_LOST if several else EndReason.AGENT_LOST
+        reason = EndReason.COORDINATOR_LOST if several else EndReason.AGENT_LOST
         if localprocess.lacked_room(said):
             reason = EndReason.JOB_DIRECTORY_FULL
+        elif localprocess.lacked_storage(said):
+            reason = EndReason.HDFS_UNAVAILABLE
         detail = f"The {who}'s process has ended. {said}".strip()
         return Observation(Stage.ENDED, reason, detail, handle=handle, host=host)
 

@@ -72,6 +72,15 @@ def _task_files(submission: Submission, directory: Path, agent: AgentConfig) -> 
             shutil.unpack_archive(path, target, "zip" if path.endswith(".jar") else None)
         else:
             storage.download(path, target)
+        if item.mode != "rw":
+            _protect(target)
+
+
+def _protect(target: Path) -> None:
+    """Make localised files read-only, as YARN does; directories stay writable, as there."""
+    for path in [target] if target.is_file() else target.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~0o222)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -110,6 +110,11 @@ def lacked_room(said: str) -> bool:
     return any(os.strerror(code) in said for code in NO_ROOM)
 
 
+def lacked_storage(said: str) -> bool:
+    """Return whether the last words report a job directory that did not answer."""
+    return "did not answer for" in said
+
+
 def handle_of(pid: int, scratch: Path, job_dir: str) -> Handle:
     """What the backend calls a job whose agent is process ``pid``."""
     process = read_process(pid)

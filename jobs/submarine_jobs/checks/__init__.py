@@ -6,12 +6,13 @@ the job and the cluster are judged by the backends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Collection, Iterable, Sequence
 
 from submarine_jobs.bundle import Bundle
 from submarine_jobs.cells import CellCollection
 from submarine_jobs.checks.findings import Finding, Level
-from submarine_jobs.checks.imports import missing_imports
+from submarine_jobs.checks.imports import missing_imports, python_builtins
 from submarine_jobs.checks.names import check_names, check_returned
 from submarine_jobs.checks.stale import check_document
 from submarine_jobs.checks.syntax import check_syntax
@@ -28,6 +29,7 @@ def check_program(
     *,
     return_names: Iterable[str] = (),
     history: Sequence[DocumentCell] = (),
+    builtins: Collection[str] | None = None,
 ) -> list[Finding]:
     """All findings about the program, errors first, then warnings, then notes.
 
@@ -41,11 +43,14 @@ def check_program(
         Names that ``--with`` provides to the program, and that ``--return`` takes from it.
     history
         Cells executed in this session, oldest first; searched after the document.
+    builtins
+        Builtins of the Python that runs the program; None: those of this interpreter.
     """
     given = tuple(with_names)
     findings = check_syntax(bundle)
     broken = {finding.file for finding in findings}
-    findings += check_names(bundle, broken, document_cells, history, given)
+    known = python_builtins(sys.executable) if builtins is None else builtins
+    findings += check_names(bundle, broken, document_cells, history, given, known)
     findings += check_returned(bundle, broken, tuple(return_names), given)
     if collection is not None:
         findings += check_document(collection)
@@ -59,11 +64,12 @@ def _notes(bundle: Bundle) -> list[Finding]:
     """What was left out or taken along; collecting a cell has said it already, files have not."""
     return [
         Finding(
-            Level.NOTE,
-            "note",
+            Level.WARNING if notice.code else Level.NOTE,
+            notice.code or "note",
             notice.message,
             cell=notice.label or None,
             cell_line=notice.line or None,
+            fix=notice.fix,
         )
         for notice in bundle.notices
     ]

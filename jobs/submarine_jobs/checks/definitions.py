@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from submarine_jobs.bundle import Bundle
-from submarine_jobs.collect_line import parse_cell
+from submarine_jobs.collect_line import parse_cell, writes_file
 from submarine_jobs.ipython_syntax import clean
 from submarine_jobs.notebook import DocumentCell
 
@@ -61,7 +61,7 @@ def definitions_in(bundle: Bundle | None, cells: Iterable[DocumentCell]) -> dict
     found: dict[str, Definition] = {}
     for cell in cells:
         key = (cell.cell_id, cell.label) if cell.cell_id is None else (cell.cell_id, "")
-        if key not in sent:
+        if key not in sent and not writes_file(cell.source):
             found.update(_definitions(cell))
     return found
 

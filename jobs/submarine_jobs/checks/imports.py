@@ -1,34 +1,99 @@
 """Finds imports that the job's Python cannot resolve, by asking that interpreter.
 
-Only the top-level name of each import is looked up, with ``importlib.util.find_spec``, which does
-not import it. Says nothing about an interpreter that is not on this machine.
+Modules and submodules are looked up without importing them, so nothing of a package is run. A
+submodule that the package may make at run time is not reported as an error. Says nothing about an
+interpreter that is not on this machine.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+import functools
 import json
 import os
+import re
 import subprocess
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_jobs.bundle import Bundle
+from submarine_jobs.checks.definitions import bound_names
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 
-_ASK = """
-import importlib.util, json, sys
+#: Reads [[module, member], ...] and prints the level of each that is missing: "error" or "warning".
+_ASK = r"""
+import importlib.util, json, re, sys
 sys.path[:] = [p for p in sys.path if p]
-def missing(name):
+
+def find(name, path):
+    for finder in sys.meta_path:
+        look = getattr(finder, "find_spec", None)
+        spec = look(name, path) if look else None
+        if spec is not None:
+            return spec
+
+def text_of(spec):
+    if spec.origin is None:
+        return ""
+    if not spec.origin.endswith(".py"):
+        return None
+    with open(spec.origin, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+def judge(module, member):
+    parts = module.split(".")
+    spec = importlib.util.find_spec(parts[0])
+    if spec is None:
+        return "error"
+    for depth in range(1, len(parts)):
+        level = judge_in(spec, parts[depth], r"sys\.modules|__path__|meta_path|extend_path")
+        if level != "found":
+            return level
+        spec = find(".".join(parts[: depth + 1]), spec.submodule_search_locations)
+    if member and spec.submodule_search_locations is not None:
+        dynamic = r"import \*|__getattr__|globals\(|exec\(|setattr|sys\.modules|__path__"
+        level = judge_in(spec, member, dynamic)
+        return "error" if level == "error" else ""
+    return ""
+
+def judge_in(spec, name, dynamic):
+    path = spec.submodule_search_locations
+    if path is not None and find(spec.name + "." + name, path) is not None:
+        return "found"
+    text = text_of(spec)
+    if text is None or re.search(r"\b%s\b" % re.escape(name), text):
+        return ""
+    return "warning" if re.search(dynamic, text) else "error"
+
+def level(module, member):
     try:
-        return importlib.util.find_spec(name) is None
+        return judge(module, member)
     except Exception:
-        return False
-print(json.dumps([n for n in json.load(sys.stdin) if missing(n)]))
+        return ""
+
+print(json.dumps([level(*item) for item in json.load(sys.stdin)]))
 """
+_ASK_BUILTINS = "import builtins, json; print(json.dumps(dir(builtins)))"
+_ASK_VERSION = """
+try:
+    from importlib.metadata import version
+    print(json.dumps([version(PROJECT)]))
+except Exception:
+    print(json.dumps([""]))
+"""
+#: What ``site`` adds to Python's builtins, and what IPython adds.
+_OF_SITE = {"exit", "quit", "copyright", "credits", "license", "help"}
+_OF_IPYTHON = {"display", "get_ipython", "__IPYTHON__"}
 _CAUGHT = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+#: Libraries that start one process for each device themselves, and the endings of the names in
+#: transformers that do.
+_LAUNCHERS = {"lightning", "pytorch_lightning", "lightning_fabric", "accelerate", "trl"}
+_TRAINERS = ("Trainer", "TrainingArguments")
+#: Functions that read ``RANK`` and ``WORLD_SIZE`` from the environment.
+_INITIALISES = {"init_process_group", "init_distributed", "init_device_mesh"}
 _PROJECTS = {
     "sklearn": "scikit-learn",
     "cv2": "opencv-python",
@@ -40,14 +105,32 @@ _PROJECTS = {
 
 @dataclass(frozen=True)
 class _Import:
-    module: str
+    """``path`` is the dotted module, ``member`` the name in ``from path import member``."""
+
+    path: str
     file: str
     line: int
     certain: bool
+    member: str = ""
+
+    @property
+    def module(self) -> str:
+        """The top-level module."""
+        return self.path.split(".")[0]
+
+    @property
+    def full(self) -> str:
+        """The longest dotted name that may be a module."""
+        return f"{self.path}.{self.member}" if self.member else self.path
 
 
 def missing_imports(
-    bundle: Bundle, python: str, *, beside: Path | None = None, timeout: float = 10.0
+    bundle: Bundle,
+    python: str,
+    *,
+    beside: Path | None = None,
+    given: Collection[str] = (),
+    timeout: float = 10.0,
 ) -> list[Finding]:
     """Imports of modules that are neither in ``bundle`` nor known to the interpreter ``python``.
 
@@ -57,6 +140,8 @@ def missing_imports(
         Path of the interpreter that will run the program.
     beside
         Directory of the notebook: a module that lies there is named with its own fix.
+    given
+        Top-level modules that come to the job in another way, such as ``--file``.
     timeout
         Seconds that the interpreter may take to answer.
 
@@ -71,25 +156,98 @@ def missing_imports(
         found for file in sorted(bundle.python_files) for found in _imports_of(bundle.files, file)
     ]
     own = {name.split("/")[0].removesuffix(".py") for name in bundle.python_files}
-    names = sorted({found.module for found in imports} - own - {"submarine_runtime"})
-    if not names:
-        return []
+    findings = [
+        _own_finding(bundle, found)
+        for found in _first_of_each(imports)
+        if found.module in own - set(given) and _lacks_own(bundle, found)
+    ]
+    elsewhere = {found for found in imports if found.module not in own}
+    asked = sorted({(f.path, f.member) for f in elsewhere if f.module not in given})
+    asked = [item for item in asked if item[0].split(".")[0] != "submarine_runtime"]
+    if not asked:
+        return findings
     try:
-        missing = _ask(python, names, timeout)
+        levels = dict(zip(asked, _ask(python, asked, timeout), strict=True))
     except _CannotAskError as error:
         return [
+            *findings,
             Finding(
                 Level.WARNING,
                 "imports-unchecked",
                 f"The imports were not checked: {python} {error}.",
                 fix="They are found out when the job runs.",
-            )
+            ),
         ]
+    missing = [found for found in imports if levels.get((found.path, found.member))]
+    top = _missing_top_level(python, missing, timeout)
+    shown: dict[str, Finding] = {}
+    for found in sorted(missing, key=lambda item: not item.certain):
+        if found.module in top:
+            shown.setdefault(found.module, _finding(bundle, found, python, beside))
+        else:
+            certain = found.certain and levels[found.path, found.member] == "error"
+            shown.setdefault(found.full, _submodule_finding(bundle, found, python, certain=certain))
+    return [*findings, *shown.values()]
+
+
+def _missing_top_level(python: str, missing: Iterable[_Import], timeout: float) -> set[str]:
+    """Which of the missing imports lack the whole package, and not a part of it."""
+    names = sorted({found.module for found in missing})
+    if not names:
+        return set()
+    try:
+        levels = _ask(python, [(name, "") for name in names], timeout)
+    except _CannotAskError:
+        return set()
+    return {name for name, level in zip(names, levels, strict=True) if level}
+
+
+def _first_of_each(imports: Iterable[_Import]) -> list[_Import]:
+    """One import of each name, one that is certainly executed if there is one."""
     first: dict[str, _Import] = {}
     for found in sorted(imports, key=lambda item: not item.certain):
-        if found.module in missing:
-            first.setdefault(found.module, found)
-    return [_finding(bundle, found, python, beside) for found in first.values()]
+        first.setdefault(found.full, found)
+    return list(first.values())
+
+
+def _lacks_own(bundle: Bundle, found: _Import) -> bool:
+    """Whether a module that the program itself should hold is not in it."""
+    parts = found.path.split(".")
+    for depth in range(2, len(parts) + 1):
+        if not _has_module(bundle, "/".join(parts[:depth])):
+            return True
+    package = f"{'/'.join(parts)}/__init__.py"
+    if not found.member or package not in bundle.files:
+        return False
+    text = bundle.text(package)
+    if "import *" in text or "__getattr__" in text or found.member in bound_names(text):
+        return False
+    return not _has_module(bundle, "/".join([*parts, found.member]))
+
+
+def _has_module(bundle: Bundle, stem: str) -> bool:
+    return f"{stem}.py" in bundle.files or any(n.startswith(f"{stem}/") for n in bundle.files)
+
+
+def _own_finding(bundle: Bundle, found: _Import) -> Finding:
+    where = place_of(bundle, found.file, found.line)
+    missing = f"{found.full.replace('.', '/')}.py"
+    if bundle.source_map.files:
+        fix = f"Collect it in a cell with %%submarine --file {missing}."
+    else:
+        fix = f"Put {missing} beside the program, or correct the import."
+    message = f"{found.file} imports {found.full} ({where}), and the program has no {missing}."
+    level = Level.ERROR if found.certain else Level.WARNING
+    return finding_at(bundle, level, "missing-submodule", message, found.file, found.line, fix)
+
+
+def _submodule_finding(bundle: Bundle, found: _Import, python: str, *, certain: bool) -> Finding:
+    where = place_of(bundle, found.file, found.line)
+    message = f"{found.file} imports {found.full} ({where}), which {python} does not have: "
+    message += f"its {found.module} has no such part."
+    fix = f"Correct the import, or install a version of {found.module} that has it."
+    level = Level.ERROR if certain else Level.WARNING
+    return finding_at(bundle, level, "missing-submodule", message, found.file, found.line, fix)
 
 
 def imported_modules(files: Mapping[str, bytes]) -> set[str]:
@@ -97,24 +255,93 @@ def imported_modules(files: Mapping[str, bytes]) -> set[str]:
     return {found.module for file in files for found in _imports_of(files, file)}
 
 
+def has_own_launcher(files: Mapping[str, bytes]) -> bool:
+    """Return whether a library that a PyTorch program imports starts the training's processes.
+
+    Lightning, Accelerate and the trainers of transformers and trl read ``LOCAL_RANK`` as a sign
+    that a launcher has already started one process for each device. A program that calls
+    ``init_process_group`` itself needs the variables of such a launcher.
+    """
+    launcher = False
+    for file in files:
+        tree = _parsed(files[file])
+        for node in ast.walk(tree) if tree is not None else ():
+            if _INITIALISES.intersection(_names_of(node)):
+                return False
+            launcher = launcher or _imports_launcher(node)
+    return launcher
+
+
+def _names_of(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [alias.name for alias in node.names]
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return [node.id if isinstance(node, ast.Name) else node.attr]
+    return []
+
+
+def _imports_launcher(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return any(alias.name.split(".")[0] in _LAUNCHERS for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        top = "" if node.level else (node.module or "").split(".")[0]
+        trainer = any(alias.name.endswith(_TRAINERS) for alias in node.names)
+        return top in _LAUNCHERS or (top == "transformers" and trainer)
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "transformers"
+        and node.attr.endswith(_TRAINERS)
+    )
+
+
 def lacks(python: str, module: str, timeout: float = 10.0) -> bool:
     """Whether the interpreter ``python`` certainly does not have a module."""
     try:
-        return module in _ask(python, [module], timeout)
+        return _ask(python, [(module, "")], timeout) == ["error"]
     except _CannotAskError:
         return False
+
+
+@functools.lru_cache(maxsize=32)
+def python_builtins(python: str) -> frozenset[str]:
+    """The builtins of the interpreter ``python`` without what a notebook adds to them."""
+    try:
+        names = _run(python, ["-I", "-B", "-c", _ASK_BUILTINS], "", 10.0)
+    except _CannotAskError:
+        names = [*(set(dir(builtins)) - _OF_IPYTHON), *_OF_SITE]
+    return frozenset(str(name) for name in names)
+
+
+def version_of(python: str, project: str) -> str:
+    """Version of a project that the interpreter ``python`` has, ``3.15.1``; empty: not known."""
+    program = f"import json\n{_ASK_VERSION}".replace("PROJECT", repr(project))
+    try:
+        (version,) = _run(python, ["-B", "-c", program], "", 10.0)
+    except (_CannotAskError, ValueError):
+        return ""
+    return str(version) if re.match(r"\d+\.", str(version)) else ""
 
 
 class _CannotAskError(Exception):
     """The interpreter gave no usable answer; the message says why."""
 
 
-def _ask(python: str, names: list[str], timeout: float) -> set[str]:
+def _ask(python: str, imports: Sequence[tuple[str, str]], timeout: float) -> list[str]:
+    """For each (module, member) the level at which it is missing; empty: it is there."""
+    levels = _run(python, ["-B", "-c", _ASK], json.dumps(imports), timeout)
+    if len(levels) != len(imports):
+        raise _CannotAskError("could not be asked")
+    return [level if level in ("error", "warning") else "" for level in levels]
+
+
+def _run(python: str, words: list[str], given: str, timeout: float) -> list[object]:
+    """The JSON list that a short program prints."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     try:
         answer = subprocess.run(
-            [python, "-B", "-c", _ASK],
-            input=json.dumps(names),
+            [python, *words],
+            input=given,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -129,7 +356,9 @@ def _ask(python: str, names: list[str], timeout: float) -> set[str]:
         raise _CannotAskError(f"did not answer within {timeout:g} s") from None
     except (OSError, subprocess.SubprocessError, ValueError):
         raise _CannotAskError("could not be asked") from None
-    return {name for name in found if name in names} if isinstance(found, list) else set()
+    if not isinstance(found, list):
+        raise _CannotAskError("could not be asked")
+    return found
 
 
 def _finding(bundle: Bundle, found: _Import, python: str, beside: Path | None) -> Finding:
@@ -149,24 +378,41 @@ def _finding(bundle: Bundle, found: _Import, python: str, beside: Path | None) -
 
 
 def _imports_of(files: Mapping[str, bytes], file: str) -> list[_Import]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tree = ast.parse(files[file])
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return []
+    tree = _parsed(files[file])
+    if tree is None:
+        return []
     found: list[_Import] = []
     pending: list[tuple[ast.AST, bool]] = [(node, True) for node in tree.body]
     while pending:
         node, certain = pending.pop()
         if isinstance(node, ast.Import):
-            modules = [alias.name.split(".")[0] for alias in node.names]
-            found += [_Import(module, file, node.lineno, certain) for module in modules]
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            found.append(_Import(node.module.split(".")[0], file, node.lineno, certain))
+            found += [_Import(alias.name, file, node.lineno, certain) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if base := _base_of(node, file):
+                members = ("" if alias.name == "*" else alias.name for alias in node.names)
+                found += [_Import(base, file, node.lineno, certain, item) for item in members]
         else:
             pending.extend(_children(node, certain))
     return sorted(found, key=lambda item: item.line)
+
+
+def _parsed(source: bytes) -> ast.Module | None:
+    """The syntax tree of a file, None if it is not Python."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def _base_of(node: ast.ImportFrom, file: str) -> str:
+    """The module that ``from ... import`` names, seen from the program's directory."""
+    package = file.split("/")[:-1]
+    if node.level > len(package):
+        return ""  # Not known, or the program's own directory, which is no package.
+    parts = package[: len(package) - node.level + 1] if node.level else []
+    return ".".join([*parts, *([node.module] if node.module else [])])
 
 
 def _children(node: ast.AST, certain: bool) -> Iterable[tuple[ast.AST, bool]]:

@@ -10,7 +10,7 @@ import ast
 import difflib
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from submarine_jobs.bundle import Bundle
 from submarine_jobs.checks.definitions import Definition, bound_names, definitions_in
@@ -18,6 +18,8 @@ from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 from submarine_jobs.collect_line import parse_cell
 from submarine_jobs.notebook import DocumentCell
 
+#: Names that each module has, beside the builtins; pyflakes knows those of its scopes itself.
+_OF_MODULES = {"__file__", "__builtins__", "__annotations__", "WindowsError"}
 _DYNAMIC = re.compile(r"\b(?:globals\(\)|exec\()")
 # What IPython puts into a notebook and a program does not have.
 _NOTEBOOK_ONLY = {
@@ -34,12 +36,13 @@ def check_names(
     document_cells: Sequence[DocumentCell],
     history: Sequence[DocumentCell],
     with_names: Sequence[str],
+    builtins: Collection[str],
 ) -> list[Finding]:
     """Undefined names in every file that is not ``broken``, each name once a file."""
     undefined: list[tuple[str, str, int]] = []
     sound = sorted(set(bundle.python_files) - broken)
     for file in sound:
-        given = with_names if file == bundle.program else ()
+        given = {*builtins, *(with_names if file == bundle.program else ())}
         undefined += [(file, name, line) for name, line in _undefined(bundle, file, given)]
     if not undefined:
         return []
@@ -76,7 +79,7 @@ def check_returned(
     ]
 
 
-def _undefined(bundle: Bundle, file: str, given: Sequence[str]) -> list[tuple[str, int]]:
+def _undefined(bundle: Bundle, file: str, given: Collection[str]) -> list[tuple[str, int]]:
     """Undefined names of one file with the first line that uses each."""
     from pyflakes.checker import Checker
     from pyflakes.messages import UndefinedName
@@ -85,7 +88,10 @@ def _undefined(bundle: Bundle, file: str, given: Sequence[str]) -> list[tuple[st
         warnings.simplefilter("ignore")
         tree = ast.parse(bundle.files[file])
     try:
-        messages = Checker(tree, filename=file, builtins=set(given)).messages
+        # By itself pyflakes takes the builtins of this process, which IPython changes.
+        fixed = property(lambda _: {*_OF_MODULES, *given}, lambda _, value: None)
+        checker = type("OwnBuiltins", (Checker,), {"builtIns": fixed})
+        messages = checker(tree, filename=file).messages
     except RecursionError:
         return []
     first: dict[str, int] = {}

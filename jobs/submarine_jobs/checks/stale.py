@@ -8,10 +8,21 @@ from submarine_jobs.checks.findings import Finding, Level
 
 
 def check_document(collection: CellCollection) -> list[Finding]:
-    """Warnings for cells that were edited, not saved or not run; none without a document."""
+    """Warnings for cells that raised when they ran, were edited, not saved or not run."""
+    findings = [
+        Finding(
+            Level.WARNING,
+            "cell-raised",
+            f"Cell {cell.label} raised {raised} when it ran, and is part of the program.",
+            cell.filename,
+            cell=cell.label,
+            cell_line=1,
+            fix="Correct the cell and run it again.",
+        )
+        for cell, raised in collection.raised()
+    ]
     if collection.document is None:
-        return []
-    findings = []
+        return findings
     unsaved = []
     for row in collection.listing():
         label = row.cell.label

@@ -44,4 +44,6 @@ def cancel(
         text = f"{found.id} has ended: {after.state}."
     else:
         text = f"{found.id} will be cancelled; it is still {after.state}."
+    if after.last_known or not after.state.ended:
+        text = " ".join([text, *after.missing[:1]])
     return Outcome(text, value=after.to_json(), job=found)

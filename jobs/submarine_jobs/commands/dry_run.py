@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.commands.outcome import SUCCESS, USAGE, Outcome
 from submarine_jobs.commands.program import Program
 from submarine_jobs.display import columns
+from submarine_jobs.display.durations import size as size_words
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.options.quantities import format_duration, format_memory
 from submarine_jobs.options.roles_of import BOARD_COMMAND, BOARD_HISTORY
@@ -15,9 +16,12 @@ from submarine_jobs.options.roles_of import BOARD_COMMAND, BOARD_HISTORY
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Plan
     from submarine_jobs.checks import Finding
+    from submarine_jobs.errors import SubmarineError
     from submarine_jobs.spec import JobSpec, Role
+    from submarine_jobs.stored_paths import TaskInput
 
 _MAX_FILES = 50
+_MAX_INPUTS = 50
 
 
 def dry_run_outcome(
@@ -25,21 +29,34 @@ def dry_run_outcome(
     plan: Plan,
     program: Program,
     findings: Sequence[Finding],
+    refusals: Sequence[SubmarineError] = (),
+    inputs: Sequence[TaskInput] = (),
     *,
     force: bool = False,
 ) -> Outcome:
-    """The whole report; exit code 2 when a submit would be refused."""
-    errors = [item for item in findings if str(item.level) == "error"]
-    refused = bool(plan.errors or (errors and not force))
+    """The whole report; the exit code is that of the submit, 0 if it would be accepted.
+
+    Parameters
+    ----------
+    refusals
+        See ``validation.Validated``; the plan's come first.
+    """
+    errors = [] if force else [item for item in findings if str(item.level) == "error"]
+    codes = [error.exit_code for error in refusals]
+    codes[len(plan.errors[:1]) : 0] = [USAGE] * len(errors)
+    refused = bool(codes)
+    others = refusals[len(plan.errors[:1]) :]
+    sentences = [*plan.errors, *(str(error) for error in others)]
     lines = ["Dry run: nothing was submitted.", ""]
     lines += _request(spec, plan)
+    lines += input_lines(inputs)
     lines += _bundle(program)
-    lines += _judgement(plan, findings)
+    lines += _judgement(sentences, plan, findings)
     lines += ["", "A submit would be refused." if refused else "It can be submitted."]
     return Outcome(
         text="\n".join(lines),
-        value=_value(spec, plan, program, findings, refused=refused),
-        exit_code=USAGE if refused else SUCCESS,
+        value=_value(spec, plan, program, findings, sentences, inputs, refused=refused),
+        exit_code=codes[0] if refused else SUCCESS,
     )
 
 
@@ -77,6 +94,23 @@ _ROLE_COLUMNS = ("ROLE", "TASKS", "MEMORY", "VCORES", "GPUS", "KIND", "WHERE", "
 def role_lines(spec: JobSpec) -> list[str]:
     """The roles of a job as a table."""
     return columns.text(_ROLE_COLUMNS, [_role_row(spec, role) for role in spec.roles]).split("\n")
+
+
+_INPUT_COLUMNS = ("INPUT", "TASK", "FILES", "SIZE")
+
+
+def input_lines(inputs: Sequence[TaskInput]) -> list[str]:
+    """Files and bytes that each task fetches of each input, as a table."""
+    if not inputs:
+        return []
+    rows = [
+        (item.name, item.task, str(item.files), size_words(item.size))
+        for item in inputs[:_MAX_INPUTS]
+    ]
+    lines = columns.text(_INPUT_COLUMNS, rows).split("\n")
+    if len(inputs) > _MAX_INPUTS:
+        lines.append(f"… and {len(inputs) - _MAX_INPUTS} more; --json lists them all")
+    return ["", *lines, ""]
 
 
 def _role_row(spec: JobSpec, role: Role) -> tuple[str, ...]:
@@ -131,8 +165,8 @@ def _bundle(program: Program) -> list[str]:
     return lines
 
 
-def _judgement(plan: Plan, findings: Sequence[Finding]) -> list[str]:
-    lines = [f"refused     {one_line(text)}" for text in plan.errors]
+def _judgement(refusals: Sequence[str], plan: Plan, findings: Sequence[Finding]) -> list[str]:
+    lines = [f"refused     {one_line(text)}" for text in refusals]
     lines += [f"{item.level!s:<11} {finding_line(item)}" for item in findings]
     lines += [f"warning     {one_line(text)}" for text in plan.warnings]
     return ["", *lines] if lines else ["", "No findings."]
@@ -143,6 +177,8 @@ def _value(
     plan: Plan,
     program: Program,
     findings: Sequence[Finding],
+    refusals: Sequence[str],
+    inputs: Sequence[TaskInput],
     *,
     refused: bool,
 ) -> dict[str, Any]:
@@ -162,6 +198,8 @@ def _value(
             "errors": list(plan.errors),
             "extra": dict(plan.extra),
         },
+        "refusals": list(refusals),
         "findings": [item.to_json() for item in findings],
+        "inputs": [item._asdict() for item in inputs],
         "bundle": {"digest": bundle.digest if bundle else None, "files": files},
     }

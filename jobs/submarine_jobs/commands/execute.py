@@ -20,6 +20,7 @@ from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import INTERRUPTED, Outcome
 from submarine_jobs.commands.usage import as_sentence, of_this_machine
 from submarine_jobs.commands.verb import HelpRequested, spelled
+from submarine_jobs.errors import job_of
 
 MAX_COMPLETIONS = 200
 
@@ -73,7 +74,9 @@ def execute(argv: Sequence[str], mouth: Mouth, body: CellBody | None = None) -> 
     except BrokenPipeError:
         raise
     except (OSError, sqlite3.Error) as error:
-        raise of_this_machine(error) from error
+        refusal = of_this_machine(error)
+        refusal.job = job_of(error)
+        raise refusal from error
     return _outcome(result)
 
 

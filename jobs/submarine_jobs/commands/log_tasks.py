@@ -14,6 +14,9 @@ from submarine_jobs.commands.verb import TYPED
 from submarine_jobs.errors import UsageError
 from submarine_jobs.tasks import MAX_TOGETHER, choose, ranges
 
+#: Attempts without a log that ``logs`` names.
+MAX_UNSAVED = 10
+
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
     from submarine_jobs.store import JobStore, Known
@@ -59,8 +62,37 @@ def chosen_attempt(
         return found[-1] if found else None
     if attempt not in found:
         there = ", ".join(found) or "none with a log yet"
+        if record.state.ended and attempt in job_logs.started_attempts(task, record):
+            raise UsageError(not_saved(task, attempt), f"There are logs of: {there}.")
         raise UsageError(f"{task} has no attempt {attempt[:40]!r}.", f"It has {there}.")
     return attempt
+
+
+def not_saved(task: str, attempt: str) -> str:
+    """The sentence on an attempt without a log."""
+    return (
+        f"No log of attempt {attempt} of {task} was saved: it printed nothing, or its container "
+        "was lost before anything had been shipped."
+    )
+
+
+def unsaved(job: Job, tasks: Sequence[str], record: JobRecord | None) -> list[str]:
+    """Return a sentence for each attempt that ran and has no saved log; ten, then a count.
+
+    Parameters
+    ----------
+    record
+        The job's record; None for a job of one task, whose record is read only if it has no log.
+    """
+    if record is None:
+        if job_logs.attempts_saved(job, tasks[0]) != set():
+            return []
+        record = job.record()
+    lacking = [(task, name) for task in tasks for name in job_logs.unsaved(job, task, record)]
+    told = [not_saved(task, name) for task, name in lacking[:MAX_UNSAVED]]
+    if len(lacking) > MAX_UNSAVED:
+        told.append(f"No log of {len(lacking) - MAX_UNSAVED} more attempts was saved.")
+    return told
 
 
 def others(job: Job, task: str, attempt: str | None, *, named: bool) -> list[str]:

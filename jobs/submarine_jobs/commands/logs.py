@@ -13,6 +13,7 @@ from submarine_jobs.commands.log_tasks import (
     chosen_tasks,
     complete_tasks,
     others,
+    unsaved,
 )
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from submarine_jobs.job import Job
     from submarine_jobs.live import LogChunk
     from submarine_jobs.log_position import LogKey
+    from submarine_runtime.protocol.record import JobRecord
 
 #: Who takes a log as it comes, and bounds it by itself.
 _STREAMING = ("cli", "zeppelin")
@@ -129,10 +131,14 @@ def logs(
     chosen = chosen_tasks(found, tasks, every)
     _check_attempt(attempt, chosen, follow)
     together = every or len(chosen) > 1
-    keys = _keys(found, chosen, attempt, STREAMS if stream == "both" else (stream,))
+    record = found.record() if found.distributed else None
+    keys = _keys(found, chosen, attempt, record, STREAMS if stream == "both" else (stream,))
     as_json = bool(ctx.meta[AS_JSON])
     if not together and not as_json:
         for words in others(found, chosen[0], keys[0].attempt or None, named=bool(tasks)):
+            mouth.say(words)
+    if attempt is None and not as_json:
+        for words in unsaved(found, chosen, record):
             mouth.say(words)
     starts = {key: start_of(found, key, tail, offset) for key in keys}
     if follow:
@@ -165,12 +171,15 @@ def _check_attempt(attempt: str | None, chosen: Sequence[str], follow: bool) -> 
 
 
 def _keys(
-    job: Job, chosen: Sequence[str], attempt: str | None, streams: Sequence[str]
+    job: Job,
+    chosen: Sequence[str],
+    attempt: str | None,
+    record: JobRecord | None,
+    streams: Sequence[str],
 ) -> list[LogKey]:
     """The logs that are meant; an empty attempt stands for the only or newest one."""
     from submarine_jobs.log_position import LogKey
 
-    record = job.record() if job.distributed else None
     keys = []
     for task in chosen:
         found = chosen_attempt(job, task, attempt, record)

@@ -126,6 +126,12 @@ class Mouth:
         """What tells that cell from others in a second attempt of the same run."""
         return self.launching_cell or ""
 
+    def bind(self, job: Job) -> None:
+        """Bind the name that the command's value is assigned to, before the command waits.
+
+        Only a notebook has such names: ``job = %submarine wait digits``.
+        """
+
     def say(self, text: str) -> None:
         """Show a line while a command is under way: a warning, a step. Silent here."""
 

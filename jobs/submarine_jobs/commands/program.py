@@ -17,6 +17,7 @@ from submarine_jobs.program_files import PROGRAM
 
 if TYPE_CHECKING:
     from submarine_jobs.bundle import Bundle
+    from submarine_jobs.cells import CellCollection
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -59,7 +60,7 @@ def find_program(options: RunOptions, mouth: Mouth) -> Program:
         return Program("tensorboard", None)
     collected = mouth.collection
     files = {cell.filename for cell in collected.cells()} if collected is not None else set()
-    if wanted is not None and wanted not in files:
+    if wanted is not None and (wanted not in files or _on_disk(wanted, collected)):
         return _from_file(wanted)
     if files:
         return _from_cells(options, mouth, files)
@@ -77,6 +78,13 @@ def find_program(options: RunOptions, mouth: Mouth) -> Program:
         f"There is no program to run.{named}",
         "Name a file: submarine run train.py (or a notebook, train.ipynb).",
     )
+
+
+def _on_disk(name: str, collected: CellCollection | None) -> bool:
+    """Whether ``%%writefile`` cells alone wrote the file: it then lies beside what it imports."""
+    cells = collected.cells() if collected is not None else []
+    modes = [cell.write_mode for cell in cells if cell.filename == name]
+    return all(modes) and Path(name).is_file()
 
 
 def _from_file(wanted: str) -> Program:

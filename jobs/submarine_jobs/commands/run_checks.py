@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.program import Program
 from submarine_jobs.environments.python_env import parse_python_env
-from submarine_jobs.options.roles_of import BOARD_COMMAND
+from submarine_jobs.localization import brought
+from submarine_jobs.options.roles_of import is_board
 
 if TYPE_CHECKING:
     from submarine_jobs.checks import Finding
@@ -28,7 +29,7 @@ _PASSWORD = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
 
 def check_run(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
     """Findings about the program and the request, errors first."""
-    found = [*_check_secrets(spec), *_check_board(spec)]
+    found = [*_check_secrets(spec), *_check_board(spec), *_check_shards(spec)]
     if program.bundle is not None:
         found += _check_program(spec, program, mouth)
     return sorted(found, key=lambda item: str(item.level) != "error")
@@ -39,7 +40,7 @@ def _check_board(spec: JobSpec) -> list[Finding]:
     from submarine_jobs.checks import Finding, Level
     from submarine_jobs.checks.imports import lacks
 
-    roles = [role for role in spec.roles if (role.command or "").startswith(BOARD_COMMAND)]
+    roles = [role for role in spec.roles if is_board(role)]
     python_env = roles[0].python_env or spec.python_env if roles else "host"
     python = roles[0].python or spec.python if roles else ""
     python = sys.executable if python_env == "auto" else python
@@ -55,11 +56,36 @@ def _check_board(spec: JobSpec) -> list[Finding]:
     ]
 
 
+def _check_shards(spec: JobSpec) -> list[Finding]:
+    """Whether the chief of a command with parameter servers trains is not known."""
+    from submarine_jobs.checks import Finding, Level
+
+    names = {role.name for role in spec.roles}
+    if spec.framework != "auto" or not names & {"ps"} or not names & {"chief", "master"}:
+        return []
+    return [
+        Finding(
+            Level.WARNING,
+            "shard-chief",
+            f"--input {item.name}: the chief gets a share of the files; whether it trains cannot "
+            "be seen from a command with parameter servers.",
+            fix="Write :shard=worker if it only directs, or --framework tensorflow.",
+        )
+        for item in spec.inputs
+        if item.shard and not item.shard_roles
+    ]
+
+
 def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
     from submarine_jobs.checks import check_program, missing_imports
+    from submarine_jobs.checks.calls import check_calls
+    from submarine_jobs.checks.imports import python_builtins
 
     if program.bundle is None:
         return []
+    interpreters = _interpreters(spec)
+    here = [python for python in interpreters if _asks_here(python)]
+    known = [python_builtins(python) for python in here or [sys.executable]]
     collection = mouth.collection if program.from_cells else None
     document = collection.document if collection is not None else None
     found = check_program(
@@ -69,16 +95,36 @@ def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Findin
         spec.with_names,
         return_names=spec.return_names,
         history=mouth.history if program.from_cells else (),
+        builtins=frozenset.intersection(*known),
     )
     if spec.program is None:
         return found
-    for python, python_env in _interpreters(spec).items():
-        if _asks_here(python):
-            missing = missing_imports(program.bundle, python, beside=program.directory)
+    found += check_calls(
+        program.bundle,
+        {item.file for item in found if item.code == "syntax"},
+        directory=program.directory,
+        brought=[item.target for item in brought(spec)],
+        keras=lambda: _keras_version(spec, here),
+    )
+    given = {item.target.split("/")[0].removesuffix(".py") for item in brought(spec)}
+    for python, python_env in interpreters.items():
+        if python in here:
+            missing = missing_imports(program.bundle, python, beside=program.directory, given=given)
             found += [item for item in missing if item not in found]
         elif spec.backend != "local":
             found.append(_python_elsewhere(python, python_env))
     return found
+
+
+def _keras_version(spec: JobSpec, interpreters: list[str]) -> int | None:
+    """Major version of the Keras that TensorFlow uses; None where it is not known."""
+    from submarine_jobs.checks.imports import version_of
+
+    environments = [spec.env, *(role.env for role in spec.roles)]
+    if any(env.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true") for env in environments):
+        return 2
+    versions = [version for python in interpreters if (version := version_of(python, "keras"))]
+    return max((int(version.split(".")[0]) for version in versions), default=None)
 
 
 def _interpreters(spec: JobSpec) -> dict[str, str]:

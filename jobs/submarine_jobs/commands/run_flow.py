@@ -20,14 +20,16 @@ from submarine_jobs.commands.program import Program, find_program
 from submarine_jobs.commands.run_checks import check_run
 from submarine_jobs.commands.shared_options import remember_queues
 from submarine_jobs.commands.waiting import wait_for
-from submarine_jobs.errors import RefusedError, UsageError
+from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, with_job
 from submarine_jobs.headless import Headless
 from submarine_jobs.options.run_options import RunOptions
 from submarine_jobs.options.spec_of import check_options, no_cluster, spec_from_options
 from submarine_jobs.origin import Origin
+from submarine_jobs.stored_paths import TaskInput, inputs_of_tasks
+from submarine_jobs.validation import probe_job_root, validate
 
 if TYPE_CHECKING:
-    from submarine_jobs.backends.base import Plan
+    from submarine_jobs.backends.base import Backend, Plan
     from submarine_jobs.checks import Finding
     from submarine_jobs.job import Job
     from submarine_jobs.spec import JobSpec
@@ -88,8 +90,7 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     # The plan knows the cluster's queues now: Tab will too.
     remember_queues(config, [str(name) for name in judged.plan.extra.get("queues") or []])
     if options.dry_run:
-        plan = _with_values(judged, mouth)
-        return dry_run_outcome(judged.spec, plan, program, findings, force=options.force)
+        return _dry_run(judged, backend, mouth, force=options.force)
     _stop_or_warn(judged, mouth, force=options.force)
     values = _values(spec, mouth)
     if options.verbose:
@@ -100,13 +101,14 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
             return session.submit(spec, program.bundle, values, judged.plan, line.show, claim)
 
     job, joined = start_or_join(session, spec, mouth.launching_place, submit, mouth.say)
-    if options.verbose:
-        mouth.say(f"Accepted after {time.monotonic() - started:.1f} s: {job.job_dir}")
-    if options.wait:
-        waited = wait_for(job, mouth, on_interrupt=options.on_interrupt)
-        return replace(waited, value={**_facts(job, findings), "record": waited.value})
-    text = _submitted(job, mouth, "joined" if joined else "submitted")
-    return Outcome(text=text, value=_facts(job, findings), job=job)
+    with with_job(job):
+        if options.verbose:
+            mouth.say(f"Accepted after {time.monotonic() - started:.1f} s: {job.job_dir}")
+        if options.wait:
+            waited = wait_for(job, mouth, on_interrupt=options.on_interrupt)
+            return replace(waited, value={**_facts(job, findings), "record": waited.value})
+        text = _submitted(job, mouth, "joined" if joined else "submitted")
+        return Outcome(text=text, value=_facts(job, findings), job=job)
 
 
 def _with_origin(spec: JobSpec, *, stays: bool) -> JobSpec:
@@ -146,13 +148,28 @@ def _values(spec: JobSpec, mouth: Mouth) -> bytes | None:
     return mouth.packed_values(spec.with_names) if spec.with_names else None
 
 
-def _with_values(judged: Judged, mouth: Mouth) -> Plan:
-    """The plan, which also refuses values that cannot travel; --force does not help there."""
+def _dry_run(judged: Judged, backend: Backend, mouth: Mouth, *, force: bool) -> Outcome:
+    """The report of a dry run, with all refusals in the order of a submit."""
+    has_bundle = judged.program.bundle is not None
+    valid = validate(backend, judged.spec, has_bundle=has_bundle, plan=judged.plan)
+    refusals = list(valid.refusals)
+    inputs: list[TaskInput] = []
     try:
         _values(judged.spec, mouth)
     except UsageError as error:
-        return replace(judged.plan, errors=[*judged.plan.errors, str(error)])
-    return judged.plan
+        # A submit packs the values before it validates anything but the plan.
+        refusals.insert(1 if judged.plan.errors else 0, error)
+    try:
+        storage, root = backend.job_root()
+        inputs = inputs_of_tasks(valid.spec, storage, root, valid.reached.fetch)
+    except SubmarineError as error:
+        refusals.append(error)
+    unwritable = probe_job_root(backend)
+    if unwritable is not None:
+        refusals.append(unwritable)
+    return dry_run_outcome(
+        judged.spec, judged.plan, judged.program, judged.findings, refusals, inputs, force=force
+    )
 
 
 def _submitted(job: Job, mouth: Mouth, how: str) -> str:

@@ -88,11 +88,23 @@ class RoleText(Parsed):
         return [CompletionItem(start + word) for word in words if word.startswith(last)]
 
 
+def _keep(text: str) -> str:
+    pattern = text.removeprefix("./").rstrip("/")
+    outside = pattern.startswith(("/", "~")) or ".." in pattern.split("/") or "://" in pattern
+    if not pattern or not pattern.isprintable() or len(pattern) > 500 or outside:
+        raise UsageError(
+            f"{text[:60]!r} is not a pattern of files in the program's working directory.",
+            "Write it relative to that directory, for example 'runs/*' or my_model.keras.",
+        )
+    return pattern
+
+
 MEMORY = Parsed("size", parse_memory)
 RESOURCES = Parsed("resources", parse_resources)
 DURATION = Parsed("time", parse_duration)
 PATIENCE = Parsed("time", parse_patience, choices=("never",))
 FRACTION = Parsed("fraction", data_pairs.parse_fraction)
+KEEP = Parsed("pattern", _keep)
 INTERFACE = Parsed("interface", _interface)
 COMMAND = Parsed("command", lambda text: check_command(text, "The role"))
 PYTHON_ENV = Parsed("env", check_python_env, prefix=False, choices=_VALUED_ENVIRONMENTS)

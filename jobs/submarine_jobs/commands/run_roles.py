@@ -160,7 +160,11 @@ FAULTS = together(
             PATIENCE,
         ),
         _settled("--gang-retries", "Then try again so often [5].", "The number of tries"),
-        _settled("--max-restarts", "Faults that are made good [3].", "The number of restarts"),
+        _settled(
+            "--max-restarts",
+            "Restart after so many faults, whatever their cause [3, errors only after progress].",
+            "The number of restarts",
+        ),
         option(
             "--policy",
             aliases=("--success",),
@@ -174,6 +178,12 @@ FAULTS = together(
             metavar="F",
             heading="Gang and faults",
             help="Fraction of the tasks that may fail: 0.2 or 20% [0].",
+        ),
+        option(
+            "--require-collective",
+            is_flag=True,
+            heading="Gang and faults",
+            help="Fail the job if its tasks did not train together.",
         ),
         _time("--heartbeat", "Time between two heartbeats of a task [1s]."),
         _time("--lost-after", "A task that is silent for so long is lost [25s]."),

@@ -11,6 +11,7 @@ from submarine_jobs.commands.run_option_types import (
     FILE,
     INPUT,
     INTERFACE,
+    KEEP,
     LOCALIZATION,
     PARAM,
     PYTHON_ENV,
@@ -28,6 +29,7 @@ from submarine_jobs.commands.shared_options import (
     profile_option,
 )
 from submarine_jobs.commands.verb import option
+from submarine_runtime.protocol.coordination import RESTORE_POLICIES
 
 DATA = together(
     [
@@ -35,10 +37,10 @@ DATA = together(
             "--input",
             "inputs",
             type=INPUT,
-            metavar="NAME=URI[:shard]",
+            metavar="NAME=URI[:shard[=ROLES]]",
             multiple=True,
             heading="Data",
-            help="Fetch it before the start, or each task its share of the files; repeatable.",
+            help="Fetch it before the start; :shard shares it out over training tasks; repeatable.",
         ),
         option("--input_path", metavar="URI", heading="Data", help="Input; fills %input_path%."),
         option(
@@ -56,6 +58,12 @@ DATA = together(
             heading="Data",
             shell_complete=complete_jobs,
             help="Begin with the newest checkpoint of that job.",
+        ),
+        option(
+            "--restore",
+            type=click.Choice(RESTORE_POLICIES),
+            heading="Data",
+            help="Rule for the restore point of several tasks; see docs/data.md [auto].",
         ),
         option(
             "--param",
@@ -87,7 +95,7 @@ DATA = together(
             metavar="SRC:TARGET[:rw]",
             multiple=True,
             heading="Data",
-            help="As --file, in Submarine's words; repeatable.",
+            help="As --file, in Submarine's words; with :rw a copy to change; repeatable.",
         ),
         option(
             "--with",
@@ -106,6 +114,20 @@ DATA = together(
             multiple=True,
             heading="Data",
             help="Bring these variables of the program back: acc,history.",
+        ),
+        option(
+            "--return-all-ranks",
+            is_flag=True,
+            heading="Data",
+            help="Bring them back from every rank, not only from rank 0.",
+        ),
+        option(
+            "--keep",
+            type=KEEP,
+            metavar="PATTERN",
+            multiple=True,
+            heading="Data",
+            help="Save these files of the working directory: 'runs/*'; repeatable.",
         ),
     ]
 )
@@ -239,6 +261,5 @@ FLOW = together(
             help="Go on in spite of what the checks found.",
         ),
         option("--verbose", is_flag=True, heading="Flow", help="Say each step."),
-        option("--insecure", is_flag=True, hidden=True, expose_value=False),
     ]
 )

@@ -31,7 +31,7 @@ def options_of(typed: dict[str, Any], program_args: tuple[str, ...]) -> RunOptio
     roles = merge_roles([*_usual_roles(options), *options.pop("role_texts")])
     for key in ("with_names", "return_names"):
         options[key] = tuple(dict.fromkeys(word for words in options[key] for word in words))
-    for key in ("localization", "inputs", "nodes", "racks", "avoid_nodes"):
+    for key in ("localization", "inputs", "nodes", "racks", "avoid_nodes", "keep"):
         options[key] = tuple(dict.fromkeys(options[key]))
     options.update(
         name=name,

@@ -30,6 +30,7 @@ def show(
     JOB is an id, the beginning of one, a name (the newest job of that name), or last.
     """
     from submarine_jobs import display
+    from submarine_jobs.result import result_words
 
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = session.job(job)
@@ -38,8 +39,10 @@ def show(
         tasks = display.all_tasks(view)
         value = view.record.to_json()
         return Outcome(tasks.text, tasks.html, {"job_id": found.id, "tasks": value["tasks"]})
+    # A notebook shows the job's card, which reads the values itself.
+    words = result_words(found, view.record) if mouth.kind == "cli" else {}
     return Outcome(
-        text=display.text(view, command=mouth.command),
+        text=display.text(view, command=mouth.command, result=words),
         html=display.html(view),
         value=view.record.to_json(),
         job=found,

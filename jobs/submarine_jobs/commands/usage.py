@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Sequence
 
 import click
@@ -35,7 +36,12 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     path = error.ctx.command_path if error.ctx else ""
     command = path.removeprefix("%%").removeprefix("submarine ") or "submarine"
     if isinstance(error, click.NoSuchOption):
-        return no_such_option(_as_typed(error), command, _known_options(error.ctx))
+        refused = no_such_option(_as_typed(error), command, _known_options(error.ctx))
+        if command == "run" and error.ctx is not None and not refusal(error.option_name):
+            close = refused.fix if "did you mean" in refused.fix else ""
+            message = f"{refused.message} {close}" if close else f"{refused.message.rstrip(';')}."
+            return UsageError(message, _after_separator(error.ctx))
+        return refused
     if isinstance(error, click.BadOptionUsage):
         return _bad_option(error, command)
     if isinstance(error, click.MissingParameter):
@@ -51,11 +57,9 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     if unknown := _UNKNOWN.match(message):
         return _no_such_subcommand(unknown[1], command, error.ctx)
     if extra := _EXTRA.match(message):
-        hint = (
-            "Arguments of the program stand after --."
-            if command == "run"
-            else f"See `submarine {command} --help`."
-        )
+        hint = f"See `submarine {command} --help`."
+        if command == "run" and error.ctx is not None:
+            hint = _after_separator(error.ctx)
         return UsageError(f"{command} does not take {printable(extra[1])} there.", hint)
     return UsageError(f"{command}: {message}.", f"See `submarine {command} --help`.")
 
@@ -89,7 +93,9 @@ def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageErro
     shown = printable(option)
     if command == "run" and (absent := refusal(option)):
         return UsageError(*absent)
-    close = difflib.get_close_matches(spelling(option), [spelling(name) for name in known], 1, 0.6)
+    # An unknown option of `run` is more often one of the program than a slip.
+    near = 0.75 if command == "run" else 0.6
+    close = difflib.get_close_matches(spelling(option), [spelling(name) for name in known], 1, near)
     by_spelling = {spelling(name): name for name in known}
     help_of = command if command == "submarine" else f"submarine {command}"
     hint = f"did you mean {by_spelling[close[0]]}?" if close else f"`{help_of} --help` lists them."
@@ -110,6 +116,41 @@ def _no_such_subcommand(name: str, command: str, ctx: click.Context | None) -> U
     close = difflib.get_close_matches(name, known, 1, 0.5)
     hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}."
     return UsageError(f"{command} has no command {printable(name)};", hint)
+
+
+def _after_separator(ctx: click.Context) -> str:
+    """The command line of a ``run`` with the arguments of its program after ``--``."""
+    options = {
+        spelling(name): param
+        for param in ctx.command.get_params(ctx)
+        if isinstance(param, click.Option)
+        for name in (*param.opts, *param.secondary_opts)
+    }
+    kept, moved = [], []
+    words = [str(word) for word in ctx.meta.get("submarine.typed", ())]
+    target = False
+    while words:
+        word = words.pop(0)
+        name, equals, _ = word.partition("=")
+        option = options.get(spelling(name))
+        if option is not None:
+            values = 0 if option.is_flag or equals else option.nargs
+            kept += [word, *words[:values]]
+            del words[:values]
+        elif word.startswith("-"):
+            moved.append(word)
+            while not equals and words and not words[0].startswith("-"):
+                if not target and words[0].endswith((".py", ".ipynb")):
+                    break
+                moved.append(words.pop(0))
+        elif not target:
+            target = True
+            kept.append(word)
+        else:
+            moved.append(word)
+    moved += ctx.meta.get("program_args", ())
+    line = shlex.join(["submarine", "run", *kept, "--", *moved])
+    return f"Arguments of the program stand after --: `{printable(line, 500)}`."
 
 
 def _commands(ctx: click.Context | None) -> list[str]:

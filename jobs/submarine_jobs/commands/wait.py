@@ -54,6 +54,8 @@ def wait(
     else:
         session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
         found = [session.job(text) for text in dict.fromkeys(jobs)]
+    if len(found) == 1:
+        mouth.bind(found[0])
     outcomes: list[Outcome] = []
     for job in found:
         outcomes.append(wait_for(job, mouth, on_interrupt=on_interrupt, log=not quiet))

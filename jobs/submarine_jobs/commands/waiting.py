@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import INTERRUPTED, JOB_FAILED, SUCCESS, Outcome
-from submarine_jobs.errors import ClusterError
+from submarine_jobs.errors import ClusterError, with_job
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
@@ -17,21 +17,24 @@ if TYPE_CHECKING:
 def wait_for(job: Job, mouth: Mouth, *, on_interrupt: str = "detach", log: bool = True) -> Outcome:
     """Wait for the end of ``job``; exit code 0, 1 when it did not succeed, 130 when interrupted."""
     from submarine_jobs import display
+    from submarine_jobs.result import result_words
 
-    try:
-        record = mouth.watch(job, on_interrupt=on_interrupt, log=log)
-        view = job.view()
-    except KeyboardInterrupt:
-        return Outcome(text=_left(job, mouth, on_interrupt), exit_code=INTERRUPTED, job=job)
-    except ClusterError as error:
-        fix = f"{error.fix} The job goes on: `{mouth.command} wait {job.id}` waits again.".strip()
-        raise ClusterError(error.message, fix) from error
+    with with_job(job):
+        try:
+            record = mouth.watch(job, on_interrupt=on_interrupt, log=log)
+            view = job.view()
+        except KeyboardInterrupt:
+            return Outcome(text=_left(job, mouth, on_interrupt), exit_code=INTERRUPTED, job=job)
+        except ClusterError as error:
+            again = f"The job goes on: `{mouth.command} wait {job.id}` waits again."
+            raise ClusterError(error.message, f"{error.fix} {again}".strip()) from error
     if log and mouth.kind == "cli":
         # The log has just gone by.
         view = replace(view, tail="")
+    words = result_words(job, view.record) if mouth.kind == "cli" else {}
     good = record.state is State.SUCCEEDED
     return Outcome(
-        text=display.text(view, command=mouth.command),
+        text=display.text(view, command=mouth.command, result=words),
         html=display.html(view),
         value=record.to_json(),
         exit_code=SUCCESS if good else JOB_FAILED,

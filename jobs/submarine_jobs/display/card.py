@@ -22,7 +22,7 @@ from submarine_runtime.protocol.record import JobRecord
 _PHASE_COLOURS = {
     "upload": "#8b949e",
     "queue": "#d29922",
-    "localisation": "#a371f7",
+    "localizing": "#a371f7",
     "start": "#bc8cff",
     "first line": "#79c0ff",
     "run": "#2f81f7",

@@ -48,7 +48,7 @@ def mimebundle(
             "pending": printable(view.pending or record.pending, _MAX_TEXT),
             "time": time.time() if now is None else now,
             "log_task": printable(view.task, 200),
-            "reason_sentence": _sentence(record.reason),
+            "reason_sentence": _sentence(record),
             "advice": printable(summary.next_step(view), _MAX_TEXT),
             "result": _texts(result or {}),
             "roles": _roles(record),
@@ -59,8 +59,10 @@ def mimebundle(
     }
 
 
-def _sentence(reason: object) -> str:
-    return meaning_of(reason).sentence if isinstance(reason, EndReason) else ""
+def _sentence(record: JobRecord) -> str:
+    if not isinstance(record.reason, EndReason):
+        return ""
+    return f"{meaning_of(record.reason).sentence} {summary.saved(record)}".strip()
 
 
 def _texts(values: Mapping[str, str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ def sentence(view: JobView) -> str:
     record = view.record
     several = len(record.tasks) > 1
     where = _where(record)
-    waits = view.pending or record.pending
+    waits = _own_sentence(view.pending or record.pending)
     if record.state is State.PENDING:
         return waits or (
             "It waits until the cluster has free containers for its tasks."
@@ -34,10 +34,12 @@ def sentence(view: JobView) -> str:
         return f"{what} being started again{where}. {why}".strip()
     if record.state is State.RUNNING and several:
         return f"{_running(record)} {waits}".strip()
-    return {
+    if record.state is State.STARTING and waits.startswith("localizing"):
+        return f"{waits[0].upper()}{waits[1:]}."
+    words = {
         State.SUBMITTING: "Its files are being uploaded and it is handed to the cluster.",
         State.STARTING: (
-            f"{len(record.tasks)} containers are being set up{where}. {waits}".strip()
+            f"{len(record.tasks)} containers are being set up{where}."
             if several
             else f"Its container is being set up{where}."
         ),
@@ -48,6 +50,12 @@ def sentence(view: JobView) -> str:
             else "The program has ended; its output is being saved."
         ),
     }[record.state]
+    return f"{words} {waits}".strip()
+
+
+def _own_sentence(waits: str) -> str:
+    """Return why a job waits as a sentence of its own."""
+    return f"It is {waits}" if waits.startswith("waiting for ") else waits
 
 
 def _where(record: JobRecord) -> str:

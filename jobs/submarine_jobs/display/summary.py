@@ -20,7 +20,7 @@ from submarine_runtime.protocol.states import State
 PHASE_WORDS = {
     "upload": "upload",
     "queue": "queue",
-    "localisation": "localisation",
+    "localizing": "localizing",
     "start": "start",
     "first_line": "first line",
     "run": "run",
@@ -28,6 +28,7 @@ PHASE_WORDS = {
 }
 _MAX_PHASES = 12
 _MAX_OUTPUTS_NAMED = 5
+MAX_WARNINGS = 25
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,26 @@ def sentence(view: JobView) -> str:
     record = view.record
     if record.state.ended:
         if isinstance(record.reason, EndReason):
-            words = meaning_of(record.reason).sentence
+            words = f"{meaning_of(record.reason).sentence} {saved(record)}".strip()
         else:
             words = f"The job ended: {record.reason or 'no reason is known'}."
         return f"{words} {_ending_detail(record)}".strip()
     return situation.sentence(view)
+
+
+def saved(record: JobRecord) -> str:
+    """What the job saved, counted: ``Saved: 3 files, 1.2 MB.``; empty if nothing.
+
+    The record lists a part of very many files; the counts are of all.
+    """
+    if not record.state.ended or not record.outputs:
+        return ""
+    used = record.resources.get("used")
+    used = used if isinstance(used, dict) else {}
+    files, total = used.get("saved_files"), used.get("saved_bytes")
+    if not isinstance(files, int) or not isinstance(total, int):
+        files, total = len(record.outputs), sum(item.size for item in record.outputs)
+    return f"Saved: {files:,} file{'s' if files != 1 else ''}, {size(total)}."
 
 
 def _ending_detail(record: JobRecord) -> str:
@@ -130,8 +146,10 @@ def freshness(view: JobView) -> str:
 
 
 def notes(view: JobView) -> list[tuple[str, str]]:
-    """Label and sentence of what the reader should know besides: what is missing, hints."""
-    found = [("Note", words) for words in view.record.missing[:5]]
+    """Label and sentence of what else the reader needs: warnings, what is missing, hints."""
+    record = view.record
+    found = [("Warning", words) for words in record.warnings[:MAX_WARNINGS]]
+    found += [("Note", words) for words in (*record.notes[:5], *record.missing[:5])]
     if behind := freshness(view):
         found.append(("Note", behind))
     return found + [("Hint", words) for words in view.record.hints[:5]]

@@ -60,6 +60,7 @@ def tame(record: JobRecord) -> JobRecord:
         ],
         logs=record.logs if isinstance(record.logs, dict) else {},
         links=_links(record.links),
+        warnings=[words(item) for item in _items(record.warnings, str)],
         missing=[words(item) for item in _items(record.missing, str)],
         behind=number(record.behind),
         last_known=record.last_known is True,
@@ -67,6 +68,7 @@ def tame(record: JobRecord) -> JobRecord:
         epoch=whole(record.epoch) or 1,
         pending=words(record.pending),
         hints=[words(item) for item in _items(record.hints, str)],
+        notes=[words(item) for item in _items(record.notes, str)],
     )
 
 

@@ -179,6 +179,7 @@ def _role(role: str, tasks: Sequence[TaskRecord]) -> RoleSummary:
 def telling(record: JobRecord, limit: int = TELLING) -> list[TaskRecord]:
     """Of many tasks those worth a row: failed, restarting, waiting, slowest, and the chief."""
     tasks = ordered(record)
+    chief = chief_in(record)
     running = [t for t in tasks if not t.state.ended and t.progress is not None]
     slowest = sorted(running, key=lambda task: task.progress or 0.0)[:3]
     spread = len({task.progress for task in running}) > 1
@@ -186,7 +187,7 @@ def telling(record: JobRecord, limit: int = TELLING) -> list[TaskRecord]:
     groups = [
         [t for t in tasks if t.state in _BAD],
         [t for t in tasks if t.state is State.RESTARTING],
-        [t for t in tasks if t.task == chief_in(record)],
+        [t for t in tasks if t.task == chief],
         [t for t in tasks if t.state is not usual and not t.state.ended],
         slowest if spread else [],
         [t for t in tasks if t.restarts],

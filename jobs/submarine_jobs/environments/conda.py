@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from pathlib import Path
+from typing import Any
 
 from submarine_jobs.errors import UsageError
 
@@ -33,6 +34,24 @@ def conda_fingerprint(prefix: str | None = None) -> str:
     return digest.hexdigest()
 
 
+def conda_pack() -> Any:
+    """The module conda-pack.
+
+    Raises
+    ------
+    UsageError
+        If it is not installed.
+    """
+    try:
+        import conda_pack as packer  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError:
+        raise UsageError(
+            "--python-env auto packs a conda environment with conda-pack, which is not installed.",
+            "Install it in this environment: conda install conda-pack (or pip install conda-pack).",
+        ) from None
+    return packer
+
+
 def pack_conda(target: Path, prefix: str | None = None) -> None:
     """Write the archive of the conda environment to ``target`` (``.tar.gz``).
 
@@ -41,15 +60,9 @@ def pack_conda(target: Path, prefix: str | None = None) -> None:
     UsageError
         If conda-pack is missing or cannot pack this environment; the sentence is its own.
     """
+    packer = conda_pack()
     try:
-        import conda_pack  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ImportError:
-        raise UsageError(
-            "--python-env auto packs a conda environment with conda-pack, which is not installed.",
-            "Install it in this environment: conda install conda-pack (or pip install conda-pack).",
-        ) from None
-    try:
-        conda_pack.pack(
+        packer.pack(
             prefix=prefix or sys.prefix,
             output=str(target),
             format="tar.gz",
@@ -58,6 +71,6 @@ def pack_conda(target: Path, prefix: str | None = None) -> None:
             force=True,
             ignore_editable_packages=True,
         )
-    except conda_pack.CondaPackException as exc:
+    except packer.CondaPackException as exc:
         first = (str(exc).strip().splitlines() or ["it gave no reason"])[0]
         raise UsageError(f"conda-pack cannot pack this environment: {first[:300]}") from exc

@@ -13,7 +13,8 @@ import os
 import posixpath
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from submarine_jobs.environments.archive import content_digest, write_archive
-from submarine_jobs.environments.conda import conda_fingerprint, in_conda, pack_conda
+from submarine_jobs.environments.conda import (
+    conda_fingerprint,
+    conda_pack,
+    in_conda,
+    pack_conda,
+)
 from submarine_jobs.environments.editable import editable_sources
 from submarine_jobs.environments.inventory import Item, fingerprint, items_of, this_layout
 from submarine_jobs.environments.python_env import PythonEnv
@@ -32,6 +38,13 @@ from submarine_jobs.storage.base import Storage
 #: 0 in all where nobody knows how many they are.
 Progress = Callable[[str, int, int], None]
 _INDEX = "environments.json"
+#: Of the names of archives in the cache; beside each lies a file that says when it was used last.
+PREFIX, USED = "python-env-", ".used"
+#: Seconds without a use after which an archive is removed, and between looks for such archives.
+UNUSED_AFTER, LOOK_EVERY = 30 * 86400.0, 86400.0
+#: Archives that are removed at once.
+MOST_REMOVED = 20
+_LOOKED = "environments.looked"
 
 
 @dataclass(frozen=True)
@@ -94,12 +107,63 @@ def _own(storage: Storage, cache: str, state_dir: Path, progress: Progress) -> P
     digest = str(known.get("digest") or "") if known.get("fingerprint") == mark else ""
     if not digest:
         digest = mark if conda else content_digest(items, this_layout(), _told(progress, "reading"))
-    path = f"{cache}/python-env-{digest[:32]}.tar.gz"
+    path = f"{cache}/{PREFIX}{digest[:32]}.tar.gz"
+    note_use(storage, path)
     uploaded = 0
     if storage.stat(path) is None:
         uploaded = _pack_and_upload(storage, path, items, state_dir, progress)
     _write_index(state_dir, {**index, sys.prefix: {"fingerprint": mark, "digest": digest}})
     return Provided(storage.url(path), digest, uploaded)
+
+
+def note_use(storage: Storage, path: str) -> None:
+    """Say beside an archive that a job uses it now; before the archive is looked for.
+
+    The archive itself keeps its time: YARN refuses one that has changed since a job was submitted.
+    """
+    storage.publish(path + USED, b"{}")
+
+
+def remove_unused(
+    storage: Storage, cache: str, state_dir: Path, in_use: Callable[[], Collection[str] | None]
+) -> list[str]:
+    """Remove archives that no job has used for 30 days; the names of those removed.
+
+    At most once a day from this machine. An archive without a note of its use gets one, and is
+    looked at again a month later.
+
+    Parameters
+    ----------
+    in_use
+        Gives the names of the archives of jobs that have not ended; None where that is not known.
+        Called only where an archive would be removed.
+    """
+    looked = state_dir / f"{_LOOKED}-{hashlib.sha256(storage.url(cache).encode()).hexdigest()[:16]}"
+    with suppress(OSError):
+        if 0 <= time.time() - looked.stat().st_mtime < LOOK_EVERY:
+            return []
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    looked.touch()
+    storage.publish(f"{cache}/{_LOOKED}", b"{}")
+    entries = {entry.name: entry for entry in storage.list_directory(cache)}
+    now = entries[_LOOKED].modified  # by the clock of the file system
+    archives = [name for name in entries if name.startswith(PREFIX) and not name.endswith(USED)]
+    unused = []
+    for name in archives:
+        if (used := entries.get(name + USED)) is None:
+            note_use(storage, f"{cache}/{name}")
+        elif now - used.modified > UNUSED_AFTER:
+            unused.append(name)
+    kept = in_use() if unused else None
+    removed = [] if kept is None else [name for name in unused if name not in kept][:MOST_REMOVED]
+    for name in list(removed):
+        used = storage.stat(f"{cache}/{name}{USED}")
+        if used is not None and used.modified != entries[name + USED].modified:
+            removed.remove(name)  # a job that is being submitted uses it
+            continue
+        storage.delete(f"{cache}/{name}")
+        storage.delete(f"{cache}/{name}{USED}")
+    return removed
 
 
 def _pack_and_upload(
@@ -155,20 +219,49 @@ def _source_items(place: str, name: str, source: Path) -> Iterator[Item]:
         yield Item(f"{place}/{below}", str(path), info.st_size, info.st_mtime_ns, info.st_mode)
 
 
-def _given(uri: str, storage: Storage, cache: str, progress: Progress) -> Provided:
-    """An archive of the user's own: on the cluster already, or a file of this machine."""
+def check_env(env: PythonEnv, storage: Storage) -> None:
+    """Refuse an environment that ``provide`` could not provide, without packing it.
+
+    Raises
+    ------
+    UsageError
+        If the archive is not there, or conda-pack is missing.
+    """
+    if env.kind == "archive":
+        _source_of(env.value, storage)
+    elif env.kind == "auto" and in_conda():
+        conda_pack()
+
+
+def _source_of(uri: str, storage: Storage) -> Path | None:
+    """The archive's file on this machine; None if it lies elsewhere."""
     parts = urlsplit(uri)
     if parts.scheme not in ("", "file"):
-        if uri.startswith(storage.prefix) and storage.stat(parts.path) is None:
-            raise UsageError(f"--python-env archive:{uri}: there is no such file.")
-        return Provided(uri)
+        path = storage.path_of(uri)
+        if path is not None and storage.stat(path) is None:
+            raise UsageError(
+                f"--python-env archive:{uri}: there is no such file.", "Check the address."
+            )
+        return None
     source = Path(parts.path).expanduser()
     if not source.is_file():
-        raise UsageError(f"--python-env archive:{uri}: there is no such file on this machine.")
+        raise UsageError(
+            f"--python-env archive:{uri}: there is no such file on this machine.",
+            "Check the path, or write hdfs:// for a file on the cluster.",
+        )
+    return source
+
+
+def _given(uri: str, storage: Storage, cache: str, progress: Progress) -> Provided:
+    """An archive of the user's own: on the cluster already, or a file of this machine."""
+    source = _source_of(uri, storage)
+    if source is None:
+        return Provided(uri)
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     suffix = ".tar.gz" if source.name.endswith((".tar.gz", ".tgz")) else source.suffix
-    path = f"{cache}/python-env-{digest[:32]}{suffix}"
+    path = f"{cache}/{PREFIX}{digest[:32]}{suffix}"
+    note_use(storage, path)
     if storage.stat(path) is not None:
         return Provided(storage.url(path), digest)
     return Provided(storage.url(path), digest, _upload(storage, source, path, progress))

@@ -30,6 +30,7 @@ _SINGLE: dict[str, tuple[str, Callable[[Any], str]]] = {
     "checkpoint_path": ("--checkpoint_path", str),
     "saved_model_path": ("--saved_model_path", str),
     "resume": ("--resume", str),
+    "restore": ("--restore", str),
     "python_env": ("--python-env", str),
     "docker_image": ("--docker_image", str),
     "queue": ("--queue", str),
@@ -47,6 +48,7 @@ _LISTS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "nodes": ("--node", str),
     "racks": ("--rack", str),
     "avoid_nodes": ("--avoid-node", str),
+    "keep": ("--keep", str),
 }
 _PAIRS: dict[str, tuple[str, Callable[[str, Any], str]]] = {
     "params": ("--param", format_param),
@@ -54,7 +56,7 @@ _PAIRS: dict[str, tuple[str, Callable[[str, Any], str]]] = {
     "quicklinks": ("--quicklink", format_pair),
     "settings": ("--conf", format_pair),
 }
-_FLAGS = ("spread", "wait", "verbose", "dry_run", "force")
+_FLAGS = ("spread", "require_collective", "return_all_ranks", "wait", "verbose", "dry_run", "force")
 
 
 def to_argv(options: RunOptions) -> list[str]:

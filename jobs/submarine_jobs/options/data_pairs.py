@@ -16,11 +16,13 @@ from submarine_jobs.spec import Localization, NamedInput
 
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")
 _SHARD = ":shard"
+_SHARDED = re.compile(r":shard(?:=([^/:]*))?\Z")
+_ROLE = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
 _PORT_PATH = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*(?:/|$)")
 
 
 def parse_input(text: str) -> NamedInput:
-    """``NAME=URI[:shard]``.
+    """``NAME=URI[:shard[=ROLE,...]]``.
 
     Raises
     ------
@@ -28,19 +30,29 @@ def parse_input(text: str) -> NamedInput:
         If it is no such pair.
     """
     name, equals, uri = text.partition("=")
-    shard = uri.endswith(_SHARD)
-    uri = uri.removesuffix(_SHARD)
+    sharded = _SHARDED.search(uri)
+    uri = uri[: sharded.start()] if sharded else uri
+    words = sharded.group(1) if sharded else None
+    roles = tuple(dict.fromkeys(words.split(","))) if words is not None else ()
     if not equals or not _NAME.match(name) or not uri.strip() or not uri.isprintable():
         raise UsageError(
             f"--input {text[:60]!r} is not NAME=URI[:shard].",
             "Write for example --input train=hdfs:///data/train:shard.",
         )
-    return NamedInput(name, uri, shard)
+    for role in roles:
+        if not _ROLE.match(role):
+            raise UsageError(
+                f"--input {name}: {role[:40]!r} behind :shard= is not the name of a role.",
+                "Write for example --input train=hdfs:///data/train:shard=chief,worker.",
+            )
+    return NamedInput(name, uri, sharded is not None, roles)
 
 
 def format_input(item: NamedInput) -> str:
-    """``NAME=URI[:shard]``."""
-    return f"{item.name}={item.uri}{_SHARD if item.shard else ''}"
+    """``NAME=URI[:shard[=ROLE,...]]``."""
+    shard = _SHARD if item.shard else ""
+    roles = "=" + ",".join(item.shard_roles) if item.shard_roles else ""
+    return f"{item.name}={item.uri}{shard}{roles}"
 
 
 def parse_param(text: str) -> tuple[str, Any]:

@@ -36,6 +36,7 @@ def options_of(spec: JobSpec) -> RunOptions:
         docker_image=image,
         quicklinks=links,
         resume=spec.resume_from,
+        restore=spec.restore,
         policy=spec.policy,
         allow_failures=spec.allowed_failures or None,
         **_sizes(spec),
@@ -45,7 +46,13 @@ def options_of(spec: JobSpec) -> RunOptions:
                 *("env", "input_path", "checkpoint_path", "saved_model_path", "localization"),
                 *("timeout", "with_names", "return_names", "archives", "inputs", "params"),
                 *("max_restarts", "gang_timeout", "gang_retries", "heartbeat", "lost_after"),
-                *("priority", "network_interface"),
+                *(
+                    "priority",
+                    "network_interface",
+                    "require_collective",
+                    "return_all_ranks",
+                    "keep",
+                ),
             )
         },
     )

@@ -71,6 +71,11 @@ def needs_program(options: RunOptions) -> bool:
     return any(role.command is None and role.name != BOARD for role in asked_roles(options))
 
 
+def is_board(role: Role) -> bool:
+    """Whether a role runs TensorBoard."""
+    return (role.command or "").startswith(BOARD_COMMAND)
+
+
 def roles_of(options: RunOptions, around: Surroundings, *, program: bool) -> tuple[Role, ...]:
     """The roles of the job's spec."""
     if only_board(options, program=program):

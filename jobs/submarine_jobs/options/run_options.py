@@ -56,6 +56,7 @@ class RunOptions:
     allow_failures: float | None = None
     heartbeat: float | None = None
     lost_after: float | None = None
+    require_collective: bool = False
     timeout: float | None = None
     input_path: str | None = None
     checkpoint_path: str | None = None
@@ -66,8 +67,11 @@ class RunOptions:
     files: tuple[Localization, ...] = ()
     archives: tuple[Localization, ...] = ()
     resume: str | None = None
+    restore: str | None = None
     with_names: tuple[str, ...] = ()
     return_names: tuple[str, ...] = ()
+    return_all_ranks: bool = False
+    keep: tuple[str, ...] = ()
     python_env: str | None = None
     docker_image: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)

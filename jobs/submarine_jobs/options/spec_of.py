@@ -70,6 +70,11 @@ def check_options(options: RunOptions) -> None:
             "Arguments after -- belong to a program, and --worker_launch_cmd replaces it.",
             "Write them in the command.",
         )
+    if options.return_all_ranks and not options.return_names:
+        raise UsageError(
+            "--return-all-ranks says whose values are returned, and --return names none.",
+            "Name them, for example --return acc.",
+        )
     _check_names(options)
     _check_targets(options)
 
@@ -110,6 +115,8 @@ def spec_from_options(
     python_env, python, image = _environment(options, profile)
     roles = roles_of(options, Surroundings(framework, profile.python), program=bundle is not None)
     _check_framework(framework, roles)
+    if options.require_collective:
+        _check_collective(framework, roles)
     links = dict([BOARD_LINK] if any(role.name == BOARD for role in roles) else [])
     spec = JobSpec(
         name=check_name(options.name or ""),
@@ -146,8 +153,15 @@ def spec_from_options(
         network_interface=options.network_interface,
         docker_image=image,
         resume_from=options.resume,
+        return_all_ranks=options.return_all_ranks,
+        keep=options.keep,
+        require_collective=options.require_collective,
+        own_launcher=_own_launcher(framework, bundle if runs_program else None),
+        restore=options.restore,
     )
-    return fill_spec(with_extra_roles(spec))
+    spec = fill_spec(with_extra_roles(spec))
+    _check_shards(spec)
+    return spec
 
 
 def _framework(options: RunOptions, bundle: Program | None) -> str:
@@ -162,6 +176,35 @@ def _framework(options: RunOptions, bundle: Program | None) -> str:
     return framework_of(imported_modules(bundle.files))
 
 
+def _check_collective(framework: str, roles: Sequence[Role]) -> None:
+    """Refuse ``--require-collective`` where no tasks can meet."""
+    from submarine_runtime.frameworks import trait
+    from submarine_runtime.frameworks.ranks import BESIDE
+
+    crew = [role for role in roles if role.kind == "tracked" and role.name not in BESIDE]
+    processes = sum(role.instances * max(1, role.processes) for role in crew)
+    if processes < 2 and not any(role.instances > 1 for role in crew):
+        raise UsageError(
+            "--require-collective needs at least two tasks that train, and this job has "
+            f"{processes}.",
+            "Ask for more with --worker N, or leave --require-collective out.",
+        )
+    if not trait(framework, "RENDEZVOUS"):
+        raise UsageError(
+            f"--require-collective does not apply to {framework}: its workers have no rendezvous.",
+            "Leave --require-collective out.",
+        )
+
+
+def _own_launcher(framework: str, bundle: Program | None) -> bool:
+    """Whether a library of the program starts the processes of a PyTorch training."""
+    if bundle is None or framework != "pytorch":
+        return False
+    from submarine_jobs.checks.imports import has_own_launcher
+
+    return has_own_launcher(bundle.files)
+
+
 def _check_framework(framework: str, roles: Sequence[Role]) -> None:
     from submarine_runtime.frameworks import complaint_of
 
@@ -170,6 +213,27 @@ def _check_framework(framework: str, roles: Sequence[Role]) -> None:
     complaint = complaint_of(framework, names, max(role.processes for role in roles))
     if complaint:
         raise UsageError(complaint)
+
+
+def _check_shards(spec: JobSpec) -> None:
+    """Refuse ``:shard`` of roles that the job does not have, or that leaves files to no task."""
+    from submarine_jobs.stored_paths import tasks_sharing  # loads the agent's modules
+
+    names = [role.name for role in spec.roles]
+    for item in spec.inputs:
+        for role in item.shard_roles:
+            if role not in names:
+                raise UsageError(
+                    f"--input {item.name}: :shard={role} names no role of this job; it has "
+                    f"{', '.join(names)}.",
+                    "Name roles of the job, or write :shard alone.",
+                )
+        if item.shard and not tasks_sharing(spec, item):
+            raise UsageError(
+                f"--input {item.name}: no task of this job trains, so :shard would give its files "
+                "to none.",
+                f"Name the roles that share it, for example :shard={names[0]}.",
+            )
 
 
 def _environment(options: RunOptions, profile: Profile) -> tuple[str, str, str | None]:

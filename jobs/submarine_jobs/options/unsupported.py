@@ -22,6 +22,11 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     Unsupported(("--keytab",), "Kerberos is", _KERBEROS),
     Unsupported(("--principal",), "Kerberos is", _KERBEROS),
     Unsupported(("--distribute_keytab",), "Kerberos is", _KERBEROS),
+    Unsupported(
+        ("--insecure",),
+        "Kerberos is",
+        "Every job uses simple authentication: leave --insecure out.",
+    ),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from submarine_jobs.profile import hadoop_user
@@ -15,6 +15,7 @@ def hdfs_storage(
     *,
     conf_dir: Path | None = None,
     webhdfs: Sequence[str] = (),
+    addresses: Collection[str] = (),
     user: str | None = None,
     timeout: float = 20.0,
 ) -> HdfsStorage | WebHdfsStorage:
@@ -31,11 +32,19 @@ def hdfs_storage(
         Hadoop client configuration (core-site.xml, hdfs-site.xml).
     webhdfs
         Base URLs of the NameNodes' web ports.
+    addresses
+        Further prefixes of the same file system; see ``HadoopConf.addresses``.
     user
         HDFS user; None: ``HADOOP_USER_NAME`` or the account's name, as Hadoop does it.
     timeout
         Seconds that one call may take.
     """
+    made: HdfsStorage | WebHdfsStorage
     if user is not None and user != hadoop_user():
-        return WebHdfsStorage(default_fs, webhdfs=webhdfs, user=user, timeout=timeout)
-    return HdfsStorage(default_fs, conf_dir=conf_dir, webhdfs=webhdfs, user=user, timeout=timeout)
+        made = WebHdfsStorage(default_fs, webhdfs=webhdfs, user=user, timeout=timeout)
+    else:
+        made = HdfsStorage(
+            default_fs, conf_dir=conf_dir, webhdfs=webhdfs, user=user, timeout=timeout
+        )
+    made.addresses = frozenset(address.lower() for address in addresses)
+    return made

@@ -11,9 +11,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from submarine_jobs.errors import NoAnswerError, NoRoomError, StorageError
-from submarine_jobs.storage.base import Entry, Storage
-from submarine_jobs.storage.timed_call import call_within
+from submarine_jobs.errors import NoAccessError, NoAnswerError, NoRoomError, StorageError
+from submarine_jobs.storage.base import Entry, Storage, bounded
+from submarine_jobs.storage.timed_call import call_within, limited, note_silence
 from submarine_runtime.agent.store import NotThereError
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 
@@ -47,8 +47,10 @@ class ClientStorage(Storage):
 
     def _call(self, doing: str, path: str, work: Callable[[Any], T], factor: int = 1) -> T:
         try:
-            return call_within(self._timeout * factor, lambda: work(self._client))
+            limit = limited(self._timeout) if factor == 1 else self._timeout * factor
+            return call_within(limit, lambda: work(self._client))
         except TimeoutError as exc:
+            note_silence(str(exc))
             raise NoAnswerError(
                 f"HDFS at {self.prefix} did not answer in time to {doing} {path}: {exc}.",
                 "Check that the NameNode is up: `submarine doctor`.",
@@ -58,7 +60,10 @@ class ClientStorage(Storage):
         except (FileExistsError, StorageError):
             raise
         except Exception as exc:
-            raise refusal(doing, self.prefix + path, exc) from exc
+            error = refusal(doing, self.prefix + path, exc)
+            if not isinstance(error, (NoAccessError, NoRoomError)):
+                note_silence(" ".join(str(exc).split())[:200])
+            raise error from exc
 
 
 def temporary_name(path: str) -> str:
@@ -69,8 +74,8 @@ def temporary_name(path: str) -> str:
 
 def visible(entries: Iterable[Entry]) -> list[Entry]:
     """By name, without what is being written."""
-    kept = [entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX)]
-    return sorted(kept, key=lambda entry: entry.name)
+    kept = (entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX))
+    return sorted(bounded(kept), key=lambda entry: entry.name)
 
 
 def pieces(stream: BinaryIO, heard: Callable[[int], None] | None) -> Iterator[bytes]:
@@ -90,6 +95,12 @@ def refusal(doing: str, url: str, exc: Exception) -> StorageError:
         return NoRoomError(
             f"Cannot {doing} {url}: {_quota(text)}.",
             "Remove what is not needed there, or ask the operator for more.",
+        )
+    # Not "AccessControl" alone: a Java stack names AccessController, whatever the exception is.
+    if "AccessControlException" in text or "Permission denied" in text:
+        return NoAccessError(
+            f"Cannot {doing} {url}: permission denied.",
+            "Choose a job root that you own (job_root in submarine.toml).",
         )
     return StorageError(*_sentence(doing, url, exc))
 
@@ -111,10 +122,5 @@ def _sentence(doing: str, url: str, exc: Exception) -> tuple[str, str]:
         return (
             f"Cannot {doing} {url}: HDFS is in safe mode and takes no writes.",
             "Wait until the NameNode leaves it, or ask the operator.",
-        )
-    if "AccessControl" in text or "Permission denied" in text:
-        return (
-            f"Cannot {doing} {url}: permission denied.",
-            "Choose a job root that you own (job_root in submarine.toml).",
         )
     return f"Cannot {doing} {url}: {text}.", "`submarine doctor` checks HDFS."

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.profile import hadoop_user
-from submarine_jobs.storage.base import Entry
+from submarine_jobs.storage.base import Entry, bounded
 from submarine_jobs.storage.client_calls import (
     TRANSFER_FACTOR,
     ClientStorage,
@@ -107,7 +107,7 @@ class HdfsStorage(ClientStorage):
         """See ``Storage.list_directory``."""
 
         def work(client: Any) -> list[Entry]:
-            return [_entry(status) for status in client.list_status(path)]
+            return bounded(_entry(status) for status in client.list_status(path))
 
         return visible(self._call("list", path, work))
 

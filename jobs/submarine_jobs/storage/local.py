@@ -9,9 +9,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-from submarine_jobs.errors import NoRoomError, StorageError
-from submarine_jobs.storage.base import Entry, Storage
+from submarine_jobs.errors import NoAccessError, NoRoomError, StorageError
+from submarine_jobs.storage.base import Entry, Storage, bounded
 from submarine_runtime.agent.store_local import NO_ROOM
 from submarine_runtime.protocol.launch import JobStore
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
@@ -25,6 +26,8 @@ def _translated(doing: str, path: str) -> Iterator[None]:
         raise
     except OSError as exc:
         kind = NoRoomError if exc.errno in NO_ROOM else StorageError
+        if isinstance(exc, PermissionError):
+            kind = NoAccessError
         raise kind(f"Cannot {doing} {path}: {exc.strerror or exc}.") from exc
 
 
@@ -32,6 +35,15 @@ class LocalStorage(Storage):
     """A directory tree of this machine."""
 
     prefix = "file://"
+
+    def path_of(self, uri: str) -> str | None:
+        """See ``Storage.path_of``; a relative path begins at the working directory."""
+        parts = urlsplit(uri)
+        if not parts.scheme:
+            return os.path.abspath(uri)
+        if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+            return None
+        return os.path.abspath(unquote(parts.path)) if parts.path.startswith("/") else None
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
@@ -59,12 +71,12 @@ class LocalStorage(Storage):
     def list_directory(self, path: str) -> list[Entry]:
         """See ``Storage.list_directory``."""
         with _translated("list", path), os.scandir(path) as found:
-            entries = [
+            entries = bounded(
                 Entry(item.name, info.st_size, item.is_dir(follow_symlinks=False), info.st_mtime)
                 for item in found
                 if not item.name.startswith(TEMPORARY_PREFIX)
                 for info in [item.stat(follow_symlinks=False)]
-            ]
+            )
         return sorted(entries, key=lambda entry: entry.name)
 
     def stat(self, path: str) -> Entry | None:

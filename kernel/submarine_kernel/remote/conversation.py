@@ -77,6 +77,7 @@ class Conversation:
                 )
             except TunnelError as error:
                 if error.status not in (404, 503) or loop.time() > deadline:
+                    self.broken.set()  # Also where nothing was connected.
                     raise
             else:
                 self.heard = loop.time()
@@ -101,20 +102,29 @@ class Conversation:
         Raises
         ------
         KernelGoneError
-            If there is no connection, or no answer.
+            If there is no connection, if it ends, or if no answer comes.
         """
         future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._answers[answer] = future
         if not self.say(words):
             raise KernelGoneError(f"The kernel of job {self._job_id} cannot be reached now.")
+        broken = asyncio.ensure_future(self.broken.wait())
+        either: set[asyncio.Future[Any]] = {future, broken}
         try:
-            return await asyncio.wait_for(future, seconds)
-        except TimeoutError:
+            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if future.done():
+                return future.result()
+            if broken.done():
+                raise KernelGoneError(
+                    f"The connection to the keeper of the kernel of job {self._job_id} ended "
+                    "before it answered."
+                )
             raise KernelGoneError(
                 f"The keeper of the kernel of job {self._job_id} has not answered for "
                 f"{seconds:g} s."
-            ) from None
+            )
         finally:
+            broken.cancel()
             self._answers.pop(answer, None)
 
     def say(self, words: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.daemon_thread import in_thread
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 PING, DEAD = 3.0, 12.0
 #: Seconds between two tries to reach the keeper again: from, to.
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
+#: Longest pause in the first ``SOON`` seconds, in which the cluster reports most losses.
+SOON_PAUSE, SOON = 0.25, 6.0
 
 
 class RemoteKernel:
@@ -67,6 +69,7 @@ class RemoteKernel:
         self._keeper = Conversation(job.id, self._hear)
         self._requests: RunningRequests | None = None
         self._tending: asyncio.Task[None] | None = None
+        self._report: Callable[[str], None] | None = None
 
     @property
     def running(self) -> list[dict[str, Any]]:
@@ -126,6 +129,15 @@ class RemoteKernel:
             self._tending = asyncio.get_running_loop().create_task(self._tend(address))
             self._listen()
 
+    async def report_loss(self, report: Callable[[str], None]) -> None:
+        """Call ``report`` with the reason as soon as the container is known to be gone.
+
+        It is called in ``tunnel_loop``, when the ports of this machine are free.
+        """
+        self._report = report
+        if self.gone and (self._tending is None or self._tending.done()):
+            report(self.gone)
+
     async def start(self, key: bytes = b"") -> None:
         """Start a kernel in the same container, once the last one has ended.
 
@@ -133,12 +145,26 @@ class RemoteKernel:
         ----------
         key
             Of clients that are there already: a kernel that has another is replaced.
+
+        Raises
+        ------
+        KernelGoneError
+            If the container is ``gone``, or if its keeper does not answer.
         """
-        deadline = asyncio.get_running_loop().time() + ANSWER
-        while not (self.connected or self.gone) and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.05)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + ANSWER
         self._sent.clear()
-        answer = await self._keeper.ask({"type": "start", "key": key.decode()}, "started")
+        while True:
+            while not (self.connected or self.gone) and loop.time() < deadline:
+                await asyncio.sleep(0.05)
+            try:
+                answer = await self._keeper.ask({"type": "start", "key": key.decode()}, "started")
+                break
+            except KernelGoneError:
+                # A connection that has just ended may be that of a container that is lost.
+                if self.gone or loop.time() >= deadline:
+                    raise
+                await asyncio.sleep(0.05)
         self._run, self.code = int(answer["run"]), None
         self.key = key or self.key
         self._listen()
@@ -190,34 +216,34 @@ class RemoteKernel:
         self.connected = True
 
     async def _tend(self, address: AgentAddress | None) -> None:
-        """Stay in touch as long as there is a container."""
-        pause = FIRST_PAUSE
-        while True:
-            await self._stay()
-            self.connected = False
-            if self.gone:
-                break
-            if words := await in_thread(lambda: why_gone(self.job)):
-                # What ran must be known, and the ports free, before anybody hears of it.
-                if self._requests is not None:
-                    self._requests.stop()
-                self._ports.close()
-                self.gone = words
+        """Stay in touch as long as there is a container; then report its loss."""
+        loop, words = asyncio.get_running_loop(), ""
+        pause, broken = FIRST_PAUSE, 0.0
+        while not words:
+            if self.connected:
+                await self._stay()
+                self.connected, pause, broken = False, FIRST_PAUSE, loop.time()
+            if words := self.gone or await in_thread(lambda: why_gone(self.job)):
                 break
             with contextlib.suppress(SubmarineError, OSError, ValueError, KeyError):
                 address = await in_thread(self.job.directory.address) or address
             if address is not None:
                 try:
                     await self._meet(address)
-                    pause = FIRST_PAUSE
                     continue
                 except (TunnelError, TimeoutError, KernelGoneError) as error:
                     log.debug("the kernel of %s cannot be reached: %s", self.job.id, error)
+                    self._keeper.close(at_once=True)
             await asyncio.sleep(pause)
-            pause = min(pause * 1.5, LAST_PAUSE)
+            most = SOON_PAUSE if loop.time() - broken < SOON else LAST_PAUSE
+            pause = min(pause * 1.5, most)
+        # Before the loss is visible: what ran must be known, and the ports be free.
         if self._requests is not None:
             self._requests.stop()
         self._ports.close()
+        self.gone = words
+        if self._report is not None:
+            self._report(words)
 
     async def _stay(self) -> None:
         """Until the connection to the keeper has ended, or is silent."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import json
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
@@ -36,6 +37,8 @@ T = TypeVar("T")
 FARTHER = 5.0
 #: The exit code of a kernel whose container is gone.
 GONE = 1
+#: Seconds that a poll of Jupyter's which waits for the report of a loss needs to see it.
+POLLED = 0.05
 
 
 class SubmarineYarnProvisioner(KernelProvisionerBase):
@@ -56,6 +59,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
     _telling: Future[None] | None = None
     _restart_limit: int | None = None
     _last_words: LastWords | None = None
+    _polling: asyncio.Future[None] | None = None
 
     @property
     def has_process(self) -> bool:
@@ -104,17 +108,25 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
                 self._has_process = True
                 return self.connection_info
             except KernelGoneError as error:
+                await self._check_restart(remote)
                 self.log.warning("%s A new container is asked for.", error)
         await self._let_go()
         if self._last_words is not None:
             await in_thread(self._last_words.end)
             self._last_words = None
         with self._failing():
-            self._remote = await self._place()
-        self._has_process, self._telling = True, None
+            remote = await self._place()
         self._mind_restarts(on=True)
-        self.connection_info = _typed(self._remote.connection)
+        await self._own(remote)
         return self.connection_info
+
+    async def _own(self, remote: RemoteKernel) -> None:
+        """Take a kernel, and report the loss of its container as soon as it is known."""
+        self._remote = remote
+        self._has_process, self._telling = True, None
+        self.connection_info = _typed(remote.connection)
+        loop = asyncio.get_running_loop()
+        await _in_tunnels(remote.report_loss(lambda words: self._tell_loss(remote, words, loop)))
 
     async def _place(self) -> RemoteKernel:
         """A kernel that nobody owns any more, of the same notebook, or a new job's."""
@@ -141,26 +153,69 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         """None while the kernel runs, as far as is known."""
         if self._remote is None:
             return 0
-        if self._remote.gone:
-            await self._tell_loss(self._remote)
+        if self._remote.gone and self._telling is not None:
+            # Jupyter lets go of cells and connections once it knows: the clients come first.
+            await asyncio.shield(asyncio.wrap_future(self._telling))
             return GONE
         # What cannot be reached now may run on: only its job can say that it does not.
         return self._remote.code if self._remote.connected else None
 
-    async def _tell_loss(self, remote: RemoteKernel) -> None:
-        """Say why the kernel is dead, once, and let nobody get a new container unasked.
+    def _tell_loss(
+        self, remote: RemoteKernel, reason: str, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Tell the clients and then Jupyter that the kernel is dead; in the loop of the tunnels.
 
-        Who asks hears of the death only then: with it Jupyter lets go of cells and connections.
+        Nothing gets a new container until the user restarts the kernel.
         """
-        if self._telling is None:
-            sentence = f"{remote.gone} Restart the kernel to get a new container."
-            self.log.error("%s (job %s)", sentence, remote.job.id)
-            self._mind_restarts(on=False)
-            words = LastWords(sentence, self.connection_info, remote.running, remote.waiting)
-            self._last_words = words
-            # Not of this loop: whoever asks next may have another.
-            self._telling = asyncio.run_coroutine_threadsafe(in_thread(words.say), tunnel_loop())
-        await asyncio.shield(asyncio.wrap_future(self._telling))
+        if remote is not self._remote:
+            return
+        sentence = f"{reason} Restart the kernel to get a new container."
+        self.log.error("%s (job %s)", sentence, remote.job.id)
+        self._mind_restarts(on=False)
+        words = LastWords(sentence, self.connection_info, remote.running, remote.waiting)
+        self._last_words = words
+        telling = asyncio.run_coroutine_threadsafe(in_thread(words.say), tunnel_loop())
+        self._telling = telling
+
+        def told(_: object) -> None:
+            with contextlib.suppress(RuntimeError):  # that loop has ended, and its server
+                loop.call_soon_threadsafe(loop.call_later, POLLED, self._poll_now, remote)
+
+        telling.add_done_callback(told)
+
+    def _poll_now(self, remote: RemoteKernel) -> None:
+        """Have Jupyter's restarter poll at once: its own poll comes every 3 s.
+
+        Only one that polls in this loop, and has not stopped since it knows already.
+        """
+        restarter: Any = getattr(self.parent, "_restarter", None)
+        if remote is not self._remote or getattr(restarter, "_pcallback", None) is None:
+            return
+        if inspect.iscoroutinefunction(restarter.poll):
+            restarter.stop()
+            self._polling = asyncio.ensure_future(restarter.poll())
+
+    async def _check_restart(self, remote: RemoteKernel) -> None:
+        """End a restart if the container was lost meanwhile.
+
+        Jupyter restarts a kernel that has ended by itself, and a kernel ends a moment before its
+        container does. Only a restart by the user gets a new container.
+
+        Raises
+        ------
+        KernelGoneError
+            If the container was lost.
+        """
+        if not remote.gone:
+            return
+        if self._telling is not None:
+            await asyncio.shield(asyncio.wrap_future(self._telling))
+        # The restart has stopped the polls, by which Jupyter would learn that the kernel is dead.
+        tell = getattr(getattr(self.parent, "_restarter", None), "_fire_callbacks", None)
+        if tell is not None:
+            tell("dead")
+        with self._failing():
+            raise KernelGoneError(f"{remote.gone} Restart the kernel to get a new container.")
 
     def _mind_restarts(self, *, on: bool) -> None:
         """Have a dead kernel restarted by Jupyter, or not."""
@@ -230,9 +285,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         session = await in_thread(lambda: session_of(asked))
         job = await in_thread(lambda: session.job(provisioner_info["job_id"]))
         self._asked, self._session = asked, session
-        self._remote = await _in_tunnels(take_over(job, dict(self.connection_info)))
-        self._has_process, self._telling = True, None
-        self.connection_info = _typed(self._remote.connection)
+        await self._own(await _in_tunnels(take_over(job, dict(self.connection_info))))
 
     def get_shutdown_wait_time(self, recommended: float = 5.0) -> float:
         """A little longer than for a process of this machine."""

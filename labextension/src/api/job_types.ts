@@ -117,11 +117,13 @@ export interface IJobRecord {
   outputs: { path: string; size: number }[];
   logs: Record<string, number>;
   links: Record<string, string>;
+  warnings: string[];
   missing: string[];
   behind: number | null;
   epoch: number;
   pending: string;
   hints: string[];
+  notes: string[];
 }
 
 /** `live` from the job's port, `shipped` from its directory, `final`, or what the backend says. */

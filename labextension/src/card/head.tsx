@@ -146,7 +146,7 @@ export function Progress(props: { view: IJobView }): React.ReactElement | null {
   );
 }
 
-/** What is missing, how far behind the view is, what could be done better next time. */
+/** Warnings, what is missing, how far behind the view is, what could be done better next time. */
 export function Notes(props: { view: IJobView }): React.ReactElement | null {
   const { trans } = useCard();
   const { record } = props.view;
@@ -154,12 +154,16 @@ export function Notes(props: { view: IJobView }): React.ReactElement | null {
     record.behind !== null && record.behind > 0 && !ENDED.has(record.state)
       ? [trans.__('This view may be %1 behind the program.', duration(record.behind))]
       : [];
-  const notes = [...record.missing.slice(0, 5), ...behind].map(words => ({
+  const warnings = record.warnings
+    .slice(0, 25)
+    .map(words => ({ label: trans.__('Warning'), words }));
+  const said = [...record.notes.slice(0, 5), ...record.missing.slice(0, 5)];
+  const notes = [...said, ...behind].map(words => ({
     label: trans.__('Note'),
     words
   }));
   const hints = record.hints.slice(0, 5).map(words => ({ label: trans.__('Hint'), words }));
-  const all = [...notes, ...hints];
+  const all = [...warnings, ...notes, ...hints];
   return all.length ? (
     <ul className="jp-Submarine-notes">
       {all.map(({ label, words }, n) => (

@@ -30,7 +30,7 @@ export function sentence(view: IJobView, trans: TranslationBundle): string {
   if (ENDED.has(record.state)) {
     return ending(view, trans);
   }
-  const waits = view.pending || record.pending;
+  const waits = ownSentence(view.pending || record.pending, trans);
   const several = Math.max(view.task_count, record.tasks.length) > 1;
   switch (record.state) {
     case 'SUBMITTING':
@@ -38,6 +38,9 @@ export function sentence(view: IJobView, trans: TranslationBundle): string {
     case 'PENDING':
       return waits || trans.__('It waits until the cluster has room for it.');
     case 'STARTING':
+      if (waits.startsWith('localizing')) {
+        return `${waits.charAt(0).toUpperCase()}${waits.slice(1)}.`;
+      }
       return join(
         several
           ? trans.__('%1 containers are being set up%2.', view.task_count, where(record, trans))
@@ -52,12 +55,18 @@ export function sentence(view: IJobView, trans: TranslationBundle): string {
         waits || record.detail
       );
     case 'FINISHING':
-      return trans.__('The program has ended; its output is being saved.');
+      return join(trans.__('The program has ended; its output is being saved.'), waits);
     default:
-      return several
-        ? join(running(view, trans), waits)
-        : trans.__('The program runs%1.', where(record, trans));
+      return join(
+        several ? running(view, trans) : trans.__('The program runs%1.', where(record, trans)),
+        waits
+      );
   }
+}
+
+/** Why a job waits, as a sentence of its own. */
+function ownSentence(waits: string, trans: TranslationBundle): string {
+  return waits.startsWith('waiting for ') ? trans.__('It is %1', waits) : waits;
 }
 
 function ending(view: IJobView, trans: TranslationBundle): string {
@@ -141,7 +150,7 @@ export function phaseWord(name: string, trans: TranslationBundle): string {
   const words: Record<string, string> = {
     upload: trans.__('upload'),
     queue: trans.__('queue'),
-    localisation: trans.__('localisation'),
+    localizing: trans.__('localizing'),
     start: trans.__('start'),
     first_line: trans.__('first line'),
     run: trans.__('run'),

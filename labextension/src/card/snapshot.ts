@@ -119,11 +119,13 @@ function readRecord(source: Plain, jobId: string, name: string): IJobRecord {
     }),
     logs: {},
     links: texts(source['links'], 2000),
+    warnings: sentences(source['warnings']),
     missing: sentences(source['missing']),
     behind: num(source['behind']),
     epoch: whole(source['epoch']) ?? 1,
     pending: text(source['pending']),
-    hints: sentences(source['hints'])
+    hints: sentences(source['hints']),
+    notes: sentences(source['notes'])
   };
 }
 

@@ -13,7 +13,7 @@ const EVENTS = 200;
 const KNOWN: ReadonlySet<string> = new Set([
   'upload',
   'queue',
-  'localisation',
+  'localizing',
   'start',
   'first_line',
   'run',

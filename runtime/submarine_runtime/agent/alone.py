@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from submarine_runtime.agent.cancelling import Cancelling
-from submarine_runtime.agent.container import reachable_host
+from submarine_runtime.agent.container import reachable_host, wait_teller
 from submarine_runtime.agent.lease import LeaseWatch
 from submarine_runtime.agent.log_shipper import LogShipper, log_shippers
 from submarine_runtime.agent.logfiles import LogFiles
@@ -52,6 +52,7 @@ def lone_desk(
         store = open_store(config.store)
     except ValueError as exc:
         raise StoreError(str(exc)) from exc
+    store.on_wait = wait_teller(lambda sentence: status.set_record(pending=sentence))
     lease = LeaseWatch(store, config.lease, cancel.expire)
     logs = LogFiles(scratch)
     preparing = Preparing(

@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from typing import Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from submarine_runtime import frameworks
 from submarine_runtime.agent.beside import Beside, HelperError
+from submarine_runtime.agent.chief_checkpoints import ChiefCheckpoints
 from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.environment import Found
 from submarine_runtime.agent.guard import Guard
 from submarine_runtime.agent.log_shipper import LogShipper, log_shippers
-from submarine_runtime.agent.ports import Reservation
+from submarine_runtime.agent.ports import PortUse, Reservation
 from submarine_runtime.agent.program import Program
 from submarine_runtime.agent.samples import SampleLog, sample_shipper
 from submarine_runtime.agent.scratch import Scratch
@@ -26,6 +27,7 @@ from submarine_runtime.agent.status import Status
 from submarine_runtime.agent.store import Store
 from submarine_runtime.agent.syncing import Syncing
 from submarine_runtime.agent.wakeup import Wakeup
+from submarine_runtime.frameworks.ranks import EVALUATOR, crew_of, first_rank
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.link import Member, chief_of
@@ -45,6 +47,10 @@ class Attempt:
         Stream -> file.
     devices
         GPUs to be measured.
+    on_meeting
+        Called once, when the program has used the port of its gang's rendezvous.
+    report
+        See ``Syncing``.
 
     Attributes
     ----------
@@ -54,6 +60,8 @@ class Attempt:
         When the program began, in seconds since the epoch; None if it never did.
     shippers
         Of its logs and samples.
+    meeting
+        Whether the program uses the port of its gang's rendezvous; None: nothing to look for.
     """
 
     def __init__(
@@ -65,8 +73,12 @@ class Attempt:
         status: Status,
         logs: Mapping[str, str],
         devices: Sequence[str],
+        on_meeting: Callable[[], None] = lambda: None,
+        report: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self.config = config
+        self.meeting: PortUse | None = None
+        self._on_meeting = on_meeting
         self.task = f"{config.role}:{config.index}"
         self._members = members
         self.chief = chief_of(members).task if members else self.task
@@ -91,6 +103,17 @@ class Attempt:
             store, self._samples.path, self.task, epoch, attempt, config.ship_interval
         )
         self.shippers: list[LogShipper] = [*self.log_shippers.values(), self.samples]
+        #: The chief's checkpoints, in the directory of an evaluator.
+        self.copies: ChiefCheckpoints | None = None
+        if config.role == EVALUATOR and self.chief != self.task:
+            self.copies = ChiefCheckpoints(
+                store,
+                scratch.outputs[layout.CHECKPOINTS],
+                self.chief,
+                config.sync_interval,
+                config.save_grace,
+                status.event,
+            )
         self._syncing = Syncing(
             store,
             scratch,
@@ -101,7 +124,18 @@ class Attempt:
             lambda kind, detail, data: status.event(kind, detail, data=data),
             chief=self.chief == self.task,
             onlookers=status.onlookers,
+            copies=self.copies,
+            report=report,
+            undisturbed=self._is_undisturbed,
         )
+
+    def _is_undisturbed(self) -> bool:
+        """Whether the program runs and has not been told to end; from any thread."""
+        program = self._program
+        if program is None:
+            return True
+        told = program.sent(signal.SIGTERM) or program.sent(signal.SIGKILL)
+        return not told and program.poll() is None
 
     @property
     def prefix(self) -> str:
@@ -110,21 +144,40 @@ class Attempt:
         return "" if self.chief == self.task else own
 
     @property
+    def first_rank(self) -> int | None:
+        """Rank of the first process, if the values of every rank are returned."""
+        if not self.config.return_all_ranks:
+            return None
+        crew = crew_of(self._members)
+        me = next((one for one in self._members if one.task == self.task), None)
+        return first_rank(me, crew) if me is not None else None
+
+    @property
     def pid(self) -> int:
         """Of the running program."""
         assert self._program is not None
         return self._program.pid
 
-    def restore(self, wanted: bool) -> Ending | None:
-        """Put the newest checkpoint back where there may be one; how it ended if that fails."""
+    def restore(self, order: Mapping[str, Any] | None) -> Ending | None:
+        """Put checkpoints back before the program starts; how it ended if that fails.
+
+        Parameters
+        ----------
+        order
+            ``restore`` of the coordinator's ``start`` line; None: there is no coordinator.
+        """
         config = self.config
-        if not (wanted or config.restore_from or config.checkpoint_path):
+        if order is None and not (config.restore_from or config.checkpoint_path):
             return None
         from submarine_runtime.agent.restoring import put_checkpoints_back
 
         return put_checkpoints_back(
-            self._store, self._scratch, config, self.task, self.chief, self._status
+            self._store, self._scratch, config, self.task, order, self._status
         )
+
+    def order(self, order: Mapping[str, Any]) -> None:
+        """Carry out a ``snapshot`` or ``keep`` line of the coordinator."""
+        self._syncing.order(order)
 
     def start(self, ports: Reservation, found: Found, wakeup: Wakeup) -> Ending | None:
         """Start helpers and program; how it ended if they could not be started."""
@@ -146,9 +199,15 @@ class Attempt:
         except (HelperError, OSError) as exc:
             self._end_beside()
             return helper_ending(str(exc), config.framework)
+        if self.copies is not None:
+            self.copies.start()
         self._syncing.start()
         self._syncing_began = True
         found.ports = ports.ports
+        if setup.rendezvous and ports.ports:
+            served = setup.rendezvous == "helper"
+            address = next(one.address for one in self._members if one.task == self.task)
+            self.meeting = PortUse(address, ports.ports[0], served, self._on_meeting)
         failed = start_program(
             config, self._scratch, self._logs, wakeup, self._hold, setup, found, self._guard
         )
@@ -190,6 +249,7 @@ class Attempt:
                 asked,
                 self._samples,
                 port_words=words,
+                meeting=self.meeting,
             )
         finally:
             self._end_beside()
@@ -214,10 +274,13 @@ class Attempt:
         if self._synced or not self._syncing_began:
             return
         self._synced = True
+        if self.copies is not None:
+            self.copies.stop()
         if self._silent:
             self._syncing.stop(0.0, whole=False)
         else:
-            whole = ending.signal != signal.SIGKILL
+            # A signal ends a program in the middle of a write; libraries abort where none is made.
+            whole = ending.signal in (None, signal.SIGABRT)
             self._syncing.stop(seconds, whole=whole, outputs_follow=outputs_follow)
 
     def fence(self) -> None:
@@ -226,6 +289,8 @@ class Attempt:
             self._silent = True
             if self._program is not None and self._program.poll() is None:
                 self._program.signal(signal.SIGKILL)
+        if self.copies is not None:
+            self.copies.stop()
         if self._syncing_began:
             self._syncing.stop(0.0, whole=False)
 
@@ -233,9 +298,9 @@ class Attempt:
         """Out of memory, if the program holds too much now; it is ended in any case."""
         from submarine_runtime.agent.watching import memory_ending
 
-        if (program := self._program) is None or program.poll() is not None:
+        if (program := self._program) is None:
             return None
-        over = memory_ending(program.pid, self.config)
+        over = memory_ending(program, self.config)
         program.signal(signal.SIGKILL)
         return over
 

@@ -16,8 +16,6 @@ from submarine_runtime.agent.store import Store, patiently
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 
-CLAIM_GRACE = 120.0
-
 
 def container_id(environ: Mapping[str, str]) -> str | None:
     """YARN's name of this container, if we run in one."""
@@ -38,12 +36,16 @@ def claim(
     environ: Mapping[str, str],
     wait: Callable[[float], object] = time.sleep,
 ) -> bool:
-    """Claim the job for this container; False when another has it.
+    """Claim the job for this container; False when another has it, or the job has ended.
+
+    A client that closes a job which was never submitted takes the claim before it writes the
+    record, and the record of a refused job is written without a claim. So a container that has
+    the claim and finds no record may start the program.
 
     Raises
     ------
     StoreError
-        If the job directory cannot be reached for two minutes, or refuses.
+        If the job directory cannot be reached for ``save_grace`` seconds, or refuses.
     """
     content = {
         "intent": config.intent,
@@ -55,10 +57,43 @@ def claim(
         "time": time.time(),
     }
     data = json.dumps(content, sort_keys=True).encode()
-    deadline = time.monotonic() + CLAIM_GRACE
-    return patiently(
-        lambda: store.publish_exclusive(layout.CLAIM, data), deadline, wait=wait, longest=5.0
+    deadline = time.monotonic() + config.save_grace
+    if not patiently(
+        lambda: store.publish_exclusive(layout.CLAIM, data),
+        deadline,
+        wait=wait,
+        longest=5.0,
+        store=store,
+    ):
+        return False
+    return not patiently(
+        lambda: store.exists(layout.RECORD), deadline, wait=wait, longest=5.0, store=store
     )
+
+
+def claimed_by_closer(store: Store) -> bool:
+    """Whether a client holds the first claim, because it closes the job as never submitted.
+
+    A later attempt of an application has a claim of its own, and so does not meet the client's.
+    """
+    data = store.read(layout.CLAIM)
+    try:
+        content = json.loads(data) if data is not None else None
+    except ValueError:
+        return False
+    return isinstance(content, dict) and bool(content.get(layout.CLOSER))
+
+
+def replaced(store: Store, attempt: int = 1) -> bool:
+    """Whether a later attempt of the application has claimed the job, or the job has a record.
+
+    Raises
+    ------
+    StoreError
+        If the job directory cannot be listed.
+    """
+    names = [entry.name for entry in store.entries("")]
+    return layout.newest_claim(names) > attempt or layout.RECORD in names
 
 
 def asked_to_cancel(store: Store) -> dict[str, str] | None:
@@ -68,7 +103,7 @@ def asked_to_cancel(store: Store) -> dict[str, str] | None:
         return None
     try:
         content = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = {}
     if not isinstance(content, dict):
         content = {}

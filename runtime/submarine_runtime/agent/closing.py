@@ -6,23 +6,31 @@ The record is last, so that it being there means that everything else is. Does n
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from contextlib import suppress
+from itertools import chain
 from typing import Callable, Sequence
 
 from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.log_shipper import LogShipper
-from submarine_runtime.agent.outputs import find_outputs, save_outputs
+from submarine_runtime.agent.outputs import Unsaved, save_outputs, unsaved_sentences
 from submarine_runtime.agent.publisher import Publisher
 from submarine_runtime.agent.restore import forget
-from submarine_runtime.agent.saving import save_result
+from submarine_runtime.agent.saving import all_outputs, result_files, unreturned
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.status import Status
 from submarine_runtime.agent.store import Store, StoreError, patiently
 from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.states import State
 
+#: Seconds that a child process may take to publish the record while HDFS does not answer, and
+#: between two of its attempts.
+CHILD_SECONDS = 60
+CHILD_PAUSE = 1.0
 #: What publishing the record itself adds, so that it can be counted in the record.
 PUBLISH_FILES = 1
 
@@ -35,6 +43,7 @@ class Closing:
 
     def __init__(
         self,
+        config: AgentConfig,
         store: Store,
         status: Status,
         logs: dict[str, LogShipper],
@@ -43,6 +52,7 @@ class Closing:
         wait: Callable[[float], object],
         others: Sequence[LogShipper] = (),
     ) -> None:
+        self._config = config
         self._store = store
         self._status = status
         self._logs = logs
@@ -53,16 +63,14 @@ class Closing:
 
     def save(self, scratch: Scratch, publisher: Publisher) -> str | None:
         """Outputs, then logs; one failure's sentence, or None when all is saved."""
-        failure = save_outputs(
-            find_outputs(scratch.outputs),
-            self._upload,
-            self._status.add_output,
-            self._status.miss,
+        status, unsaved = self._status, Unsaved()
+        rank = 0 if self._config.return_all_ranks else None
+        items = chain(
+            all_outputs(scratch, self._config.keep, "", unsaved), result_files(scratch, True, rank)
         )
-        failure = (
-            save_result(scratch, self._upload, self._status.add_output, self._status.miss)
-            or failure
-        )
+        failure = save_outputs(items, self._upload, status.add_output, status.miss)
+        for sentence in [*unreturned(scratch), *unsaved_sentences(unsaved.to_json())]:
+            status.warn(sentence)
         publisher.stop(max(1.0, self._deadline() - time.monotonic()))
         failure = self._save_logs() or failure
         if failure is None and self._status.has_outputs:
@@ -71,14 +79,19 @@ class Closing:
         return failure
 
     def _upload(self, path: str, source: str) -> int:
-        return patiently(lambda: self._store.upload(path, source), self._deadline, wait=self._wait)
+        return patiently(
+            lambda: self._store.upload(path, source),
+            self._deadline,
+            wait=self._wait,
+            store=self._store,
+        )
 
     def _save_logs(self) -> str | None:
         failure = None
         for log in [*self._logs.values(), *self._others]:
             log.note()
             try:
-                patiently(log.ship_rest, self._deadline, wait=self._wait)
+                patiently(log.ship_rest, self._deadline, wait=self._wait, store=self._store)
             except StoreError as exc:
                 failure = str(exc)
         self.count_logs()
@@ -125,11 +138,16 @@ class Closing:
         self._status.miss("Outputs were not saved: the container was killed.")
         if not self._status.state.ended:
             self.settle(ending)
-        self.publish_record()
         if record_first:
+            data = self._record_bytes()
+            _outlive_the_container(lambda: self._publish_from_child(data))
             self._ship_logs()
+        else:
+            self.publish_record()
 
     def _ship_logs(self) -> None:
+        for log in self._logs.values():
+            log.advance()
         for log in self._logs.values():
             log.ship()
 
@@ -141,6 +159,10 @@ class Closing:
         StoreError
             If it cannot be published until the deadline.
         """
+        return self._publish(self._record_bytes())
+
+    def _record_bytes(self) -> bytes:
+        self._status.set_record(pending="")
         self._status.finish()
         self._status.end_phases(time.time())
         cost = self._store.publish_cost
@@ -148,9 +170,40 @@ class Closing:
             namenode_operations=self._store.operations + cost,
             files=self._store.files + PUBLISH_FILES,
         )
-        data = json.dumps(self._status.to_json()).encode()
+        return json.dumps(self._status.to_json()).encode()
+
+    def _publish(self, data: bytes) -> bool:
         return patiently(
             lambda: self._store.publish_exclusive(layout.RECORD, data),
             self._deadline,
             wait=self._wait,
+            store=self._store,
         )
+
+    def _publish_from_child(self, data: bytes) -> None:
+        """Publish the record, however long this process had; YARN kills the parent meanwhile."""
+        patiently(
+            lambda: self._store.publish_exclusive(layout.RECORD, data),
+            time.monotonic() + CHILD_SECONDS,
+            longest=CHILD_PAUSE,
+        )
+
+
+def _outlive_the_container(publish: Callable[[], object]) -> None:
+    """Publish in a child process in a session of its own, and wait for it.
+
+    YARN sends SIGKILL to the container's process group 250 ms after SIGTERM, which may be too
+    early for HDFS. The child uses nothing that another thread of this process may have locked.
+    """
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(CHILD_SECONDS)
+        publish()
+    finally:
+        os._exit(0)

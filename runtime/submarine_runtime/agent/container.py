@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
-from typing import Mapping
+import time
+import traceback
+from contextlib import suppress
+from typing import Callable, Mapping
 
 from submarine_runtime.agent.claim import application_id, container_id
 from submarine_runtime.protocol.fields import known
@@ -13,6 +15,9 @@ from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.quicklinks import settled
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
+
+#: Seconds between two lines of the container's log about a wait.
+LOG_SECONDS = 60.0
 
 
 def new_record(config: AgentConfig, task: str) -> JobRecord:
@@ -47,6 +52,7 @@ def new_record(config: AgentConfig, task: str) -> JobRecord:
             )
         ],
         resources={"requested": requested, "used": {}},
+        notes=list(config.notes),
         links=settled(config.links, [config.role]),
         written_by="agent",
     )
@@ -68,6 +74,34 @@ def reachable_host(listen: str) -> str:
 
 
 def say(sentence: str) -> None:
-    """Tell the container's own log, which is not the job's."""
-    sys.stderr.write(f"submarine agent: {sentence}\n")
-    sys.stderr.flush()
+    """Write to the container's own log, which is not the job's; ignores a full disk."""
+    write_error(f"submarine agent: {sentence}\n")
+
+
+def wait_teller(show: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function for ``Store.on_wait``: ``show`` gets each text, the container's log some.
+
+    The log gets the first text and then one a minute.
+    """
+    logged = -LOG_SECONDS
+
+    def tell(sentence: str) -> None:
+        nonlocal logged
+        show(sentence)
+        now = time.monotonic()
+        if sentence and now - logged >= LOG_SECONDS:
+            logged = now
+            say(sentence)
+
+    return tell
+
+
+def write_error(text: str) -> None:
+    """Write to stderr without a buffer: a full disk raises nothing and changes no exit code."""
+    with suppress(OSError):
+        os.write(2, text.encode("utf-8", "replace"))
+
+
+def write_traceback() -> None:
+    """Write the exception that is being handled to the container's own log."""
+    write_error(traceback.format_exc())

@@ -1,18 +1,26 @@
 """Kills the program when the coordinator has not been heard for too long, whatever else hangs.
 
-A thread that sleeps until the moment that counts. The moment is ``lost_after`` seconds behind the
-*sending* of the last heartbeat that was acknowledged, so it comes before the coordinator's own.
+The thread compares the time with the deadline each second. The deadline is ``lost_after`` seconds
+behind the *sending* of the last heartbeat that was acknowledged, so it comes before the
+coordinator's own. A suspend of the machine counts as silence, but leaves some seconds to reconnect:
+the coordinator may have been suspended too.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from typing import Callable
+
+from submarine_runtime.suspend import SuspendMeter, monotonic
+
+#: Seconds between two looks. A wait counts no suspended time, so a longer one would end late.
+LOOK_SECONDS = 1.0
+#: Seconds after a suspend in which the coordinator can still confirm the task.
+AFTER_SUSPEND = 10.0
 
 
 class DeadMan:
-    """The thread; asleep nearly always.
+    """The thread.
 
     Parameters
     ----------
@@ -23,6 +31,7 @@ class DeadMan:
     def __init__(self, on_silence: Callable[[], None]) -> None:
         self._on_silence = on_silence
         self._moment: float | None = None
+        self._meter = SuspendMeter()
         self._changed = threading.Condition()
         self._over = False
         self._thread = threading.Thread(target=self._run, name="deadman", daemon=True)
@@ -33,7 +42,7 @@ class DeadMan:
         """What was sent at ``sent`` (monotonic) has been acknowledged."""
         with self._changed:
             first, self._moment = self._moment is None, sent + lost_after
-            self.fired = self.fired and time.monotonic() >= self._moment
+            self.fired = self.fired and monotonic() >= self._moment
             if first:
                 self._changed.notify()
         if first and self._thread.ident is None:
@@ -55,12 +64,17 @@ class DeadMan:
             with self._changed:
                 if self._over:
                     return
-                now = time.monotonic()
+                now = monotonic()
+                if self._meter.seconds() and self._moment is not None:
+                    left = self._moment - now
+                    earlier = now + min(left, AFTER_SUSPEND)
+                    self._moment = max(earlier, self._moment - self._meter.seconds())
+                    self._meter.reset()
                 due = self._moment is not None and now >= self._moment and not self.fired
                 if not due:
                     # Once it has fired it looks again whether the silence is over.
                     left = (self._moment or now) - now
-                    self._changed.wait(left if left > 0 else 1.0)
+                    self._changed.wait(min(left, LOOK_SECONDS) if left > 0 else LOOK_SECONDS)
                     continue
                 self.fired = True
             self._on_silence()

@@ -5,13 +5,13 @@ Blocks while it is being opened and never afterwards. Does not know what the lin
 
 from __future__ import annotations
 
-import json
 import socket
 import ssl
 import time
 from typing import Any, Mapping
 
 from submarine_runtime.protocol import wire
+from submarine_runtime.protocol.lines import check_order, read_line
 from submarine_runtime.protocol.link import MAX_LINE, PROTOCOL
 
 _MAX_HEAD = 8192
@@ -77,10 +77,12 @@ class Lines:
         raw = bytes(self._received[:end]).split(b"\n")
         del self._received[:end]
         try:
-            parsed = [json.loads(line) for line in raw if line]
-        except (ValueError, RecursionError) as exc:
-            raise ConnectionError("the coordinator sent a line that is not JSON") from exc
-        return [line for line in parsed if isinstance(line, dict)]
+            parsed = [read_line(line) for line in raw if line]
+            for line in parsed:
+                check_order(line)
+        except ValueError as exc:
+            raise ConnectionError(f"the coordinator sent a malformed line: {exc}") from exc
+        return parsed
 
     def close(self) -> None:
         """Close the connection."""

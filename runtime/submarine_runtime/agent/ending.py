@@ -10,6 +10,8 @@ from submarine_runtime.protocol.reasons import EndReason
 
 #: SIGKILL by nobody we know counts as the kernel's when so much of the memory was in use.
 NEAR_LIMIT = 0.9
+#: What ``Facts.kind`` says of a program that an exception has ended.
+_EXCEPTIONS = frozenset({"error", "import", "disk_full"})
 _LAUNCHER_EXITS = frozenset({126, 127})
 
 
@@ -27,6 +29,9 @@ class Facts:
         Whether the user's own code began; None for a shell command, where nobody can tell.
     peak, limit
         MiB.
+    kind
+        The launcher's word for the exception: ``error memory import disk_full exit``; empty: the
+        launcher reported none.
     kernel_kills
         Processes that the kernel killed for memory in our control group meanwhile.
     disk_full
@@ -52,13 +57,20 @@ class Facts:
 
 @dataclass
 class Ending:
-    """How a program ended."""
+    """How a program ended.
+
+    Parameters
+    ----------
+    unrestored
+        The program was not started, because the snapshot that the coordinator chose is damaged.
+    """
 
     reason: EndReason
     detail: str = ""
     exit_code: int | None = None
     signal: int | None = None
     failure: Failure | None = None
+    unrestored: bool = False
 
 
 def judge(facts: Facts) -> Ending:
@@ -87,7 +99,9 @@ def _reason(facts: Facts, number: int | None) -> tuple[EndReason, str]:
         )
     if facts.port_taken and number in (None, signal.SIGABRT, signal.SIGSEGV):
         return EndReason.ADDRESS_IN_USE, facts.port_taken
-    if number is not None:
+    # Libraries may abort a process that is about to end with an exception.
+    raised = number == signal.SIGABRT and facts.kind in _EXCEPTIONS
+    if number is not None and not raised:
         return EndReason.KILLED_BY_SIGNAL, f"Signal {number} ({signal_name(number)})."
     if facts.kind == "disk_full" or (facts.disk_full and not facts.kind):
         return EndReason.DISK_FULL, _sentence(facts)

@@ -52,6 +52,8 @@ def ended_line(
         "retry": "no" if lasting(ending) else "yes",
         **told,
     }
+    if ending.unrestored:
+        line["unrestored"] = True
     if len(json.dumps(line)) > MAX_LINE // 2:
         _shorten(line)
     return line
@@ -65,6 +67,7 @@ def lasting(ending: Ending) -> bool:
 
 def _shorten(line: dict[str, Any]) -> None:
     line["outputs"] = list(line.get("outputs") or [])[:100]
+    line["warnings"] = list(line.get("warnings") or [])[:10]
     failure = line["failure"]
     if failure:
         failure["text"] = failure["text"][-_SHORT_TEXT:]

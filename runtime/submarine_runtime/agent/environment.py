@@ -19,7 +19,13 @@ from submarine_runtime.protocol.launch import AgentConfig
 
 _LAUNCHER = ("launch.py",)
 _SEVERAL = "launch_many.py"
-_VALUES = ("__init__.py", "values.py", "value_encoder.py", "value_decoder.py")
+_VALUES = (
+    "__init__.py",
+    "values.py",
+    "value_encoder.py",
+    "value_decoder.py",
+    "value_frames.py",
+)
 #: The command that means ``submarine_runtime.tensorboard_role``.
 TENSORBOARD = "submarine:tensorboard"
 #: The agent's own variables; the program is not to see them.
@@ -77,6 +83,7 @@ def program_environment(
         SUBMARINE_TASK_COUNT=str(found.tasks),
         SUBMARINE_EPOCH=str(config.epoch),
         SUBMARINE_ATTEMPT=str(config.attempt),
+        SUBMARINE_PROCESS="0",
         SUBMARINE_PORT=str(found.ports[0]) if found.ports else "",
         SUBMARINE_TUNNELS=scratch.path(tunnels.FILE),
         SUBMARINE_CHECKPOINT_DIR=scratch.outputs[layout.CHECKPOINTS],
@@ -153,6 +160,9 @@ def place_launcher(config: AgentConfig, scratch: Scratch, setup: Setup) -> None:
     if config.return_names:
         with open(os.path.join(scratch.launch, "return_names"), "w", encoding="utf-8") as file:
             file.write("\n".join(config.return_names))
+    if config.return_all_ranks:
+        with open(os.path.join(scratch.launch, "return_all_ranks"), "wb"):
+            pass
 
 
 def runtime_path() -> str:

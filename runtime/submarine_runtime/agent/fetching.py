@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Callable, Iterator, NamedTuple, Sequence, TypeVar
 from zlib import crc32
 
-from submarine_runtime.agent.store import Store, StoreError, patiently
+from submarine_runtime.agent.store import Store, StoreError, patiently, wait_sentence
 from submarine_runtime.agent.store_local import make_directories
 
 T = TypeVar("T")
@@ -50,10 +50,14 @@ class _Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
 
 
 class Fetching:
-    """Fetches from ``store``; ``grace``: seconds that it may be away before that is an error."""
+    """Fetches from ``store``; ``grace``: seconds that it may be away before that is an error.
 
-    def __init__(self, store: Store, grace: float) -> None:
+    With ``quiet`` the job does not say that it waits, because no program waits for the files.
+    """
+
+    def __init__(self, store: Store, grace: float, quiet: bool = False) -> None:
         self._store = store
+        self._quiet = quiet
         self._grace = grace
         self._lock = threading.Lock()
         self._begin()
@@ -65,7 +69,12 @@ class Fetching:
 
     def patiently(self, action: Callable[[], T]) -> T:
         """Repeat ``action`` while the store is away, for ``grace`` seconds."""
-        return patiently(action, time.monotonic() + self._grace)
+        store = None if self._quiet else self._store
+        return patiently(action, time.monotonic() + self._grace, store=store)
+
+    def _say_wait(self, sentence: str) -> None:
+        if not self._quiet:
+            self._store.on_wait(sentence)
 
     def _wait(self, seconds: float) -> None:
         if self._stop.wait(seconds):
@@ -103,6 +112,7 @@ class Fetching:
                     on_progress(min(self._done, total), total)
         finally:
             self._stop.set()
+            self._say_wait("")
         if self._failure is not None:
             raise self._failure
         on_progress(total, total)
@@ -145,11 +155,15 @@ class Fetching:
         """All bytes of a file; after a failure from where it broke off, patience begun anew."""
         got = 0
         last = time.monotonic()
+        waiting = False
         while got < file.size:
             before = got
             try:
                 for block in self._store.stream(file.source, file.offset + got, file.size - got):
                     got += len(block)
+                    if waiting:
+                        waiting = False
+                        self._say_wait("")
                     yield block
                     if self._stop.is_set():
                         raise _Stopped
@@ -162,8 +176,11 @@ class Fetching:
                 now = time.monotonic()
                 if got > before:
                     last = now
-                if not exc.transient or now - last > self._grace:
+                left = self._grace - (now - last)
+                if not exc.transient or left < 0:
                     raise
+                self._say_wait(wait_sentence(self._store.label, left, exc))
+                waiting = True
                 self._wait(min(5.0, 0.2 + (now - last) / 4))
 
     def _count(self, size: int) -> None:

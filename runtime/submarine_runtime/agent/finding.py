@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import Iterator, NamedTuple
+from typing import Any, Iterator, Mapping, NamedTuple
 
 from submarine_runtime.agent.manifest import Manifest, is_below
 from submarine_runtime.agent.mirror import CONTROL, manifests
-from submarine_runtime.agent.store import Entry, Store, StoreError
+from submarine_runtime.agent.store import Entry, NotThereError, Store, StoreError
 from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.link import CHIEF_ROLES
 
 #: So many snapshots are looked at before giving up.
 MOST_CANDIDATES = 8
@@ -33,14 +34,24 @@ class Piece(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Something that may be put back; ``name`` is for people."""
+    """Something that may be put back; ``name`` is for people.
+
+    A snapshot has its manifest, and epoch and attempt of the program that wrote it.
+    """
 
     name: str
     files: list[Piece]
+    manifest: Manifest | None = None
+    attempt: tuple[int, int] | None = None
 
 
 def snapshots_of(
-    store: Store, job: str, task: str, part: str, passed_over: list[str] | None = None
+    store: Store,
+    job: str,
+    task: str,
+    part: str,
+    passed_over: list[str] | None = None,
+    since: int = 0,
 ) -> list[Found]:
     """Snapshots of a task over all its attempts that have all their files, the newest first.
 
@@ -50,6 +61,8 @@ def snapshots_of(
         Job directory; empty: the store's own.
     passed_over
         Gets one sentence for each that is not whole.
+    since
+        Leave attempts of earlier epochs out.
     """
     role, index = layout.split_task(task)
     directory = f"{layout.SNAPSHOTS}/{role}-{index}"
@@ -57,7 +70,9 @@ def snapshots_of(
         directory = f"{job}/{directory}"
     attempts = [(layout.parse_attempt(entry.name), entry) for entry in store.entries(directory)]
     found: list[Found] = []
-    for _, attempt in sorted(item for item in attempts if item[0] is not None)[::-1]:
+    for numbers, attempt in sorted(item for item in attempts if item[0] is not None)[::-1]:
+        if numbers is not None and numbers[0] < since:
+            break
         place = f"{directory}/{attempt.name}"
         entries = {entry.name: entry for entry in store.entries(place)}
         for name in sorted(entries, reverse=True):
@@ -68,7 +83,7 @@ def snapshots_of(
             shown = f"snapshot {name[len(part) + 1 : -5].lstrip('0')} of {task} {attempt.name}"
             try:
                 manifest = Manifest.from_bytes(store.read(f"{place}/{name}") or b"")
-                found.append(Found(shown, _pieces(place, manifest, entries)))
+                found.append(Found(shown, _pieces(place, manifest, entries), manifest, numbers))
             except ValueError as exc:
                 if passed_over is not None:
                     passed_over.append(f"The {shown} was passed over: {exc}.")
@@ -90,16 +105,18 @@ def from_job(store: Store, job: str, tasks: list[str], passed_over: list[str]) -
     """The newest of another job: its final checkpoints where its record says so, or snapshots."""
     found: list[Found] = []
     data = store.read(f"{job}/{layout.RECORD}")
-    with suppress(ValueError):  # a record that nobody can read
+    with suppress(ValueError, RecursionError):  # an unreadable record
         record = json.loads(data or b"{}")
         for task in tasks:
-            found += _final(job, task, record, last=task == tasks[-1])
+            found += _final(store, job, task, record, last=task == tasks[-1])
     for task in tasks:
         found += snapshots_of(store, job, task, layout.CHECKPOINTS, passed_over)
     return found
 
 
-def _final(job: str, task: str, record: dict[str, object], *, last: bool) -> Iterator[Found]:
+def _final(
+    store: Store, job: str, task: str, record: dict[str, object], *, last: bool
+) -> Iterator[Found]:
     """The chief's (the last task's) lie in ``checkpoints/``, any other's below ``tasks/``."""
     outputs = record.get("outputs")
     missing = record.get("missing")
@@ -109,14 +126,62 @@ def _final(job: str, task: str, record: dict[str, object], *, last: bool) -> Ite
     role, index = layout.split_task(task)
     own = f"{layout.TASKS}/{role}-{index}/{layout.CHECKPOINTS}/"
     for prefix in (own, f"{layout.CHECKPOINTS}/") if last else (own,):
-        pieces = [
-            Piece(output["path"][len(prefix) :], f"{job}/{output['path']}", int(output["size"]))
-            for output in outputs
-            if str(output["path"]).startswith(prefix) and is_below(str(output["path"]))
-        ]
+        # The record names a limited number of outputs; the directory has all of them.
+        saved = any(str(output["path"]).startswith(prefix) for output in outputs)
+        pieces = list(_walk(store, f"{job}/{prefix}".rstrip("/"))) if saved else []
         if pieces:
             yield Found(f"{prefix.rstrip('/')} of {job.rpartition('/')[2]}", pieces)
             return
+
+
+def chosen_snapshot(store: Store, chosen: Mapping[str, Any]) -> Found:
+    """The one that the coordinator has chosen, a ``restore_point.Snapshot`` in JSON.
+
+    Raises
+    ------
+    NotThereError
+        If it is not there any more, or its manifest cannot be read.
+    """
+    job, task, origin = str(chosen.get("job") or ""), str(chosen["task"]), chosen.get("origin")
+    if origin == "path":
+        found = from_path(store, job)
+    elif origin == "final":
+        found = final_of(store, job, task)
+    else:
+        role, index = layout.split_task(task)
+        attempt = layout.attempt_name(int(chosen["epoch"]), int(chosen["attempt"]))
+        place = f"{layout.SNAPSHOTS}/{role}-{index}/{attempt}"
+        place = f"{job}/{place}" if job else place
+        number = int(chosen["number"])
+        shown = f"snapshot {number} of {task} {attempt}"
+        try:
+            data = store.read(f"{place}/{layout.CHECKPOINTS}-{number:06d}.json")
+            manifest = Manifest.from_bytes(data or b"")
+        except ValueError as exc:
+            raise NotThereError(f"{shown}: {exc}") from exc
+        pieces = [
+            Piece(f.path, f"{place}/{f.data}", f.size, f.offset, f.crc, f.modified_ns)
+            for f in manifest.files
+        ]
+        found = [Found(shown, pieces)]
+    if not found:
+        raise NotThereError(f"nothing lies at {job} for {task}")
+    return found[0]
+
+
+def final_of(store: Store, job: str, task: str) -> list[Found]:
+    """The final checkpoints of one task of a job, as its record names them."""
+    try:
+        record = json.loads(store.read(f"{job}/{layout.RECORD}") or b"{}")
+        written = [one["task"] for one in record.get("tasks") or ()]
+        return list(_final(store, job, task, record, last=task == _chief(written)))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return []  # the record cannot be read
+
+
+def _chief(tasks: list[str]) -> str:
+    names = [f"{role}:0" for role in CHIEF_ROLES]
+    return next((name for name in names if name in tasks), tasks[0] if tasks else "")
 
 
 def from_path(store: Store, base: str) -> list[Found]:

@@ -1,20 +1,24 @@
 """Brings a job's inputs to the container before its program starts.
 
-Shares files out over the tasks of a role where asked. Does not look at what is in them.
+Shares files out over the tasks that train where asked. Does not look at what is in them.
 """
 
 from __future__ import annotations
 
 import errno
+import heapq
 import os
 import shutil
-from typing import Callable, NamedTuple, Sequence
+from dataclasses import dataclass
+from typing import Callable, Mapping, NamedTuple, Sequence
 
 from submarine_runtime.agent.fetching import Fetching, Wanted
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.store import Entry, Store, StoreError
 from submarine_runtime.agent.store_local import make_directories
+from submarine_runtime.frameworks import sharing_tasks
 from submarine_runtime.protocol.launch import AgentConfig, Input
+from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
 
 #: Bounds what one input may ask of the NameNode and of our memory.
@@ -36,20 +40,30 @@ class SourceFile(NamedTuple):
     size: int
 
 
+@dataclass(frozen=True)
+class Share:
+    """Which of how many parts of an input a task gets; of 0 parts: no file."""
+
+    index: int
+    count: int
+
+
+WHOLE, NOTHING = Share(0, 1), Share(0, 0)
+
+
 def fetch(
     config: AgentConfig,
     store: Store,
     scratch: Scratch,
-    index: int,
-    count: int,
+    shares: Mapping[str, Share],
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, str]:
     """Fetch ``config.fetch``; NAME -> local path, a file or a directory.
 
     Parameters
     ----------
-    index, count
-        Which of how many tasks of the role this is, for inputs that are shared out.
+    shares
+        Name of an input -> this task's part of it; an input that is not named is fetched whole.
     on_progress
         Called in this thread, at most twice a second, with the bytes that are there and the bytes
         of all inputs. What it raises ends the fetch and comes through.
@@ -65,17 +79,17 @@ def fetch(
     for one in config.fetch:
         root = scratch.path("inputs", one.name)
         try:
-            files, single = fetching.patiently(lambda one=one: _look(store, one))  # type: ignore[misc]
+            files, single = fetching.patiently(lambda one=one: look(store, one))  # type: ignore[misc]
         except StoreError as exc:
             raise InputError(f"--input {one.name}: {exc}.") from exc
-        if one.shard and not single:
-            files = share(files, index, count)
-        elif one.shard and count > 1:
+        part = shares.get(one.name, WHOLE)
+        if single and part.count > 1:
             raise InputError(
                 f"--input {one.name}: {one.source} is one file, and :shard shares out the files of "
                 "a directory; leave :shard out, or name a directory."
             )
         found[one.name] = os.path.join(root, files[0].path) if single else root
+        files = [] if part.count == 0 else files if single else share(files, part)
         source = os.path.dirname(one.source) if single else one.source.rstrip("/")
         for file in files:
             target = os.path.join(root, *file.path.split("/"))
@@ -95,26 +109,50 @@ def fetch(
     return found
 
 
-def share(files: Sequence[SourceFile], index: int, count: int) -> list[SourceFile]:
-    """The part of ``files`` that task ``index`` of ``count`` gets.
+def share_of(config: AgentConfig, one: Input, members: Sequence[Member]) -> Share:
+    """The part of an input that the task of ``config`` gets in a gang of ``members``.
+
+    Of a shared input, an evaluator that has no share gets all files; any other task gets none.
+    Without ``members`` the task runs alone and gets all.
+    """
+    if not one.shard or not members:
+        return WHOLE
+    tasks = sharing_tasks(config.framework, {**os.environ, **config.env}, members, one.roles)
+    return part_of(f"{config.role}:{config.index}", tasks)
+
+
+def part_of(task: str, tasks: Sequence[str]) -> Share:
+    """The part of ``task`` where ``tasks`` share an input."""
+    if task in tasks:
+        return Share(tasks.index(task), len(tasks))
+    return WHOLE if task.startswith("evaluator:") else NOTHING
+
+
+def share(files: Sequence[SourceFile], part: Share) -> list[SourceFile]:
+    """The part of ``files`` that one task gets; see ``parts``."""
+    return parts(files, part.count)[part.index]
+
+
+def parts(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:
+    """The files of each of ``count`` tasks.
 
     Each task's bytes come out about equal, and every task works out the same parts. Files whose
     name begins with ``_`` or ``.`` tell about the others (``_metadata``): every task gets them.
     """
     loads = [(0, 0, task) for task in range(count)]
-    mine = []
+    found: list[list[SourceFile]] = [[] for _ in range(count)]
     for file in sorted(files, key=lambda file: (-file.size, file.path)):
         if file.path.rpartition("/")[2][:1] in ("_", "."):
-            mine.append(file)
+            for part in found:
+                part.append(file)
             continue
-        size, number, task = min(loads)
-        loads[task] = (size + file.size, number + 1, task)
-        if task == index:
-            mine.append(file)
-    return sorted(mine)
+        size, number, task = loads[0]
+        heapq.heapreplace(loads, (size + file.size, number + 1, task))
+        found[task].append(file)
+    return [sorted(part) for part in found]
 
 
-def _look(store: Store, one: Input) -> tuple[list[SourceFile], bool]:
+def look(store: Store, one: Input) -> tuple[list[SourceFile], bool]:
     """The files of an input, and whether it is a single file."""
     entry = store.stat(one.source)
     if entry is None:

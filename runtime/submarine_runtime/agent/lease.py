@@ -109,6 +109,7 @@ class LeaseWatch:
         given_up: Callable[[], bool],
         *,
         hold: bool = True,
+        grace: float = BEGIN_GRACE,
     ) -> str:
         """Begin to count; a sentence when time was up already, and nothing may be started.
 
@@ -127,17 +128,21 @@ class LeaseWatch:
         hold
             Whether a job whose time is up waits here. One that has begun before goes on, with half
             a lease left; nor does it wait for a job directory that cannot be read.
+        grace
+            Seconds that it may wait for a job directory that cannot be read.
 
         Raises
         ------
         StoreError
-            If it is to wait and the job directory cannot be read for two minutes.
+            If it is to wait and the job directory cannot be read for ``grace`` seconds.
         """
         if self._seconds is None:
             return ""
-        deadline = time.monotonic() + (BEGIN_GRACE if hold else 0.0)
+        deadline = time.monotonic() + (grace if hold else 0.0)
         try:
-            spent = patiently(lambda: self._spent(published), deadline, wait=wait)
+            spent = patiently(
+                lambda: self._spent(published), deadline, wait=wait, store=self._store
+            )
         except StoreError:
             if hold:
                 raise

@@ -16,6 +16,7 @@ from typing import Any, Callable, Mapping
 from submarine_runtime.agent.deadman import DeadMan
 from submarine_runtime.agent.dialing import Lines, RefusedError, dial
 from submarine_runtime.agent.outbox import Outbox, encoded
+from submarine_runtime.suspend import LEAST, WriteGate, monotonic, suspended
 
 DIAL_SECONDS = 4.0
 #: Heartbeats, and at least seconds, without an answer after which the connection counts as dead:
@@ -46,6 +47,8 @@ class Link:
         Called, in a thread of its own, when the coordinator was silent for too long.
     on_over
         Called in the thread when ``refused`` or ``given_up`` was set.
+    gate
+        Opened after a suspend by the first answer to a line that was sent after it.
 
     Attributes
     ----------
@@ -64,6 +67,7 @@ class Link:
         on_order: Callable[[dict[str, Any]], None],
         on_silence: Callable[[], None],
         on_over: Callable[[], None],
+        gate: WriteGate,
     ) -> None:
         self._address = address
         self._secret = secret
@@ -71,14 +75,15 @@ class Link:
         self._measures = measures
         self._on_order = on_order
         self._on_over = on_over
+        self._gate = gate
         self._deadman = DeadMan(on_silence)
         self._outbox = Outbox()
         self._beats = 0
         self._beat_now = False
-        self._unacked: deque[tuple[int, float, int, dict[str, Any]]] = deque()
+        self._unacked: deque[tuple[int, float, float, int, dict[str, Any]]] = deque()
         self._known: dict[str, Any] = {}
         self._heartbeat, self._lost_after = 1.0, 25.0
-        self._began = time.monotonic()
+        self._began = monotonic()
         self._welcomed_at: float | None = None
         self._reader, self._writer = os.pipe()
         for end in (self._reader, self._writer):
@@ -156,7 +161,7 @@ class Link:
         self._on_over()
 
     def _look_at_patience(self, why: str) -> None:
-        now, moment = time.monotonic(), self._deadman.moment
+        now, moment = monotonic(), self._deadman.moment
         since, patience = self._began, WELCOME_PATIENCE
         if moment is not None:
             since, patience = moment, SILENCE_PATIENCE
@@ -166,7 +171,7 @@ class Link:
     def _talk(self, lines: Lines) -> None:
         """Until the link breaks (OSError) or is over."""
         try:
-            registered = time.monotonic()
+            registered, slept = monotonic(), suspended()
             lines.queue(encoded({"type": "register", **self._register(lines.address)}))
             self._unacked.clear()
             next_beat: float | None = None
@@ -178,11 +183,11 @@ class Link:
                 self._sleep(lines, until)
                 for line in lines.receive():
                     if line.get("type") == "welcome":
-                        self._welcome(line, registered)
-                        next_beat = time.monotonic()
+                        self._welcome(line, registered, slept)
+                        next_beat = monotonic()
                     else:
                         self._take(line)
-                now = time.monotonic()
+                now = monotonic()
                 if next_beat is None:
                     if now >= until:
                         raise ConnectionError("it does not answer")
@@ -190,12 +195,19 @@ class Link:
                 lines.queue(self._outbox.take())
                 if self._stale(now):
                     raise ConnectionError("it has stopped answering")
-                if now >= next_beat or self._beat_now:
+                if now >= next_beat or self._beat_now or self._resumed:
                     self._beat_now = False
                     next_beat = now + self._heartbeat
                     self._beat(lines, now)
         finally:
             lines.close()
+
+    @property
+    def _resumed(self) -> bool:
+        """Whether no heartbeat has been sent since a suspend that the gate waits for."""
+        if not self._gate.closed:
+            return False
+        return not self._unacked or suspended() - self._unacked[-1][2] >= LEAST
 
     def _stale(self, now: float) -> bool:
         patience = max(STALE_SECONDS, STALE_BEATS * self._heartbeat)
@@ -204,7 +216,7 @@ class Link:
     def _sleep(self, lines: Lines, until: float) -> None:
         writable: list[Any] = [lines] if lines.unsent else []
         readable: list[Any] = [lines, self._reader]
-        pause = max(0.0, until - time.monotonic())
+        pause = max(0.0, until - monotonic())
         ready, _, _ = select.select(readable, writable, [], pause)
         if self._reader in ready:
             try:
@@ -212,11 +224,11 @@ class Link:
             except BlockingIOError:
                 pass
 
-    def _welcome(self, line: Mapping[str, Any], registered: float) -> None:
+    def _welcome(self, line: Mapping[str, Any], registered: float, slept: float) -> None:
         self._heartbeat = min(60.0, max(0.05, float(line.get("heartbeat") or 1.0)))
         self._lost_after = max(0.1, float(line.get("lost_after") or 25.0))
-        self._welcomed_at = time.monotonic()
-        self._deadman.heard(registered, self._lost_after)
+        self._welcomed_at = monotonic()
+        self._confirmed(registered, slept)
         self._known = {}  # a coordinator that was away may have forgotten
         self._outbox.rewind()
         self._on_order(dict(line))
@@ -235,14 +247,20 @@ class Link:
         values = self._measures()
         changed = {key: value for key, value in values.items() if self._known.get(key) != value}
         lines.queue(encoded({**changed, "type": "heartbeat", "n": self._beats}))
-        self._unacked.append((self._beats, now, self._outbox.taken, values))
+        self._unacked.append((self._beats, now, suspended(), self._outbox.taken, values))
         if len(self._unacked) > MAX_UNACKED:
             self._unacked.popleft()
 
     def _acknowledged(self, number: int) -> None:
         while self._unacked and self._unacked[0][0] <= number:
-            beat, sent, taken, values = self._unacked.popleft()
+            beat, sent, slept, taken, values = self._unacked.popleft()
             if beat == number:
                 self._known = values
-                self._deadman.heard(sent, self._lost_after)
+                self._confirmed(sent, slept)
                 self._outbox.confirm(taken)
+
+    def _confirmed(self, sent: float, slept: float) -> None:
+        """Count an answer to a line of that moment, unless it was sent before a suspend."""
+        if suspended() - slept < LEAST:
+            self._deadman.heard(sent, self._lost_after)
+            self._gate.confirm(slept)

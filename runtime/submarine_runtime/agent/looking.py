@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import re
 import signal
@@ -18,10 +19,11 @@ from typing import Iterator, Mapping, NamedTuple
 #: More files than this in one directory are not synced while the program runs.
 MAX_FILES = 20_000
 #: Names under which programs write what is not finished: those of editors and downloads, of
-#: TensorFlow (``ckpt-1_temp/``, ``.tempstate123``, ``checkpoint.tmp123``) and of Orbax.
+#: TensorFlow (``ckpt-1_temp/``, ``.tempstate123``, ``checkpoint.tmp123``, and ``workertemp_1/`` of
+#: workers that are not the chief) and of Orbax.
 _TEMPORARY = re.compile(
     r"^\.|~$|^te?mp[._-]|\.(tmp|temp)[^.]*$|\.(part|partial|swp|lock|incomplete|crdownload)$"
-    r"|\.tempstate\d+$|_temp$|orbax-checkpoint-tmp"
+    r"|\.tempstate\d+$|_temp$|^workertemp_\d+$|orbax-checkpoint-tmp"
 )
 _ZIP_START = b"PK\x03\x04"
 _ZIP_END = b"PK\x05\x06"
@@ -29,6 +31,12 @@ _ZIP_END = b"PK\x05\x06"
 _ZIP_TAIL = 22 + 65_535
 #: TensorFlow's file that names the newest checkpoint.
 STATE_FILE = "checkpoint"
+#: Metadata file -> the fields of its JSON that make the step; none: the file is one number.
+_METADATA: dict[str, tuple[str, ...]] = {
+    "training_metadata.json": ("epoch", "batch"),
+    "trainer_state.json": ("global_step",),
+    "latest_checkpointed_iteration.txt": (),
+}
 _STATE_LINE = re.compile(rb'^model_checkpoint_path:\s*"([^"\n]+)"', re.MULTILINE)
 
 
@@ -122,6 +130,51 @@ def _has_end(descriptor: int, size: int) -> bool:
         return True
     tail = min(size, _ZIP_TAIL)
     return _ZIP_END in os.pread(descriptor, tail, size - tail)
+
+
+def step_in(path: str, name: str, seen: Seen) -> list[int] | None:
+    """The step in a metadata file of a library; empty: there is none.
+
+    Keras' BackupAndRestore, transformers' Trainer and Megatron write one beside files whose names
+    do not change.
+
+    Parameters
+    ----------
+    path
+        Where the file can be read.
+    name
+        Its name in the program's directory.
+
+    Returns
+    -------
+    None if the file is not what was seen any more.
+    """
+    try:
+        with open(path, "rb") as file:
+            text = file.read(1 << 20)
+            info = os.fstat(file.fileno())
+    except OSError:
+        return None
+    if (info.st_size, info.st_mtime_ns) != (seen.size, seen.modified_ns):
+        return None
+    return step_of(name, text)
+
+
+def is_metadata(path: str) -> bool:
+    """Whether a library writes the step into files of this name."""
+    return path.rpartition("/")[2] in _METADATA
+
+
+def step_of(path: str, text: bytes) -> list[int]:
+    """The step in the content of a metadata file; empty: there is none."""
+    fields = _METADATA[path.rpartition("/")[2]]
+    try:
+        if not fields:
+            return [int(text)]
+        values = json.loads(text)
+        return [int(values.get(name) or 0) for name in fields]
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return []
 
 
 def is_coherent(root: str, files: Mapping[str, Seen]) -> bool:

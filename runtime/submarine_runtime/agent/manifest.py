@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Mapping, Sequence
 
 from submarine_runtime.protocol.fields import known
 
@@ -41,12 +41,25 @@ class Saved:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A snapshot: its number, when it was taken (seconds since the epoch), its files."""
+    """A snapshot: its number, when it was taken (seconds since the epoch), its files.
+
+    Parameters
+    ----------
+    round
+        Newest snapshot round that the coordinator had requested by then; 0: none.
+    answered
+        Newest round at which it was still the newest snapshot; 0: none.
+    steps
+        Name of a metadata file -> the step that a library wrote into it.
+    """
 
     number: int
     time: float
     files: tuple[Saved, ...] = field(default=())
     version: int = MANIFEST_VERSION
+    round: int = 0
+    answered: int = 0
+    steps: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """JSON."""
@@ -65,13 +78,17 @@ class Manifest:
             raw: dict[str, Any] = json.loads(data)
             values = known(cls, raw)
             values["files"] = tuple(Saved(**known(Saved, item)) for item in raw["files"])
+            steps = dict(raw.get("steps") or {})
+            values["steps"] = {str(name): [int(n) for n in step] for name, step in steps.items()}
+            values["round"] = int(raw.get("round") or 0)
+            values["answered"] = int(raw.get("answered") or 0)
             manifest = cls(**values)
             if int(manifest.version) > MANIFEST_VERSION:
                 raise ValueError(f"it is of version {manifest.version}, newer than this agent's")
             for file in manifest.files:
                 if not (is_below(file.path) and (not file.data or is_below(file.data))):
                     raise ValueError(f"it names {file.path[:200]!r}, which is no path below it")
-        except (KeyError, TypeError, AttributeError) as exc:
+        except (KeyError, TypeError, AttributeError, RecursionError) as exc:
             raise ValueError(f"it has the wrong form: {exc}") from exc
         return manifest
 

@@ -23,6 +23,8 @@ class Measure:
 
     Parameters
     ----------
+    tree
+        The program's processes.
     logs
         Files that it prints to.
     samples
@@ -33,18 +35,18 @@ class Measure:
     Attributes
     ----------
     tree
-        The program's processes.
+        As given.
     """
 
     def __init__(
         self,
-        pid: int,
+        tree: Tree,
         status: Status,
         logs: tuple[str, ...],
         samples: SampleLog | None = None,
         tensorboard: str = "",
     ) -> None:
-        self.tree = Tree(pid)
+        self.tree = tree
         self._status = status
         self._progress = Progress(logs, tensorboard)
         self._samples = samples

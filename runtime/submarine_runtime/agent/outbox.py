@@ -12,6 +12,7 @@ import time
 from collections import deque
 from typing import Any, Callable, Mapping
 
+from submarine_runtime.protocol.lines import clean
 from submarine_runtime.protocol.link import MAX_LINE
 
 #: Lines that are kept for a coordinator that is away; the oldest are dropped.
@@ -112,4 +113,4 @@ class Outbox:
 
 def encoded(line: Mapping[str, Any]) -> bytes:
     """One line of JSON."""
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(clean(dict(line)), separators=(",", ":")).encode() + b"\n"

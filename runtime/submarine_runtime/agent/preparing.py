@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, Sequence
 
 from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.environment import Found
 from submarine_runtime.agent.image import image_ignored
 from submarine_runtime.agent.scratch import Scratch
-from submarine_runtime.agent.starting import unpack_program
+from submarine_runtime.agent.starting import (
+    copy_writable,
+    remove_checksum_files,
+    unpack_program,
+)
 from submarine_runtime.agent.store import Store, StoreError
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.gpus import Claim
+    from submarine_runtime.agent.inputs import Share
+    from submarine_runtime.protocol.link import Member
 
 
 class _Interrupted(Exception):  # noqa: N818 - not an error: what is fetched is not wanted any more
@@ -65,7 +71,7 @@ class Preparing:
         self._progress = progress
         self._must_end = must_end
         self._claim: Claim | None = None
-        self._shared_by: int | None = None
+        self._shares: dict[str, Share] | None = None
         self.found = Found()
         self.devices: tuple[str, ...] = ()
         self.driver = False
@@ -103,33 +109,44 @@ class Preparing:
             raise _Interrupted
 
     def place(self) -> Ending | None:
-        """Unzip the bundle, in the image that was asked for."""
-        here = os.environ.get("PWD") or os.getcwd()
-        return image_ignored(here, os.environ) or unpack_program(self._scratch)
-
-    def fetch(self, count: int) -> Ending | None:
-        """Fetch the inputs of a task whose role has ``count``, unless they are here."""
-        config = self._config
-        if not config.fetch or self._shared_by == count:
-            return None
-        if self._shared_by is not None:
-            if not any(one.shard for one in config.fetch):
-                return None
-            # Fewer tasks than asked for have started: each gets more of the files.
-            shutil.rmtree(self._scratch.path("inputs"), ignore_errors=True)
-        from submarine_runtime.agent.inputs import InputError, fetch
-
-        try:
-            self.found.inputs = fetch(
-                config, self._store, self._scratch, config.index, count, self._tell
+        """Unzip the bundle, in the image that was asked for; clean localized directories."""
+        left = remove_checksum_files(self._scratch.root)
+        if left:
+            self._event(
+                "warning",
+                f"{left} checksum files (.NAME.crc) that YARN added to localized directories could "
+                "not be removed; a program that reads all files of the directory must skip them.",
             )
+        here = os.environ.get("PWD") or os.getcwd()
+        return (
+            image_ignored(here, os.environ)
+            or unpack_program(self._scratch)
+            or copy_writable(self._scratch, self._config.writable)
+        )
+
+    def fetch(self, members: Sequence[Member]) -> Ending | None:
+        """Fetch the inputs of a task in a gang of ``members``, unless they are here."""
+        config = self._config
+        if not config.fetch:
+            return None
+        from submarine_runtime.agent.inputs import InputError, fetch, share_of
+
+        shares = {one.name: share_of(config, one, members) for one in config.fetch}
+        if shares == self._shares:
+            return None
+        for name, part in (self._shares or {}).items():
+            if shares[name] != part:
+                # Fewer tasks than asked for have started: each gets more of the files.
+                shutil.rmtree(self._scratch.path("inputs", name), ignore_errors=True)
+        try:
+            self.found.inputs = fetch(config, self._store, self._scratch, shares, self._tell)
         except InputError as exc:
             return Ending(exc.reason, str(exc)[:1000])
         except StoreError as exc:
             return Ending(EndReason.INPUT_MISSING, f"An input could not be fetched: {exc}.")
         except _Interrupted:
             return Ending(EndReason.CANCELLED, "It was told to end while inputs were fetched.")
-        self._shared_by = count
+        self._shares = shares
         return None
 
     def _tell(self, done: int, total: int) -> None:

@@ -14,6 +14,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: A scan of all of /proc may cost this share of a core.
 SCAN_SHARE = 0.002
+#: Seconds between YARN's look at a container's memory and its signal, at most.
+RECENT = 3.0
 #: A glance looks at so many processes, the largest ones, and at the children of some.
 GLANCE_AT = 16
 GLANCE_BELOW = 4
@@ -62,6 +64,14 @@ def resident(pid: int) -> int:
     """Bytes of memory that ``pid`` holds now; 0 when it is gone. A tenth of ``read_process``."""
     data = _read(f"/proc/{pid}/statm").split()
     return int(data[1]) * _PAGE if len(data) > 1 else 0
+
+
+def high_water(pid: int) -> int:
+    """Bytes of memory that ``pid`` has held at most (VmHWM); 0 when it is gone."""
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        if line.startswith(b"VmHWM:"):
+            return int(line.split()[1]) << 10
+    return 0
 
 
 def children(pid: int) -> list[int]:
@@ -116,6 +126,8 @@ class Tree:
         self._next_scan = 0.0
         self._large: list[int] = []
         self._small = 0
+        #: Mark of each large process (VmHWM), and when a sample saw it first.
+        self._highs: dict[int, tuple[int, float]] = {}
         self.peak = 0.0
         self.cpu_seconds = 0.0
 
@@ -160,10 +172,37 @@ class Tree:
         self.peak = max(self.peak, memory)
         return memory
 
+    def surge(self) -> float:
+        """MiB that the processes hold now, or have held at most in the last ``RECENT`` seconds.
+
+        For a program that took much memory at once: each process's own mark (VmHWM) is newer than
+        any sample. A mark that a sample saw earlier is not counted: it did not end the program.
+        """
+        if not self.known:
+            self.sample()
+            self._highs.clear()
+        self.glance()  # finds new children
+        now = {pid: resident(pid) for pid in self.known}
+        most = total = sum(now.values())
+        recent = time.monotonic() - RECENT
+        for pid, held in now.items():
+            high = high_water(pid)
+            mark, seen = self._highs.get(pid, (0, 0.0))
+            if high > mark or seen > recent:
+                most = max(most, total - held + high)
+        self.peak = max(self.peak, most / (1 << 20))
+        return most / (1 << 20)
+
     def _remember(self, members: dict[int, Process]) -> None:
         by_size = sorted(members, key=lambda pid: members[pid].memory, reverse=True)
         self._large = by_size[:GLANCE_AT]
         self._small = sum(members[pid].memory for pid in by_size[GLANCE_AT:])
+        now, before = time.monotonic(), self._highs
+        highs = {pid: high_water(pid) for pid in self._large}
+        self._highs = {
+            pid: before[pid] if pid in before and before[pid][0] >= high else (high, now)
+            for pid, high in highs.items()
+        }
 
 
 def kernel_memory_kills() -> int:

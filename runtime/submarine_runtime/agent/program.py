@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import IO, Iterable, Mapping, Sequence
 
 from submarine_runtime.agent.guard import Guard
-from submarine_runtime.agent.processes import family, read_process
+from submarine_runtime.agent.processes import Tree, family, read_process
 
 
 class Program:
@@ -62,6 +62,8 @@ class Program:
             self._guard.release()
             raise
         self.pid = self._process.pid
+        #: What was measured of its processes; the watch samples it.
+        self.tree = Tree(self.pid)
         self.guard(frozenset({self.pid}))
 
     def guard(self, groups: Iterable[int]) -> None:

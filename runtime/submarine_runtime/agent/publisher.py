@@ -72,6 +72,7 @@ class Publisher(Shipping):
         self._wake.set()
 
     def _round(self) -> None:
+        self._store.gate()  # a check right after a suspend, also when nothing is to be shipped
         if self._live is not None:
             live = self._live
             self._store.publish(layout.LIVE, live)
@@ -88,8 +89,8 @@ class Publisher(Shipping):
             except StoreError:
                 self._events_wanted = True
                 raise
-        for log in due:
-            log.ship()
+        for log in logs:
+            log.advance()
         if due:
             self._check_cancel()
 

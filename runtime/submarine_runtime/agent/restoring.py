@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Any, Mapping
+
 from submarine_runtime.agent.ending import Ending
-from submarine_runtime.agent.restore import restore
+from submarine_runtime.agent.fetching import DamagedError
+from submarine_runtime.agent.restore import restore, restore_as_told
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.status import Status
-from submarine_runtime.agent.store import Store, StoreError
+from submarine_runtime.agent.store import NotThereError, Store, StoreError
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 
 
 def put_checkpoints_back(
-    store: Store, scratch: Scratch, config: AgentConfig, task: str, chief: str, status: Status
+    store: Store,
+    scratch: Scratch,
+    config: AgentConfig,
+    task: str,
+    order: Mapping[str, Any] | None,
+    status: Status,
 ) -> Ending | None:
-    """Put them back; how the task ended if they are there and cannot be had."""
+    """Put them back; how the task ended if they are there and cannot be had.
+
+    Parameters
+    ----------
+    order
+        What the coordinator has chosen; None: there is no coordinator.
+    """
     try:
-        done = restore(store, scratch, config, task, chief)
+        if order is None:
+            done = restore(store, scratch, config, task, task)
+        else:
+            done = restore_as_told(store, scratch, config, task, order)
+    except (DamagedError, NotThereError) as exc:
+        detail = f"The restore point could not be put back: {exc}."
+        return Ending(EndReason.LAUNCH_FAILED, detail, unrestored=order is not None)
     except (StoreError, OSError) as exc:
         return Ending(EndReason.LAUNCH_FAILED, f"Checkpoints could not be put back: {exc}.")
     for sentence in done.passed_over:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Callable, Mapping
 
 from submarine_runtime.agent.ending import Ending, judge
+from submarine_runtime.agent.ports import PortUse
 from submarine_runtime.agent.processes import kernel_memory_kills
 from submarine_runtime.agent.program import Program
 from submarine_runtime.agent.samples import SampleLog
@@ -29,6 +30,7 @@ def watch_to_end(
     asked: Callable[[], dict[str, str] | None],
     samples: SampleLog | None = None,
     port_words: tuple[str, ...] = (),
+    meeting: PortUse | None = None,
 ) -> Ending:
     """Watch the program until it has ended, and nothing of it is left; how it ended.
 
@@ -40,6 +42,8 @@ def watch_to_end(
         Where measurements are noted.
     port_words
         What stderr says when a port is taken; empty: do not look for it.
+    meeting
+        Notices whether the program uses its rendezvous port.
     """
     kills = kernel_memory_kills()
     watch = Watch(
@@ -51,6 +55,7 @@ def watch_to_end(
         asked,
         samples,
         scratch.outputs[layout.TENSORBOARD],
+        meeting,
     )
     code = watch.until_end()
     left = program.end_stragglers(watch.tree.known)

@@ -191,6 +191,8 @@ class _Fold:
 class SampleShipper(LogShipper):
     """Ships samples: fewer and fewer segments, and no index, for each line holds its time."""
 
+    continuous = False
+
     def note(self) -> None:
         """Nothing: see the class."""
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
-from submarine_runtime.agent.outputs import find_outputs, save_outputs
+from submarine_runtime.agent.outputs import (
+    Item,
+    Unsaved,
+    find_outputs,
+    save_outputs,
+    written_files,
+)
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.store import Store, StoreError, patiently
 from submarine_runtime.protocol import layout
 
 MAX_TOLD = 500
 MAX_MISSING = 50
+#: Processes of one container whose values are looked for.
+MAX_PROCESSES = 1024
 
 
 class Saving:
@@ -27,6 +35,12 @@ class Saving:
         Patience with a job directory that is away.
     before, on_end
         Called in the thread at its beginning and its end.
+    left_out
+        Whether a file is not the program's; None: all are.
+    keep
+        Patterns of files in the working directory that are saved as well.
+    first_rank
+        Rank of the task's first process, if the values of every rank are returned.
 
     Attributes
     ----------
@@ -44,12 +58,19 @@ class Saving:
         seconds: float,
         before: Callable[[], None] = lambda: None,
         on_end: Callable[[], None] = lambda: None,
+        left_out: Callable[[str], bool] | None = None,
+        keep: Sequence[str] = (),
+        first_rank: int | None = None,
     ) -> None:
+        self._keep, self._first_rank = keep, first_rank
+        self._unsaved = Unsaved()
+        self._warnings: list[str] = []
         self._store = store
         self._scratch = scratch
         self._prefix = prefix
         self._deadline = time.monotonic() + seconds
         self._before, self._on_end = before, on_end
+        self._left_out = left_out
         self._cancelled = threading.Event()
         self._outputs: list[tuple[str, int]] = []
         self._missing: list[str] = []
@@ -73,17 +94,28 @@ class Saving:
 
     def told(self) -> dict[str, Any]:
         """``outputs`` and ``missing`` for the coordinator; as many as fit on a line."""
-        outputs = [{"path": path, "size": size} for path, size in list(self._outputs[:MAX_TOLD])]
-        return {"outputs": outputs, "missing": list(self._missing)}
+        saved = list(self._outputs)
+        outputs = [{"path": path, "size": size} for path, size in saved[:MAX_TOLD]]
+        return {
+            "outputs": outputs,
+            "saved": [len(saved), sum(size for _, size in saved)],
+            "missing": list(self._missing),
+            "warnings": list(self._warnings),
+            "unsaved": self._unsaved.to_json(),
+        }
 
     def _run(self) -> None:
         try:
             self._before()
-            items = find_outputs(self._scratch.outputs, self._prefix)
+            items = all_outputs(self._scratch, self._keep, self._prefix, self._unsaved)
+            if self._left_out is not None:
+                items = (item for item in items if not self._left_out(item.source))
             self.failure = save_outputs(items, self._upload, self._saved, self._miss)
-            if not self._prefix:
-                failure = save_result(self._scratch, self._upload, self._saved, self._miss)
-                self.failure = self.failure or failure
+            values = result_files(self._scratch, not self._prefix, self._first_rank)
+            failure = save_outputs(iter(values), self._upload, self._saved, self._miss)
+            self.failure = self.failure or failure
+            if values:
+                self._warnings += unreturned(self._scratch)
         finally:
             self.done = True
             self._on_end()
@@ -95,6 +127,7 @@ class Saving:
             lambda: self._store.upload(path, source),
             lambda: self._deadline,
             wait=self._cancelled.wait,
+            store=self._store,
         )
 
     def _saved(self, path: str, size: int) -> None:
@@ -156,31 +189,35 @@ def model_version(store: Store, scratch: Scratch, name: str) -> dict[str, Any]:
         raise ValueError(str(exc)[:1000]) from exc
 
 
-def save_result(
-    scratch: Scratch,
-    upload: Callable[[str, str], int],
-    saved: Callable[[str, int], None],
-    missing: Callable[[str], None],
-) -> str | None:
-    """Save what ``--return`` brought back; one sentence if not all of it is there."""
-    failure = None
-    source = scratch.path(layout.RESULT)
-    if os.path.isfile(source) and not os.path.islink(source):
-        try:
-            saved(layout.RESULT, upload(layout.RESULT, source))
-        except StoreError as exc:
-            missing(f"{layout.RESULT} was not saved: {exc}.")
-            failure = str(exc)
-    return unreturned(scratch, missing) or failure
+def all_outputs(
+    scratch: Scratch, keep: Sequence[str], prefix: str, unsaved: Unsaved
+) -> Iterator[Item]:
+    """Files of the output directories, then those of the working directory that ``keep`` names."""
+    yield from find_outputs(scratch.outputs, prefix)
+    if scratch.began is not None:
+        yield from written_files(scratch.program, scratch.began, keep, prefix, unsaved)
 
 
-def unreturned(scratch: Scratch, missing: Callable[[str], None]) -> str | None:
-    """Why values of ``--return`` did not come back, if so."""
+def result_files(scratch: Scratch, chief: bool, first_rank: int | None) -> list[Item]:
+    """What ``--return`` brought back: the chief's values, and with a rank those of each process."""
+    found = []
+    for number in range(MAX_PROCESSES if first_rank is not None else 1):
+        source = scratch.path(f"result-{number}.zip" if number else layout.RESULT)
+        if not os.path.isfile(source) or os.path.islink(source):
+            continue
+        size = os.path.getsize(source)
+        if chief and not number:
+            found.append(Item(layout.RESULT, source, size))
+        if first_rank is not None:
+            found.append(Item(f"{layout.RANKS}/{first_rank + number}.zip", source, size))
+    return found
+
+
+def unreturned(scratch: Scratch) -> list[str]:
+    """Why values of ``--return`` did not come back, a sentence each."""
     try:
-        with open(scratch.path("returns.txt"), encoding="utf-8") as file:
+        with open(scratch.path("returns.txt"), encoding="utf-8", errors="replace") as file:
             sentences = [line.strip() for line in file.read(1 << 16).splitlines()]
     except OSError:
-        return None
-    for sentence in sentences:
-        missing(sentence)
-    return " ".join(sentences)[:2000] or None
+        return []
+    return sentences[:MAX_MISSING]

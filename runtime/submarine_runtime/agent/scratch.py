@@ -49,6 +49,19 @@ class Scratch:
         names = (layout.CHECKPOINTS, layout.MODEL, layout.TENSORBOARD)
         return {name: self.path("output", name) for name in names}
 
+    def mark_start(self) -> None:
+        """Note that the first program of this container starts now; later calls change nothing."""
+        with open(self.path("launch", "began"), "ab"):
+            pass
+
+    @property
+    def began(self) -> float | None:
+        """When that was, by the clock of the file system; None if no program was started."""
+        try:
+            return os.stat(self.path("launch", "began")).st_ctime
+        except OSError:
+            return None
+
     def make(self) -> None:
         """Make the directories that the program finds."""
         for path in (self.program, self.launch, *self.outputs.values()):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Mapping
+from typing import TYPE_CHECKING, Callable, Mapping
 
 from submarine_runtime.agent.hold import Hold
 from submarine_runtime.agent.looking import STATE_FILE, Seen, is_coherent, is_whole, look
@@ -36,10 +36,24 @@ class Settling:
         Seconds to wait for files that are open for writing. After that a snapshot leaves out what
         was open all the while; a large file is waited for ten times as long, because
         somebody may still be writing the rest of a checkpoint.
+    own
+        Leaves out the files of the directory that are not the program's.
+    undisturbed
+        See ``Syncing``.
     """
 
-    def __init__(self, hold: Hold, part: str, taking: Snapshots, patience: float) -> None:
+    def __init__(
+        self,
+        hold: Hold,
+        part: str,
+        taking: Snapshots,
+        patience: float,
+        own: Callable[[Mapping[str, Seen]], dict[str, Seen]] = dict,
+        undisturbed: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.part = part
+        self._own = own
+        self._undisturbed = undisturbed
         self.mirror: Mirror | None = None
         self.busy = False
         self.given_up = False
@@ -48,7 +62,7 @@ class Settling:
         self.look_seconds = 0.0
         self._hold = hold
         self._root = hold.root
-        self._taking = taking
+        self.taking = taking
         self._patience = patience
         self._before: dict[str, Seen] = {}
         self._published: dict[str, Seen] = {}
@@ -61,11 +75,14 @@ class Settling:
     def begin(self) -> None:
         """What is there before the program starts was put back from a snapshot."""
         try:
-            self._published = self._before = look(self._root)
+            self._published = self._before = self._look()
         except OSError:
             return
         self._whole = set(self._before.values())
         self._empty = not self._before
+
+    def _look(self) -> dict[str, Seen]:
+        return self._own(look(self._root))
 
     @property
     def stands_alone(self) -> bool:
@@ -82,7 +99,7 @@ class Settling:
             It was not taken; ``OSError`` when the directory cannot be looked at.
         """
         began, spent = time.monotonic(), time.thread_time()
-        files = look(self._root)
+        files = self._look()
         self.look_seconds = time.thread_time() - spent
         before, self._before = self._before, files
         self._empty = self._empty and not files
@@ -126,9 +143,19 @@ class Settling:
         return unfinished
 
     def publish_last(self, whole: bool, outputs_follow: bool) -> None:
-        """Take the last snapshot; none if not ``whole`` and a file was not seen whole before."""
-        files = look(self._root)
-        if files and (whole or all(seen in self._whole for seen in files.values())):
+        """Take the last snapshot, unless a file is a part of one.
+
+        Parameters
+        ----------
+        whole
+            Files that end as archives do are whole. False: only those that were seen whole before.
+        """
+        files = self._look()
+        doubtful = {path: seen for path, seen in files.items() if seen not in self._whole}
+        if whole:
+            places = [(os.path.join(self._root, path), seen) for path, seen in doubtful.items()]
+            whole = all(is_whole(place, seen.size) for place, seen in places)
+        if files and (whole or not doubtful):
             self._publish(files, outputs_follow)
         if self.mirror is not None:
             self.mirror.close()
@@ -139,7 +166,9 @@ class Settling:
 
     def _is_whole(self, path: str, seen: Seen) -> bool:
         if seen not in self._whole:
-            if not is_whole(os.path.join(self._root, path), seen.size):
+            whole = is_whole(os.path.join(self._root, path), seen.size)
+            # Looked at last: a program that has ended closed its files, however far it was.
+            if not whole or not self._undisturbed():
                 return False
             self._whole.add(seen)
         return True
@@ -156,7 +185,7 @@ class Settling:
             self._hold.drop()
 
     def _unchanged(self, files: Mapping[str, Seen]) -> bool:
-        now = look(self._root)
+        now = self._look()
         named = {path for path in now if path.rpartition("/")[2] == STATE_FILE}
         same = all(now.get(path) == seen for path, seen in files.items())
         return same and named <= files.keys() and is_coherent(self._root, files)
@@ -164,7 +193,7 @@ class Settling:
     def _send(self, files: dict[str, Seen], mirror_only: bool) -> int:
         sent = 0
         if files != self._published and not mirror_only:
-            sent += self._taking.publish(files)
+            sent += self.taking.publish(files)
             self._published = files
             self.number += 1
             self.files = len(files)

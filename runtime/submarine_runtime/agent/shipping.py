@@ -25,11 +25,16 @@ class Shipping:
     ----------
     on_trouble
         Called once an outage with the sentence of what failed.
+
+    Attributes
+    ----------
+    trouble
+        Why nothing can be shipped now; empty while shipping works.
     """
 
     def __init__(self, on_trouble: Callable[[str], None]) -> None:
         self._on_trouble = on_trouble
-        self._in_trouble = False
+        self.trouble = ""
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="shipping", daemon=True)
@@ -55,12 +60,13 @@ class Shipping:
                 return
             try:
                 self._round()
-                pause, self._in_trouble = TICK, False
-            except StoreError as exc:
-                if not self._in_trouble:
+                pause, self.trouble = TICK, ""
+            except (StoreError, OSError) as exc:
+                if not self.trouble:
                     self._on_trouble(str(exc))
-                self._in_trouble = True
-                longest = LONGEST_BACKOFF if exc.transient else 6 * LONGEST_BACKOFF
+                self.trouble = str(exc) or type(exc).__name__
+                lasting = isinstance(exc, StoreError) and not exc.transient
+                longest = 6 * LONGEST_BACKOFF if lasting else LONGEST_BACKOFF
                 pause = min(longest, pause * 2) * random.uniform(0.5, 1.0)  # noqa: S311
 
     def _round(self) -> None:
@@ -106,8 +112,7 @@ class LogShipping(Shipping):
     def _round(self) -> None:
         for log in list(self._growing):
             log.note()
-            if log.due():
-                log.ship()
+            log.advance()
         for log in list(self._ended):
             log.ship_rest()
             self._ended.remove(log)

@@ -1,7 +1,8 @@
 """Writes snapshots of one directory: only bytes that are new, small files packed into one.
 
 A snapshot is a manifest; the files that hold its bytes are never changed and lie beside it, in the
-directory of this attempt alone. The two newest are kept. Does not decide when to take one.
+directory of this attempt alone. The two newest are kept, and those that the coordinator names.
+Does not decide when to take one.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from typing import Callable, Iterator, Mapping, Sequence
+from typing import Callable, Iterable, Iterator, Mapping, Sequence
 from zlib import crc32
 
-from submarine_runtime.agent.looking import Seen
+from submarine_runtime.agent.looking import Seen, is_metadata, step_in
 from submarine_runtime.agent.manifest import Manifest, Saved
 from submarine_runtime.agent.store import Store, StoreError
 
@@ -40,7 +41,7 @@ class Reader:
     """
 
     def __init__(self, where: Callable[[str], str], check: Callable[[], None]) -> None:
-        self._where = where
+        self.where = where
         self._check = check
 
     def blocks(self, files: Sequence[tuple[str, Seen]], into: list[Saved]) -> Iterator[bytes]:
@@ -55,7 +56,7 @@ class Reader:
         for path, seen in files:
             crc, left = 0, seen.size
             try:
-                with open(self._where(path), "rb") as file:
+                with open(self.where(path), "rb") as file:
                     while left > 0:
                         self._check()
                         block = file.read(min(COPY_BYTES, left))
@@ -91,8 +92,11 @@ class Snapshots:
         self._reader = reader
         self._saved: dict[Seen, Saved] = {}
         self._data: set[str] = set()
-        self._kept: list[tuple[str, frozenset[str]]] = []
+        self._kept: list[tuple[int, frozenset[str]]] = []
+        self._held: frozenset[int] = frozenset()
         self.number = 0
+        self.round = 0
+        self.newest: Manifest | None = None
 
     def publish(self, files: Mapping[str, Seen]) -> int:
         """Take a snapshot of ``files``, path below the root -> what was seen; bytes uploaded.
@@ -114,13 +118,52 @@ class Snapshots:
                 self._saved[seen] = saved
         entries = {seen: self._saved[seen] for seen in files.values()}
         listed = tuple(replace(entries[seen], path=path) for path, seen in sorted(files.items()))
-        name = f"{self._part}-{self.number:06d}.json"
-        manifest = Manifest(self.number, time.time(), listed)
-        self._store.publish(f"{self._directory}/{name}", manifest.to_bytes())
-        self._saved = entries
-        self._kept.append((name, frozenset(saved.data for saved in listed)))
+        steps = self._steps(files)
+        manifest = Manifest(self.number, time.time(), listed, round=self.round, steps=steps)
+        self._store.publish(self._name(self.number), manifest.to_bytes())
+        self._saved, self.newest = entries, manifest
+        self._kept.append((self.number, frozenset(saved.data for saved in listed)))
         self._prune()
         return sum(seen.size for _, seen in new)
+
+    def _steps(self, files: Mapping[str, Seen]) -> dict[str, list[int]]:
+        """Metadata file -> the step in it, of the moment of the snapshot."""
+        found = {}
+        for path in filter(is_metadata, files):
+            step = step_in(self._reader.where(path), path, files[path])
+            if step is None:
+                raise ChangedError(path)
+            if step:
+                found[path] = step
+        return found
+
+    @property
+    def kept(self) -> list[int]:
+        """Numbers of the snapshots that are not deleted, the oldest first."""
+        return [number for number, _ in self._kept]
+
+    def hold(self, numbers: Iterable[int]) -> bool:
+        """Keep these snapshots beside the two newest ones; False when one is deleted already.
+
+        In that case what was held before stays held.
+        """
+        wanted = frozenset(numbers)
+        if not wanted <= set(self.kept):
+            return False
+        self._held = wanted
+        self._prune()
+        return True
+
+    def answer(self, requested: int) -> None:
+        """Note in the newest snapshot that it is the one of a round; raises StoreError."""
+        newest = self.newest
+        if newest is not None and newest.answered < requested:
+            noted = replace(newest, answered=requested)
+            self._store.publish(self._name(newest.number), noted.to_bytes())
+            self.newest = noted
+
+    def _name(self, number: int) -> str:
+        return f"{self._directory}/{self._part}-{number:06d}.json"
 
     def _old(self, seen: Seen, again: frozenset[str]) -> Saved | None:
         """Where the bytes lie already; a file that was renamed is still the same."""
@@ -158,9 +201,9 @@ class Snapshots:
     def _prune(self) -> None:
         """Delete what no kept snapshot needs, the manifest before what it names."""
         try:
-            while len(self._kept) > KEEP:
-                self._store.delete(f"{self._directory}/{self._kept[0][0]}")
-                self._kept.pop(0)
+            for item in [item for item in self._kept[:-KEEP] if item[0] not in self._held]:
+                self._store.delete(self._name(item[0]))
+                self._kept.remove(item)
             needed = frozenset().union(*(data for _, data in self._kept))
             for name in sorted(self._data - needed):
                 self._store.delete(f"{self._directory}/{name}")

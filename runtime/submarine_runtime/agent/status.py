@@ -26,6 +26,7 @@ from submarine_runtime.protocol.states import State, may_follow
 #: Events are few; a fault that repeats must not make them many.
 MAX_EVENTS = 500
 MAX_MISSING = 50
+MAX_WARNINGS = 50
 
 
 class Status:
@@ -125,11 +126,32 @@ class Status:
                     phase.end = max(end, phase.start)
             self.version += 1
 
+    def localizing_since(self, moment: float) -> None:
+        """Let the phase ``localizing`` begin, and the phase ``queue`` end, at an earlier moment."""
+        with self._lock:
+            phases = {phase.name: phase for phase in self._record.phases}
+            queue, localizing = phases.get("queue"), phases.get("localizing")
+            if localizing is None or moment >= localizing.start:
+                return
+            moment = max(moment, queue.start) if queue is not None else moment
+            localizing.start = moment
+            if queue is not None:
+                queue.end = moment
+            self.version += 1
+
     def miss(self, sentence: str) -> None:
         """The record will say that this is absent."""
         with self._lock:
             if sentence not in self._record.missing and len(self._record.missing) < MAX_MISSING:
                 self._record.missing.append(sentence)
+                self.version += 1
+
+    def warn(self, sentence: str) -> None:
+        """Add a warning to the record."""
+        with self._lock:
+            found = self._record.warnings
+            if sentence not in found and len(found) < MAX_WARNINGS:
+                found.append(sentence)
                 self.version += 1
 
     def add_output(self, path: str, size: int) -> None:

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
-from submarine_runtime.protocol.launch import NO_ROOM_CODE, JobStore
+from submarine_runtime.protocol.launch import NO_ROOM_CODE, STORE_AWAY_CODE, JobStore
 
 T = TypeVar("T")
 
@@ -37,7 +37,13 @@ class StoreError(Exception):
     @property
     def exit_code(self) -> int:
         """What an agent or coordinator ends with that could not leave its word for this."""
-        return NO_ROOM_CODE if self.full else 1
+        if self.full:
+            return NO_ROOM_CODE
+        return STORE_AWAY_CODE if self.transient else 1
+
+
+class UnconfirmedError(StoreError):
+    """The write gate prevented a change after a suspend; the file system was not asked."""
 
 
 class NotThereError(StoreError):
@@ -51,6 +57,25 @@ class Entry(NamedTuple):
     size: int
     is_directory: bool
     modified: float
+
+
+class Appender(ABC):
+    """A file that is being written; what was appended is kept if this process is killed.
+
+    Every method raises StoreError when the file system refuses, and the file is useless then.
+    """
+
+    @abstractmethod
+    def append(self, data: bytes) -> None:
+        """Send bytes; they need not be visible to readers before the file is closed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Complete the file."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Give the connection up; raises nothing."""
 
 
 class Store(ABC):
@@ -68,13 +93,23 @@ class Store(ABC):
         Files published so far.
     publish_cost
         NameNode operations that an exclusive publish costs.
+    gate
+        Called before each change. The StoreError that it raises prevents the change (``suspend``).
+    on_wait
+        Called by ``patiently`` with what the job says while it waits for this file system, and
+        with an empty text when the wait is over; from any thread.
+    label
+        What users call the file system.
     """
 
     publish_cost = 0
+    label = "the file system of the job directory"
 
     def __init__(self) -> None:
         self.operations = 0
         self.files = 0
+        self.gate: Callable[[], None] = lambda: None
+        self.on_wait: Callable[[str], None] = lambda sentence: None
 
     @abstractmethod
     def read(self, path: str) -> bytes | None:
@@ -99,6 +134,10 @@ class Store(ABC):
     @abstractmethod
     def put(self, path: str, blocks: Iterable[bytes], length: int) -> None:
         """Publish what ``blocks`` gives, ``length`` bytes in all, by rename, replacing any."""
+
+    @abstractmethod
+    def appender(self, path: str) -> Appender:
+        """Create a file, replacing any, that grows until it is closed."""
 
     @abstractmethod
     def stat(self, path: str) -> Entry | None:
@@ -151,6 +190,7 @@ def patiently(
     wait: Callable[[float], object] = time.sleep,
     first: float = 0.2,
     longest: float = 10.0,
+    store: Store | None = None,
 ) -> T:
     """Repeat ``action`` while it fails for passing reasons, with jittered backoff.
 
@@ -160,6 +200,8 @@ def patiently(
         ``time.monotonic()`` after which the last error is raised; a function where it may change.
     wait
         How to wait for some seconds; a waiter that is woken early just tries earlier.
+    store
+        Whose ``on_wait`` is called.
 
     Raises
     ------
@@ -167,15 +209,28 @@ def patiently(
         The first lasting error, or the last passing one when time is up.
     """
     pause = first
-    while True:
-        try:
-            return action()
-        except StoreError as exc:
-            end = deadline() if callable(deadline) else deadline
-            if not exc.transient or time.monotonic() + pause > end:
-                raise
-        wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
-        pause = min(longest, pause * 2)
+    waiting = False
+    try:
+        while True:
+            try:
+                return action()
+            except StoreError as exc:
+                now, end = time.monotonic(), deadline() if callable(deadline) else deadline
+                if not exc.transient or now + pause > end:
+                    raise
+                if store is not None and not isinstance(exc, UnconfirmedError):
+                    waiting = True
+                    store.on_wait(wait_sentence(store.label, end - now, exc))
+            wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
+            pause = min(longest, pause * 2)
+    finally:
+        if waiting and store is not None:
+            store.on_wait("")
+
+
+def wait_sentence(label: str, left: float, error: object) -> str:
+    """Return what a job says while it waits for a file system that users call ``label``."""
+    return f"waiting for {label} ({max(0.0, left):.0f} s left): {error}"[:500]
 
 
 def temporary_name(path: str) -> str:

@@ -9,9 +9,18 @@ from shutil import rmtree
 from stat import S_ISDIR
 from typing import BinaryIO, Callable, Iterable, Iterator
 
-from submarine_runtime.agent.store import Entry, NotThereError, Store, StoreError, temporary_name
+from submarine_runtime.agent.store import (
+    Appender,
+    Entry,
+    NotThereError,
+    Store,
+    StoreError,
+    temporary_name,
+)
 
 COPY_BYTES = 1 << 18
+#: Most bytes of a small file that is read whole.
+MAX_READ_BYTES = 64 << 20
 #: A file system, or somebody's share of it, is used up.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PASSING = frozenset({errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.EIO, errno.ETIMEDOUT})
@@ -31,7 +40,7 @@ class LocalStore(Store):
         """See ``Store.read``."""
         try:
             with open(self._full(path), "rb") as file:
-                return file.read()
+                return file.read(MAX_READ_BYTES)
         except FileNotFoundError:
             return None
         except OSError as exc:
@@ -45,6 +54,7 @@ class LocalStore(Store):
         """See ``Store.publish_exclusive``."""
         temporary = self._write(path, lambda file: file.write(data))
         try:
+            self.gate()
             os.link(temporary, self._full(path))
         except FileExistsError:
             return self.read(path) == data
@@ -88,6 +98,10 @@ class LocalStore(Store):
 
         self._rename(self._write(path, fill), path)
 
+    def appender(self, path: str) -> Appender:
+        """See ``Store.appender``."""
+        return _LocalAppender(self._write(path, lambda file: 0), self._full(path), path)
+
     def stat(self, path: str) -> Entry | None:
         """See ``Store.stat``."""
         try:
@@ -129,6 +143,7 @@ class LocalStore(Store):
 
     def move(self, path: str, to: str) -> None:
         """See ``Store.move``."""
+        self.gate()
         try:
             os.rename(self._full(path), self._full(to))
         except FileNotFoundError as exc:
@@ -138,6 +153,7 @@ class LocalStore(Store):
 
     def delete(self, path: str, recursive: bool = False) -> None:
         """See ``Store.delete``."""
+        self.gate()
         full = self._full(path)
         try:
             if not os.path.isdir(full) or os.path.islink(full):
@@ -153,12 +169,14 @@ class LocalStore(Store):
 
     def make_directory(self, path: str) -> None:
         """See ``Store.make_directory``."""
+        self.gate()
         try:
             make_directories(self._full(path))
         except OSError as exc:
             raise _error("make", path, exc) from exc
 
     def _write(self, path: str, fill: Callable[[BinaryIO], int]) -> str:
+        self.gate()
         temporary = self._full(temporary_name(path))
         try:
             try:
@@ -182,10 +200,14 @@ class LocalStore(Store):
 
     def _rename(self, temporary: str, path: str) -> None:
         try:
+            self.gate()
             os.rename(temporary, self._full(path))
         except OSError as exc:
             _remove(temporary)
             raise _error("publish", path, exc) from exc
+        except StoreError:
+            _remove(temporary)
+            raise
         self._sync_directory(path)
         self.files += 1
 
@@ -200,6 +222,39 @@ class LocalStore(Store):
             pass  # some file systems cannot sync a directory; the rename stands all the same
         finally:
             os.close(descriptor)
+
+
+class _LocalAppender(Appender):
+    """An open file; the kernel keeps what was written when the process is killed."""
+
+    def __init__(self, temporary: str, full: str, path: str) -> None:
+        self._path = path
+        try:
+            os.rename(temporary, full)
+            self._file = os.open(full, os.O_WRONLY | os.O_APPEND)
+        except OSError as exc:
+            _remove(temporary)
+            raise _error("write", path, exc) from exc
+
+    def append(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as exc:
+            raise _error("write", self._path, exc) from exc
+
+    def close(self) -> None:
+        try:
+            os.fsync(self._file)
+        except OSError as exc:
+            raise _error("write", self._path, exc) from exc
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
 def make_directories(path: str) -> None:

@@ -11,12 +11,20 @@ import os
 from typing import Any, Iterable, Iterator, Sequence
 from urllib.parse import quote, urlencode
 
-from submarine_runtime.agent.store import Entry, NotThereError, Store, StoreError, temporary_name
+from submarine_runtime.agent.store import (
+    Appender,
+    Entry,
+    NotThereError,
+    Store,
+    StoreError,
+    temporary_name,
+)
 from submarine_runtime.agent.webhdfs_http import (
     COPY_BYTES,
     MAX_ANSWER_BYTES,
     REDIRECTS,
     StandbyError,
+    Upload,
     json_of,
     request,
 )
@@ -39,6 +47,7 @@ class WebHdfsStore(Store):
     """
 
     publish_cost = CREATE_OPERATIONS + 1
+    label = "HDFS"
 
     def __init__(
         self, urls: Sequence[str], root: str, user: str | None, timeout: float = 20.0
@@ -83,6 +92,13 @@ class WebHdfsStore(Store):
     def exists(self, path: str) -> bool:
         """See ``Store.exists``."""
         return self.stat(path) is not None
+
+    def appender(self, path: str) -> Appender:
+        """See ``Store.appender``: a body of unknown length.
+
+        A DataNode whose client is gone completes the file with what has come (tested).
+        """
+        return Upload(self._location(path), self._timeout)
 
     def stat(self, path: str) -> Entry | None:
         """See ``Store.stat``."""
@@ -168,14 +184,18 @@ class WebHdfsStore(Store):
         self._namenode("PUT", path, "MKDIRS", permission="700")
 
     def _create(self, path: str, blocks: Any, length: int) -> None:
+        with request("PUT", self._location(path), self._timeout, blocks, length):
+            pass
+
+    def _location(self, path: str) -> str:
+        """Where the body of a new file goes."""
         status, headers, body = self._namenode(
             "PUT", path, "CREATE", overwrite="true", permission="600"
         )
         if status not in REDIRECTS:
             raise StoreError(f"WebHDFS answered {status} where CREATE should redirect: {body!r}")
         self.operations += CREATE_OPERATIONS - 1
-        with request("PUT", headers.get("location", ""), self._timeout, blocks, length):
-            pass
+        return headers.get("location", "")
 
     def _rename(self, temporary: str, path: str) -> bool:
         _, _, body = self._namenode("PUT", temporary, "RENAME", destination=self._full(path))
@@ -197,6 +217,8 @@ class WebHdfsStore(Store):
         limit: int = MAX_ANSWER_BYTES,
         **query: str,
     ) -> tuple[int, dict[str, str], bytes]:
+        if method != "GET":
+            self.gate()
         query["op"] = operation
         if self._user:
             query["user.name"] = self._user

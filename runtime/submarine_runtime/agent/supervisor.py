@@ -7,15 +7,17 @@ with is put together in ``alone``. Of a task with a coordinator it knows nothing
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import threading
 import time
 from typing import TYPE_CHECKING, Callable, Mapping
 
 from submarine_runtime.agent.alone import gang_of_one, links_of, lone_desk
 from submarine_runtime.agent.attempt import Attempt
 from submarine_runtime.agent.cancelling import Cancelling
-from submarine_runtime.agent.claim import CLAIM_GRACE, asked_to_cancel, claim
-from submarine_runtime.agent.container import new_record, say
+from submarine_runtime.agent.claim import asked_to_cancel, claim, replaced
+from submarine_runtime.agent.container import new_record, say, write_traceback
 from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.saving import model_version
 from submarine_runtime.agent.scratch import Scratch
@@ -25,16 +27,20 @@ from submarine_runtime.agent.store import StoreError, open_store, patiently
 from submarine_runtime.agent.views import Views
 from submarine_runtime.agent.wakeup import Terminated, Wakeup
 from submarine_runtime.agent.watching import asked_ending
+from submarine_runtime.frameworks import apart_sentence
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from submarine_runtime.suspend import WriteGate
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.closing import Closing
 
 #: Seconds for the last words after SIGTERM; YARN's own patience is 0.25 s by default.
 LAST_WORDS = 1.0
+#: Seconds between two looks at the parent process.
+LOOK_SECONDS = 0.25
 
 
 class Supervisor:
@@ -53,17 +59,26 @@ class Supervisor:
         self._views = Views(config, secret, self._status, self._task, self._scratch.root)
         self._seen = self._claimed = False
         self._ending: Ending | None = None
+        self._orphaned = False
 
     def run(self) -> int:
         """Run the task to its end; the agent's exit code."""
+        if "CONTAINER_ID" in os.environ and os.getppid() > 1:
+            threading.Thread(
+                target=self._watch_parent, args=(os.getppid(),), name="parent", daemon=True
+            ).start()
         try:
             self._desk = lone_desk(
                 self._config, self._scratch, self._status, self._wakeup, self._cancel
             )
             if not claim(self._desk.store, self._config, os.environ, self._wakeup.wait):
-                say(f"another container has claimed {self._config.job_id}; nothing is run here")
+                say(
+                    f"{self._config.job_id} has ended, or another container has claimed it; "
+                    "nothing is run here"
+                )
                 return 1
             self._claimed = True
+            self._desk.store.gate = WriteGate(self._holds_claim).check
             return self._claimed_run()
         except Terminated:
             return self._terminate()
@@ -73,29 +88,44 @@ class Supervisor:
         except Exception as exc:
             if self._wakeup.terminated:
                 return self._terminate()
-            import traceback
-
-            traceback.print_exc()
+            write_traceback()
             return self._last_words(EndReason.AGENT_LOST, f"The agent failed: {exc!r}")
 
+    def _watch_parent(self, parent: int) -> None:
+        """End the task when the process that started the agent has died: YARN's container ended.
+
+        The NodeManager signals the other processes of a container in most cases, but not always.
+        """
+        while os.getppid() == parent:
+            time.sleep(LOOK_SECONDS)
+        if not self._wakeup.terminated:
+            self._orphaned = True
+            os.kill(os.getpid(), signal.SIGTERM)
+
     def _terminate(self) -> int:
+        if self._orphaned:
+            return self._last_words(EndReason.MASTER_LOST, "The application master died.")
         return self._last_words(EndReason.KILLED_ON_CLUSTER, "SIGTERM came from outside.")
 
     def _claimed_run(self) -> int:
         status = self._status
-        note_beginning(status, self._scratch, self._began)
+        note_beginning(status, self._scratch, self._began, self._config.resourcemanagers)
         status.event("claimed", data={"host": socket.gethostname(), "pid": os.getpid()})
         status.event("state", state=State.STARTING)
         asked = patiently(
             lambda: asked_to_cancel(self._desk.store),
-            time.monotonic() + CLAIM_GRACE,
+            time.monotonic() + self._config.save_grace,
             wait=self._wakeup.wait,
+            store=self._desk.store,
         )
         if asked is not None:
             self._cancel.hear(asked)
             return self._close(asked_ending(asked))
         over = self._desk.lease.begin(
-            layout.CLAIM, self._wakeup.wait, lambda: self._cancel.asked is not None
+            layout.CLAIM,
+            self._wakeup.wait,
+            lambda: self._cancel.asked is not None,
+            grace=self._config.save_grace,
         )
         if over:
             return self._close(Ending(EndReason.LEASE_EXPIRED, over))
@@ -107,6 +137,15 @@ class Supervisor:
             self._attempt.watch(self._wakeup, lambda: self._cancel.asked, alone=True)
         )
 
+    def _holds_claim(self) -> bool:
+        """Whether the job is still this container's; otherwise the program ends."""
+        if not replaced(self._desk.store):
+            return True
+        if self._attempt is not None:
+            self._attempt.fence()
+            self._wakeup.wake()
+        return False
+
     def _prepare(self) -> Ending | None:
         """Devices, bundle and inputs; how it ended if one of them cannot be had."""
         preparing, config = self._desk.preparing, self._config
@@ -114,7 +153,7 @@ class Supervisor:
         failed = preparing.claim_devices(self._be_seen) or preparing.place()
         if failed is None and config.fetch:
             self._be_seen()
-            failed = preparing.fetch(1)
+            failed = preparing.fetch([])
         if failed is not None and self._cancel.asked is not None:
             failed = asked_ending(self._cancel.asked)
         self._status.set_task(gpus=list(preparing.devices), detail="")
@@ -134,7 +173,10 @@ class Supervisor:
             config, [me], self._desk.store, self._scratch, self._status, files, devices
         )
         self._desk.publisher.add(attempt.samples)
-        failed = attempt.restore(False) or attempt.start(ports, preparing.found, self._wakeup)
+        # Load what the last words need: YARN deletes our code as soon as it sends SIGTERM, which
+        # may come right after the program's start.
+        self._closing(self._wakeup.wait)
+        failed = attempt.restore(None) or attempt.start(ports, preparing.found, self._wakeup)
         if failed is not None:
             return failed
         status, started = self._status, attempt.started
@@ -159,8 +201,6 @@ class Supervisor:
                 self._desk.publisher.announce,
                 self._desk.lease.renew,
             )
-            # Nothing is to be loaded any more when SIGTERM leaves a quarter of a second.
-            self._closing(self._wakeup.wait)
 
     def _close(self, ending: Ending) -> int:
         """Save everything, publish the record, let the followers go."""
@@ -179,6 +219,7 @@ class Supervisor:
         failure = closing.save(self._scratch, self._desk.publisher)
         if failure is not None and ending.reason is EndReason.SUCCEEDED:
             ending = Ending(EndReason.OUTPUT_NOT_SAVED, failure, ending.exit_code)
+        ending = self._trained_together(ending)
         closing.settle(ending)
         self._views.finish_page()
         # The record must have its chance even where saving has used up all patience.
@@ -193,10 +234,25 @@ class Supervisor:
         self._views.finish_followers()
         return 0 if ending.reason is EndReason.SUCCEEDED else 1
 
+    def _trained_together(self, ending: Ending) -> Ending:
+        """Warn, or fail the job, if it succeeded and its several processes never met."""
+        meeting = self._attempt.meeting if self._attempt is not None else None
+        if ending.reason is not EndReason.SUCCEEDED or meeting is None or meeting.noticed:
+            return ending
+        required = self._config.require_collective
+        sentence = apart_sentence(self._config.framework, 1, required)
+        if required:
+            return Ending(EndReason.NOT_COLLECTIVE, sentence, ending.exit_code)
+        if sentence:
+            self._status.event("warning", sentence)
+            self._status.warn(sentence)
+        return ending
+
     def _closing(self, wait: Callable[[float], object]) -> Closing:
         from submarine_runtime.agent.closing import Closing
 
         return Closing(
+            self._config,
             self._desk.store,
             self._status,
             self._desk.shippers,
@@ -219,7 +275,9 @@ class Supervisor:
             over = self._attempt.memory_ending()
         if not self._claimed:
             return 1
+        gate = self._desk.store.gate
         self._desk.store = open_store(self._config.store, timeout=LAST_WORDS)
+        self._desk.store.gate = gate
         self._cancel.deadline = time.monotonic() + LAST_WORDS
         try:
             ending = over or Ending(reason, detail)

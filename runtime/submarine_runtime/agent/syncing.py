@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import deque
 from contextlib import suppress
-from typing import Callable
+from typing import Any, Callable, Mapping
 
 from submarine_runtime.agent.board_files import BoardFiles
+from submarine_runtime.agent.chief_checkpoints import ChiefCheckpoints
 from submarine_runtime.agent.growing import task_directory
 from submarine_runtime.agent.hold import Hold
 from submarine_runtime.agent.mirror import Mirror, base_of
@@ -20,7 +22,7 @@ from submarine_runtime.agent.onlookers import Onlookers
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.settling import Settling
 from submarine_runtime.agent.snapshots import ChangedError, Reader, Snapshots
-from submarine_runtime.agent.store import Store, StoreError
+from submarine_runtime.agent.store import Store, StoreError, UnconfirmedError, wait_sentence
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 
@@ -34,7 +36,11 @@ LONGEST_BACKOFF = 15.0
 #: A look may take this part of the time between looks, so that the thread costs next to nothing.
 SHARE = 1 / 400
 MOST_PAUSE = 120.0
+#: Orders of the coordinator that wait while a snapshot is uploaded.
+MAX_ORDERS = 64
 OnEvent = Callable[[str, str, "dict[str, object]"], None]
+#: A snapshot of more files is reported without their names; the coordinator reads its manifest.
+MAX_NAMES = 4000
 
 
 class _Stopped(Exception):  # noqa: N818 - not an error: the time for the last sync is up
@@ -55,6 +61,14 @@ class Syncing:
         itself, those of others below it.
     onlookers
         While somebody looks, TensorBoard files go up every ``LOOKED_AT`` seconds.
+    copies
+        The chief's checkpoints in the directory of an evaluator, which are no part of its own.
+    report
+        Sends a ``snapshot`` line to the coordinator, which then also decides which snapshots are
+        deleted (``order``). None: there is no coordinator.
+    undisturbed
+        Whether the program runs and has not been told to end. A file that no process has open may
+        be cut once this is false.
     """
 
     def __init__(
@@ -69,7 +83,13 @@ class Syncing:
         *,
         chief: bool = True,
         onlookers: Onlookers | None = None,
+        copies: ChiefCheckpoints | None = None,
+        report: Callable[[dict[str, Any]], None] | None = None,
+        undisturbed: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._report = report
+        self._orders: deque[Mapping[str, Any]] = deque(maxlen=MAX_ORDERS)
+        self._round_wanted = 0
         self._store = store
         self._task = task
         self._wake = threading.Event()
@@ -83,7 +103,9 @@ class Syncing:
             hold = Hold(self._roots[part])
             reader = Reader(hold.where, self._check)
             taking = Snapshots(store, directory, part, reader)
-            self._parts[part] = Settling(hold, part, taking, 3 * self._interval)
+            own = copies.own if copies is not None and part == layout.CHECKPOINTS else dict
+            patience = 3 * self._interval
+            self._parts[part] = Settling(hold, part, taking, patience, own, undisturbed)
             if part == layout.CHECKPOINTS and config.checkpoint_path:
                 base = base_of(config.checkpoint_path, task, chief)
                 writer = f"{config.job_id}-{layout.attempt_name(epoch, attempt)}"
@@ -117,8 +139,8 @@ class Syncing:
         timeout
             Seconds for the last sync.
         whole
-            The program has ended by itself, so its files are whole. False after SIGKILL: then only
-            what was seen complete before goes up.
+            The program has ended by itself, so its files are whole. False where a signal ended it:
+            then only what was seen complete before goes up.
         outputs_follow
             All outputs are saved right after this: only ``checkpoint_path`` is brought up to date.
         """
@@ -129,6 +151,11 @@ class Syncing:
             # A call to the store that hangs ends by its own timeout, not by ours.
             self._thread.join(timeout + GAP)
         return self._done or self._thread.ident is None
+
+    def order(self, order: Mapping[str, Any]) -> None:
+        """Carry out a ``snapshot`` or ``keep`` line of the coordinator; from any thread."""
+        self._orders.append(order)
+        self._wake.set()
 
     def discard(self) -> None:
         """Delete the pieces of TensorBoard files: the whole files are in ``tensorboard/`` now."""
@@ -146,6 +173,8 @@ class Syncing:
             while not self._done:
                 self._wait_until(due)
                 began = time.monotonic()
+                if self._obey():
+                    due = began
                 try:
                     if self._deadline is not None:
                         self._last_round()
@@ -160,11 +189,23 @@ class Syncing:
                 except StoreError as exc:
                     pause = self._trouble(str(exc), pause, exc.transient)
                     due = time.monotonic() + pause
+                    self._wait_at_end(pause, exc)
                 self._check()
         except _Stopped:
             pass
         except Exception as exc:  # the program goes on without snapshots, and the job says so
             self._trouble(repr(exc), pause, False)
+        finally:
+            self._store.on_wait("")
+
+    def _wait_at_end(self, pause: float, error: StoreError) -> None:
+        """Wait before the last sync is repeated; the job says so."""
+        if self._deadline is None:
+            return
+        left = self._deadline - time.monotonic()
+        if error.transient and not isinstance(error, UnconfirmedError):
+            self._store.on_wait(wait_sentence(self._store.label, left, error))
+        time.sleep(max(0.0, min(pause, left)))
 
     def _wait_until(self, due: float) -> None:
         """Until the next round is due, or a moment where somebody looks and the store is well."""
@@ -172,8 +213,41 @@ class Syncing:
             hurry = self._onlookers.present and not self._in_trouble
             self._wake.wait(min(left, LOOKED_AT) if hurry else left)
             self._wake.clear()
-            if hurry:
+            if hurry or self._orders:
                 return
+
+    def _obey(self) -> bool:
+        """Carry out the coordinator's orders; whether a round of snapshots is wanted now."""
+        taking = self._parts[layout.CHECKPOINTS].taking
+        while self._orders:
+            order = self._orders.popleft()
+            if order.get("type") == "snapshot":
+                self._round_wanted = taking.round = max(taking.round, int(order.get("round") or 0))
+                continue
+            points = {tuple(point) for point in order.get("points") or ()}
+            own = [number for epoch, attempt, number in points if (epoch, attempt) == self._now]
+            if taking.hold(own) and order.get("older"):
+                self._delete_older({(epoch, attempt) for epoch, attempt, _ in points})
+            self._tell_kept()
+        return bool(self._round_wanted)
+
+    def _tell_kept(self, **more: Any) -> None:
+        if self._report is not None:
+            epoch, attempt = self._now
+            line = {"type": "snapshot", "epoch": epoch, "attempt": attempt, **more}
+            self._report({**line, "kept": self._parts[layout.CHECKPOINTS].taking.kept})
+
+    def _tell_snapshot(self) -> None:
+        manifest = self._parts[layout.CHECKPOINTS].taking.newest
+        if manifest is None or self._report is None:
+            return
+        listed = manifest.files if len(manifest.files) <= MAX_NAMES else ()
+        self._tell_kept(
+            number=manifest.number,
+            round=manifest.round,
+            digests={file.path: file.crc for file in listed},
+            steps=manifest.steps if listed else {},
+        )
 
     def _pause(self) -> float:
         """Seconds until the next look: soon, but less and less so, while something settles."""
@@ -198,14 +272,21 @@ class Syncing:
         """Look at all directories and bring what has become complete."""
         for part in self._parts.values():
             self._look_at(part)
+        if self._round_wanted and not self._parts[layout.CHECKPOINTS].busy:
+            self._parts[layout.CHECKPOINTS].taking.answer(self._round_wanted)
+            answered, self._round_wanted = self._round_wanted, 0
+            self._tell_kept(answered=answered)
         self._ship_growing()
-        self._prune_older()
+        if self._report is None:
+            self._prune_older()
 
     def _look_at(self, part: Settling) -> None:
         try:
             if part.look_and_publish() is not None:
                 self._well_again()
                 self._published(part)
+                if part.part == layout.CHECKPOINTS:
+                    self._tell_snapshot()
         except ChangedError:
             pass  # it is still being written: the next look is soon
         except OSError as exc:
@@ -217,8 +298,11 @@ class Syncing:
         """As ``_round``, once more; nobody writes any longer."""
         for part in self._parts.values():
             # Somebody whom the program left behind may still write: then the last one stays.
+            before = part.number
             with suppress(ChangedError, OSError):
                 part.publish_last(self._whole, self._outputs_follow)
+            if part.part == layout.CHECKPOINTS and part.number != before:
+                self._tell_snapshot()
         if not self._outputs_follow:
             self._ship_growing()
 
@@ -243,10 +327,14 @@ class Syncing:
         parts = self._parts.values()
         if self._pruned or not all(part.stands_alone for part in parts):
             return
+        self._delete_older(set())
+        self._pruned = True
+
+    def _delete_older(self, held: set[tuple[int, int]]) -> None:
+        """Delete the snapshots of earlier attempts, but those of the attempts in ``held``."""
         role, index = layout.split_task(self._task)
         directory = f"{layout.SNAPSHOTS}/{role}-{index}"
         for entry in self._store.entries(directory):
             attempt = layout.parse_attempt(entry.name)
-            if attempt is not None and attempt < self._now:
+            if attempt is not None and attempt < self._now and attempt not in held:
                 self._store.delete(f"{directory}/{entry.name}", recursive=True)
-        self._pruned = True

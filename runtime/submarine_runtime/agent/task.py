@@ -10,7 +10,7 @@ import os
 import socket
 from typing import Any, Mapping
 
-from submarine_runtime.agent.container import new_record
+from submarine_runtime.agent.container import new_record, wait_teller, write_traceback
 from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.endings import ended_line
 from submarine_runtime.agent.link import Link
@@ -30,7 +30,9 @@ from submarine_runtime.agent.wakeup import Terminated, Wakeup
 from submarine_runtime.frameworks import trait
 from submarine_runtime.protocol.launch import COORDINATOR_VARIABLE, TASK_VARIABLE, AgentConfig
 from submarine_runtime.protocol.layout import split_task
+from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.suspend import WriteGate
 
 
 class TaskAgent:
@@ -55,6 +57,9 @@ class TaskAgent:
         wakeup = Wakeup()
         scratch = Scratch.of(directory, config, environ)
         orders = Orders(wakeup.wake, wakeup.wait)
+        gate = WriteGate()
+        store = open_store(config.store)
+        store.gate = gate.check
         link = Link(
             (host.strip("[]"), int(port)),
             secret,
@@ -63,11 +68,13 @@ class TaskAgent:
             orders.give,
             self._on_silence,
             self._on_over,
+            gate,
         )
         status = TaskStatus(new_record(config, self._task), link.send)
+        store.on_wait = wait_teller(status.say_wait)
         self._desk = Desk(
             config=config,
-            store=open_store(config.store),
+            store=store,
             scratch=scratch,
             status=status,
             wakeup=wakeup,
@@ -110,9 +117,7 @@ class TaskAgent:
         except Exception as exc:
             if self._desk.wakeup.terminated:
                 return last_words(self._desk, self._run)
-            import traceback
-
-            traceback.print_exc()
+            write_traceback()
             if self._run is not None:
                 self._run.fence()
             self._tell_unstarted(Ending(EndReason.AGENT_LOST, f"The agent failed: {exc!r}"))
@@ -131,7 +136,7 @@ class TaskAgent:
         failed = failed or self._preparing.place()
         if not desk.orders.wait_welcome():
             return over(desk, self._run)
-        failed = failed or self._preparing.fetch(self._config.instances)
+        failed = failed or self._preparing.fetch(expected_members(self._config.roles))
         if failed is not None:
             self._tell_unstarted(failed)
         else:
@@ -185,6 +190,7 @@ class TaskAgent:
         running = None
         if run is not None:
             running = {"epoch": run.epoch, "attempt": run.attempt_number, "state": run.word}
+            running["synced"] = run.synced
         return self._registration.fields(seen, desk.ports.ports, desk.devices, running)
 
     def _on_silence(self) -> None:

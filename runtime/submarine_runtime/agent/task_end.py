@@ -49,10 +49,11 @@ def over(desk: Desk, run: TaskRun | None) -> int:
 
 
 def last_words(desk: Desk, run: TaskRun | None) -> int:
-    """SIGTERM: end the program at once, say what is known, ship what can be shipped.
+    """SIGTERM: end the program at once, ship what can be shipped, say what is known.
 
-    Why the container is ended is for the coordinator to find out: it asks the cluster. Only that
-    the program held too much memory is known here better than there.
+    The log is first: YARN's patience is short, and the coordinator may be dead. Why the container
+    is ended is for the coordinator to find out: it asks the cluster. Only that the program held too
+    much memory is known here better than there.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if run is not None and run.word != "ended":
@@ -62,17 +63,20 @@ def last_words(desk: Desk, run: TaskRun | None) -> int:
             desk.link.send(ended_line(memory, run.epoch, run.attempt_number, lengths, {}))
     event = {"type": "event", "kind": "terminated", "detail": "SIGTERM came from outside."}
     desk.link.send(event)
-    desk.link.wait_sent(LAST_WORDS)
     if run is not None:
         _ship_logs(desk, LAST_WORDS)
+    desk.link.wait_sent(LAST_WORDS)
     return 1
 
 
 def _ship_logs(desk: Desk, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     desk.shipping.stop(seconds / 2)
+    logs = desk.shipping.rest()
     try:
-        for log in desk.shipping.rest():
+        for log in logs:  # the end of each first, then their names and indexes
+            log.advance()
+        for log in logs:
             patiently(log.ship_rest, deadline)
     except StoreError as exc:
         say(f"{desk.status.first_task.task}: the end of its log was not shipped: {exc}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 from submarine_runtime.agent.attempt import Attempt
 from submarine_runtime.agent.ending import Ending
@@ -21,7 +21,7 @@ from submarine_runtime.agent.ports import Reservation
 from submarine_runtime.agent.saving import Saving
 from submarine_runtime.agent.scratch import Scratch
 from submarine_runtime.agent.shipping import LogShipping
-from submarine_runtime.agent.store import Store
+from submarine_runtime.agent.store import Store, wait_sentence
 from submarine_runtime.agent.task_status import TaskStatus
 from submarine_runtime.agent.wakeup import Wakeup
 from submarine_runtime.protocol.launch import AgentConfig
@@ -54,7 +54,7 @@ class TaskRun:
     Parameters
     ----------
     prepare
-        Called before the program with how many tasks the role has; how it ended if that failed.
+        Called before the program with the gang's members; how it ended if that failed.
     on_save
         Carries a ``save`` order out.
     on_running
@@ -65,7 +65,7 @@ class TaskRun:
         self,
         desk: Desk,
         order: Mapping[str, Any],
-        prepare: Callable[[int], Ending | None],
+        prepare: Callable[[Sequence[Member]], Ending | None],
         on_save: Callable[[Mapping[str, Any]], None],
         on_running: Callable[[], None],
     ) -> None:
@@ -77,16 +77,26 @@ class TaskRun:
         self.epoch, self.attempt_number = number_of(order)
         #: ``starting running ending ended``, for the coordinator that comes back.
         self.word = "starting"
+        #: Whether the last snapshot has been taken.
+        self.synced = False
         self._told_why: str | None = None
         self._syncing: threading.Thread | None = None
         self._saving: Saving | None = None
-        members = [Member.from_json(item) for item in order.get("members") or []]
+        self._members = members = [Member.from_json(item) for item in order.get("members") or []]
         config = replace(desk.config, epoch=self.epoch, attempt=self.attempt_number)
         self._tasks = sum(member.role == config.role for member in members)
         logs = desk.logs.begin(self.epoch, self.attempt_number)
         desk.status.begin_attempt(self.epoch, self.attempt_number)
         self.attempt = Attempt(
-            config, members, desk.store, desk.scratch, desk.status, logs, desk.measured
+            config,
+            members,
+            desk.store,
+            desk.scratch,
+            desk.status,
+            logs,
+            desk.measured,
+            lambda: self._tell_state("met"),
+            None if order.get("alone") else desk.link.send,
         )
         desk.logs.shipped_by(self.attempt.log_shippers)
 
@@ -125,6 +135,8 @@ class TaskRun:
 
         def sync() -> None:
             self.attempt.sync(ending, seconds, outputs_follow=follow)
+            self.synced = True
+            self._tell("synced")
 
         self._syncing = threading.Thread(target=sync, name="last-sync", daemon=True)
         self._syncing.start()
@@ -145,6 +157,9 @@ class TaskRun:
             desk.config.save_grace,
             syncing.join,
             desk.wakeup.wake,
+            self.attempt.copies.holds if self.attempt.copies is not None else None,
+            desk.config.keep,
+            self.attempt.first_rank,
         )
         self._saving.start()
 
@@ -173,7 +188,10 @@ class TaskRun:
 
     def _start(self) -> Ending | None:
         desk, attempt = self._desk, self.attempt
-        ending = self._prepare(self._tasks) or attempt.restore(bool(self._order.get("restore")))
+        restore = self._order.get("restore")
+        ending = self._prepare(self._members)
+        if ending is None and isinstance(restore, Mapping):
+            ending = attempt.restore(restore)
         if ending is not None:
             return ending
         if desk.link.silent:
@@ -191,15 +209,18 @@ class TaskRun:
         return ending
 
     def _tell_state(self, state: str, **fields: Any) -> None:
-        line = {"type": "state", "state": state, "epoch": self.epoch}
-        self._desk.link.send({**line, "attempt": self.attempt_number, **fields})
+        self._tell("state", state=state, **fields)
+
+    def _tell(self, kind: str, **fields: Any) -> None:
+        line = {"type": kind, "epoch": self.epoch, "attempt": self.attempt_number}
+        self._desk.link.send({**line, **fields})
 
     def _asked(self) -> dict[str, str] | None:
         """Orders that have come while the program runs."""
         orders = self._desk.orders
         if orders.over:
             self.fence()
-            return {"by": "", "why": ""}
+            return _stopped("the link to the coordinator is over")
         while True:
             order = orders.first()
             if order is None:
@@ -212,6 +233,8 @@ class TaskRun:
                 return self._stop(order)
             if kind == "save":
                 self._on_save(order)
+            elif kind in ("snapshot", "keep"):
+                self.attempt.order(order)
 
     def is_newer(self, order: Mapping[str, Any]) -> bool:
         """Whether a ``start`` order is of an attempt after this one."""
@@ -222,7 +245,7 @@ class TaskRun:
         grace = order.get("grace")
         if isinstance(grace, (int, float)):
             self.attempt.config.kill_grace = max(0.0, float(grace))
-        return {"by": "", "why": self._told_why}
+        return _stopped(self._told_why)
 
     def _wait_saved(self, obey: bool) -> bool:
         """True once outputs and logs are in the job directory; ``obey``: orders may end that."""
@@ -240,8 +263,19 @@ class TaskRun:
             if order is not None and self._asked() is not None:
                 self.give_up_saving()
                 return True
+            if (self._saving is None or self._saving.done) and desk.shipping.trouble:
+                left = deadline - time.monotonic()
+                trouble = desk.shipping.trouble
+                desk.store.on_wait(wait_sentence(desk.store.label, left, trouble))
             desk.wakeup.wait(0.5)
+        desk.store.on_wait("")
         return True
+
+
+def _stopped(why: str) -> dict[str, str]:
+    """The program ends because of an order, not because of a user's cancel."""
+    sentence = f"Stopped: {why.rstrip('.')}." if why else "Stopped by the coordinator."
+    return {"reason": EndReason.CANCELLED.value, "why": sentence}
 
 
 def number_of(order: Mapping[str, Any]) -> tuple[int, int]:

@@ -32,6 +32,11 @@ class TaskStatus(Status):
         super().__init__(record)
         self._send = send
         self._events = 0
+        self._waiting = ""
+
+    def say_wait(self, sentence: str) -> None:
+        """Tell the coordinator with the next heartbeat what the task waits for; empty: nothing."""
+        self._waiting = sentence
 
     def event(
         self,
@@ -58,7 +63,7 @@ class TaskStatus(Status):
     def measures(self) -> dict[str, Any]:
         """What a heartbeat tells."""
         task = self._record.tasks[0]
-        return {name: getattr(task, name) for name in MEASURES}
+        return {**{name: getattr(task, name) for name in MEASURES}, "waiting": self._waiting}
 
     @property
     def hints(self) -> list[str]:

@@ -7,12 +7,15 @@ nothing.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from typing import TYPE_CHECKING, Callable
 
+# Loaded before it is needed: YARN deletes the archive with our code as soon as it sends SIGTERM.
+from submarine_runtime.agent import hints
 from submarine_runtime.agent.ending import Ending
-from submarine_runtime.agent.processes import Tree
+from submarine_runtime.agent.ports import PortUse
 from submarine_runtime.agent.program import Program
 from submarine_runtime.agent.status import Status
 from submarine_runtime.agent.wakeup import Wakeup
@@ -40,6 +43,8 @@ class Watch:
         Where measurements are noted; its devices are measured too.
     tensorboard
         Directory in which the program's event files appear; empty: none.
+    meeting
+        Notices whether the program uses its rendezvous port; None: not looked for.
 
     Attributes
     ----------
@@ -57,6 +62,7 @@ class Watch:
         asked: Callable[[], dict[str, str] | None],
         samples: SampleLog | None = None,
         tensorboard: str = "",
+        meeting: PortUse | None = None,
     ) -> None:
         # Not sooner: the program runs already, and need not wait until this is loaded.
         from submarine_runtime.agent.measuring import Measure
@@ -67,7 +73,8 @@ class Watch:
         self._wakeup = wakeup
         self._logs = logs
         self._asked = asked
-        self._measure = Measure(program.pid, status, logs, samples, tensorboard)
+        self._meeting = meeting
+        self._measure = Measure(program.tree, status, logs, samples, tensorboard)
         self._began = time.monotonic()
         self._kill_at: float | None = None
         self._first_line = False
@@ -86,6 +93,8 @@ class Watch:
             if status is not None:
                 self.look_for_first_line()
                 self._measure.end()
+                if self._meeting is not None:
+                    self._meeting.look(last=True)
                 return status
             now = time.monotonic()
             self._obey(now)
@@ -98,14 +107,14 @@ class Watch:
                 self._check_memory(self._measure.glance())
             if now >= next_glance:
                 next_glance = now + GLANCE
+                if self._meeting is not None:
+                    self._meeting.look()
             self.look_for_first_line()
             self._wakeup.wait(self._pause(min(next_sample, next_glance)))
 
     def hints(self, ending: Ending) -> list[str]:
         """What the owner could do better, once the program has ended so."""
-        from submarine_runtime.agent.hints import hints
-
-        return hints(
+        return hints.hints(
             asked=self._config.memory,
             peak=self.tree.peak,
             seconds=time.monotonic() - self._began,
@@ -147,14 +156,12 @@ class Watch:
     def _check_memory(self, used: float) -> None:
         if self.limit is None or used <= self.limit or self.stopped is not None:
             return
-        from submarine_runtime.agent.hints import memory_sentence
-
         # First of all: who takes memory that fast takes more while we speak.
         self._program.signal(signal.SIGKILL)
         self._kill_at = time.monotonic() + 1.0
         self.stopped = EndReason.OUT_OF_MEMORY
         self.stopped_detail = (
-            f"{memory_sentence(used, self._config.memory or 0)} "
+            f"{hints.memory_sentence(used, self._config.memory or 0)} "
             "It was ended before the whole container would be."
         )
         self._status.event("stopping", self.stopped_detail, reason=self.stopped)
@@ -167,22 +174,27 @@ class Watch:
         self._status.end_phase("first_line")
 
 
-def memory_ending(pid: int, config: AgentConfig) -> Ending | None:
-    """Out of memory, if the program now holds more than its job asked for.
+def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
+    """Out of memory, if the program holds, or has just held, more than its job asked for.
 
     YARN looks at a container's memory too, and may be first when much is taken at once; all that it
-    says to the agent is SIGTERM.
+    says to the agent is SIGTERM. A program that the same signal has ended is measured by what the
+    kernel counted for it.
     """
     if not config.memory:
         return None
-    used = Tree(pid).sample().memory
+    code = program.poll()
+    if code is None:
+        used = program.tree.surge()
+    elif code in (-signal.SIGTERM, -signal.SIGKILL) and not program.sent(-code):
+        used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    else:
+        return None
     if used <= config.memory + config.memory_slack:
         return None
-    from submarine_runtime.agent.hints import memory_sentence
-
     return Ending(
         EndReason.OUT_OF_MEMORY,
-        f"{memory_sentence(used, config.memory)} Its container was ended.",
+        f"{hints.memory_sentence(used, config.memory)} Its container was ended.",
     )
 
 
@@ -194,10 +206,10 @@ def asked_ending(asked: dict[str, str]) -> Ending:
 
 
 def cancel_sentence(asked: dict[str, str]) -> str:
-    """Say who cancelled and why: ``Cancelled by ada: wrong learning rate.``."""
-    by = asked.get("by") or "somebody"
+    """Return who cancelled and why: ``Cancelled by ada: wrong learning rate.``."""
+    cancelled = f"Cancelled by {asked['by']}" if asked.get("by") else "Cancelled"
     why = asked.get("why") or ""
-    return f"Cancelled by {by}: {why}." if why else f"Cancelled by {by}."
+    return f"{cancelled}: {why}." if why else f"{cancelled}."
 
 
 def _size(path: str) -> int:

@@ -11,9 +11,9 @@ import socket
 import ssl
 from contextlib import contextmanager
 from typing import Any, Iterator
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from submarine_runtime.agent.store import NotThereError, StoreError
+from submarine_runtime.agent.store import Appender, NotThereError, StoreError
 
 COPY_BYTES = 1 << 18
 MAX_ANSWER_BYTES = 1 << 20
@@ -72,10 +72,8 @@ def request(
     NotThereError, StandbyError, StoreError
         What the server refused, or what became of the connection.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise StoreError(f"WebHDFS sent us to {url[:200]!r}, which is not an http address")
-    connection = _connection(parts.scheme, parts.hostname, parts.port, timeout)
+    parts = _parts_of(url)
+    connection = _connection(parts.scheme, str(parts.hostname), parts.port, timeout)
     headers = {"Content-Type": "application/octet-stream", "Content-Length": str(length)}
     try:
         try:
@@ -95,11 +93,62 @@ def request(
         connection.close()
 
 
+class Upload(Appender):
+    """The body of a PUT that is sent in chunks over one connection, as it comes."""
+
+    def __init__(self, url: str, timeout: float) -> None:
+        parts = _parts_of(url)
+        self._place, self._path = parts.netloc, parts.path
+        self._connection = _connection(parts.scheme, str(parts.hostname), parts.port, timeout)
+        try:
+            self._connection.putrequest("PUT", f"{parts.path}?{parts.query}")
+            self._connection.putheader("Content-Type", "application/octet-stream")
+            self._connection.putheader("Transfer-Encoding", "chunked")
+            self._connection.endheaders()
+        except (OSError, http.client.HTTPException) as exc:
+            self.abort()
+            raise _trouble(self._place, exc) from exc
+
+    def append(self, data: bytes) -> None:
+        """See ``Appender.append``."""
+        if data:
+            self._send(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def close(self) -> None:
+        """See ``Appender.close``."""
+        self._send(b"0\r\n\r\n")
+        try:
+            response = self._connection.getresponse()
+            if response.status >= 400:
+                raise _refusal(response.status, response.read(MAX_ANSWER_BYTES), self._path)
+        except (OSError, http.client.HTTPException) as exc:
+            raise _trouble(self._place, exc) from exc
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """See ``Appender.abort``."""
+        self._connection.close()
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._connection.send(data)
+        except (OSError, http.client.HTTPException) as exc:
+            raise _trouble(self._place, exc) from exc
+
+
+def _parts_of(url: str) -> SplitResult:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise StoreError(f"WebHDFS sent us to {url[:200]!r}, which is not an http address")
+    return parts
+
+
 def json_of(body: bytes) -> dict[str, Any]:
     """A JSON object, or an empty one for anything else."""
     try:
         value = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

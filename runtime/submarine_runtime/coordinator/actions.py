@@ -43,13 +43,22 @@ class Send:
 
 @dataclass(frozen=True)
 class Start:
-    """Start the program of a seat as attempt ``epoch``, ``attempt`` in a gang of ``members``."""
+    """Start the program of a seat as attempt ``epoch``, ``attempt`` in a gang of ``members``.
+
+    Attributes
+    ----------
+    restore
+        See ``protocol.link``; None: there is nothing to restore.
+    alone
+        The task takes no part in the gang's restore points.
+    """
 
     seat: str
     epoch: int
     attempt: int
     members: tuple[Member, ...]
-    restore: bool
+    restore: dict[str, Any] | None
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,8 +74,15 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Survey:
+    """Find the snapshots of the job and choose the restore point of an epoch."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
 class End:
     """Everybody has left: publish the record and go."""
 
 
-Action = Union[Ask, Release, Send, Start, Note, End]
+Action = Union[Ask, Release, Send, Start, Survey, Note, End]

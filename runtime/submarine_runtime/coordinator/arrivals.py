@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
+from submarine_runtime.coordinator import restore_state
 from submarine_runtime.coordinator.actions import Release, Send
 from submarine_runtime.coordinator.faults import NODE_FAULTS
 from submarine_runtime.coordinator.gang import ask, start_line
@@ -49,7 +50,7 @@ def placed(play: Play, message: Message, now: float) -> None:
     """A container was granted; its agent may take a while."""
     task = holder(play, message)
     if task is not None and task.stage is Stage.ASKED and task.placed_at is None:
-        task.placed_at = now
+        task.placed_at, task.placed_on = now, str(message.get("node") or "")[:256]
 
 
 def unlinked(play: Play, message: Message, now: float) -> None:
@@ -131,9 +132,12 @@ def _again(play: Play, task: Task, message: Message, now: float) -> None:
     running = message.get("running")
     running = running if isinstance(running, Mapping) else None
     same = running is not None and current(task, running)
-    if task.stage is Stage.STARTING and not same:
+    if task.stage is Stage.STARTING and not same and not play.unchecked:
         play.out.append(start_line(play, task))
-    elif task.stage is Stage.STOPPING:
+    if same and running is not None and running.get("synced"):
+        task.synced = True
+    restore_state.again(play, task)
+    if task.stage is Stage.STOPPING:
         if running is None:
             task.stage, task.stop_by = Stage.ENDED, None
         else:

@@ -28,7 +28,8 @@ _APPS = {"states": "ACCEPTED,RUNNING", "deSelects": "resourceRequests,timeouts"}
 
 def needs_of(play: Play) -> list[Need]:
     """The containers that a job waits for at present."""
-    waiting = [task.orders.name for task in list(play.tasks.values()) if task.stage is Stage.ASKED]
+    tasks = list(play.tasks.values())
+    waiting = [t.orders.name for t in tasks if t.stage is Stage.ASKED and not t.localizing]
     return [
         Need(
             waiting.count(role.name),
@@ -103,7 +104,7 @@ class Inquiry(threading.Thread):
                 user=config.user,
                 application_id=self._id,
             )
-        except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
             return ""
 
     def _get(self, what: str, query: dict[str, str]) -> Any:

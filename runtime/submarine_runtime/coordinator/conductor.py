@@ -8,11 +8,12 @@ job; ``machine`` does.
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
+from contextlib import suppress
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator import machine
+from submarine_runtime.coordinator.actions import Survey
 from submarine_runtime.coordinator.ears import Ears
 from submarine_runtime.coordinator.feed import Source
 from submarine_runtime.coordinator.gang import waiting_sentence
@@ -21,6 +22,7 @@ from submarine_runtime.coordinator.journal import Journal
 from submarine_runtime.coordinator.losses import silent
 from submarine_runtime.coordinator.play import ATTENDED, Act, Play, Stage
 from submarine_runtime.coordinator.pulse import Pulse
+from submarine_runtime.suspend import SuspendMeter, monotonic
 
 #: Seconds between two looks at the time.
 TICK = 0.5
@@ -53,7 +55,10 @@ class Conductor(Ears):
         self._told: deque[dict[str, Any]] = deque()
         self._agents: dict[str, tuple[str, int]] = {}
         self._next_tick = self._next_pending = 0.0
+        self._suspended = SuspendMeter()
         self.why_pending = ""
+        self._storage = ""
+        self._journal_failed = False
         self.leave = ""
 
     # From any thread
@@ -66,6 +71,15 @@ class Conductor(Ears):
     def expire(self, why: str) -> None:
         """The lease of the job is over."""
         self.tell({"type": "expired", "detail": why})
+
+    def say_storage(self, sentence: str) -> None:
+        """Set what the job says while it waits for its file system; empty: it does not wait.
+
+        The record has it at once, because the loop does not run before the start and at the end.
+        """
+        if sentence or self._storage:
+            self.status.set_record(pending=sentence)
+        self._storage = sentence
 
     def must_go(self) -> bool:
         """Whether somebody has said that the job is to end, or this coordinator."""
@@ -93,35 +107,39 @@ class Conductor(Ears):
 
     # The loop
 
-    def replay(self) -> bool:
-        """Play the journal again; False when there is nothing in it."""
-        if self._journal.fresh:
-            return False
+    def replay(self) -> None:
+        """Play the journal again."""
         for entry in self._journal.entries():
             if "type" in entry:
-                machine.apply(self.play, entry)
-                self._report(entry)
-        return True
+                with suppress(Exception):  # it failed in the same way when it was recorded
+                    machine.apply(self.play, entry)
+                    self._report(entry)
 
     def resume(self) -> None:
-        """Go on after ``replay``: links are away, some requests may never have been made."""
-        self.apply({"type": "resumed"})
+        """Go on after ``replay``: links are away, some requests may never have been made.
+
+        Nothing starts before a message ``checked``.
+        """
+        self.apply({"type": "resumed", "unchecked": True})
         for task in self.play.tasks.values():
             if task.stage is Stage.ASKED:
                 self.placement.request(task.name, task.orders, task.seat)
+        restore = self.play.restore
+        if restore.surveying == self.play.epoch != restore.epoch:
+            self.perform(Survey(restore.surveying))
         self.reporter.sync_all()
 
-    def begin(self, fences: Mapping[str, float], again: bool) -> None:
-        """Ask for the gang; ``again``: an earlier attempt of the application has begun it."""
+    def begin(self, fences: Mapping[str, float], again: str) -> None:
+        """Ask for the gang; ``again``: why it starts again, empty if it never did before."""
         self.apply({"type": "begin", "fences": dict(fences), "again": again})
 
     def run(self) -> None:
         """Until everybody has left, or ``leave`` says why to go at once."""
         while self.play.act is not Act.OVER and not self.leave:
-            self.server.poll(self._next_tick - time.monotonic())
+            self.server.poll(self._next_tick - monotonic())
             while self._told:
                 self._take(self._told.popleft())
-            now = time.monotonic()
+            now = monotonic()
             if now >= self._next_tick:
                 self._next_tick = now + TICK
                 self.pulse.beat()
@@ -132,15 +150,20 @@ class Conductor(Ears):
         if self._parent is not None and os.getppid() != self._parent:
             self.leave = "parent"
             return
+        seconds = self._suspended.seconds()
+        if seconds:
+            self._suspended.reset()
+            self.apply({"type": "suspended", "seconds": round(seconds, 1)})
         self.server.expel(now)
         for message in silent(self.play, now):
             self.apply(message)
         self.apply({"type": "tick", "why": self.why_pending}, quiet=True)
         self.reporter.sync_all()
-        sentence = waiting_sentence(self.play, now)
+        storage = self._storage or self.storage_waits()
+        sentence = storage or waiting_sentence(self.play, now)
         if not sentence or now >= self._next_pending:
             self._next_pending = now + (PENDING_SECONDS if sentence else 0.0)
-            if sentence and self.why_pending:
+            if sentence and self.why_pending and not storage:
                 sentence = f"{sentence}: {self.why_pending}"
             self.status.set_record(pending=sentence)
 
@@ -159,17 +182,33 @@ class Conductor(Ears):
 
     def apply(self, message: dict[str, Any], quiet: bool = False) -> None:
         """Tell the machine; ``quiet``: worth remembering only if something came of it."""
-        message.setdefault("t", time.monotonic())
-        actions = machine.apply(self.play, message)
-        if actions or not quiet:
-            self._journal.append(message)
+        message.setdefault("t", monotonic())
+        try:
+            actions = machine.apply(self.play, message)
+        except Exception:
+            self._journal.append(message)  # a replay must repeat what it has changed
+            raise
+        if (actions or not quiet) and not self._journal.append(message):
+            self._warn_of_journal()
         if message["type"] == "register":
             self.accept(message)
         self._report(message)
         for action in actions:
             self.perform(action)
 
+    def _warn_of_journal(self) -> None:
+        if self._journal_failed:
+            return
+        self._journal_failed = True
+        detail = (
+            f"The coordinator cannot write its journal: {self._journal.failure}. If it is "
+            "restarted before there is room on its disk, the gang starts in a new epoch."
+        )
+        self.status.note("warning", detail)
+
     def _report(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "restore_point":
+            self._report_restore_point()
         task = self.play.seats.get(str(message.get("seat")))
         if task is not None and task.seat == message.get("seat"):
             self.reporter.hear(task.name, message)
@@ -177,3 +216,11 @@ class Conductor(Ears):
                 host = str(message.get("address") or message.get("host"))
                 self._agents[task.seat] = (host, int(message["agent_port"]))
             self.reporter.sync(task)
+
+    def _report_restore_point(self) -> None:
+        """Put the gang's newest restore point into the record, and the warnings of all of them."""
+        choice = self.play.restore.choice
+        if not choice.empty or self.play.epoch > 1:
+            self.status.set_record(notes=[*self.play.config.notes, choice.sentence()])
+        for sentence in self.play.warnings:
+            self.status.warn(sentence)

@@ -6,7 +6,6 @@ not decide anything, and begins no talk but a wish to save.
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, Mapping
@@ -16,9 +15,11 @@ from submarine_runtime.coordinator.hands import Hands
 from submarine_runtime.coordinator.job_record import JobStatus
 from submarine_runtime.coordinator.link_server import Peer
 from submarine_runtime.coordinator.play import Play, Stage
+from submarine_runtime.protocol.lines import check_agent_line
+from submarine_runtime.suspend import monotonic
 
 #: What agents say that the machine needs to know.
-_FOR_MACHINE = frozenset({"register", "state", "ports", "left"})
+_FOR_MACHINE = frozenset({"register", "state", "ports", "left", "snapshot", "synced"})
 
 
 class Ears(Hands, ABC):
@@ -27,21 +28,33 @@ class Ears(Hands, ABC):
     def __init__(self, play: Play, status: JobStatus) -> None:
         super().__init__(play, status)
         self._waiting: dict[str, deque[dict[str, Any]]] = {}
+        self._storage_waits: dict[str, str] = {}
 
     @abstractmethod
     def apply(self, message: dict[str, Any], quiet: bool = False) -> None:
         """Tell the machine; ``quiet``: worth remembering only if something came of it."""
 
     def on_line(self, peer: Peer, line: dict[str, Any]) -> None:
-        """A line of an agent's link."""
-        kind = line.get("type")
+        """Handle a line of an agent's link.
+
+        Raises
+        ------
+        ValueError
+            If it is malformed; the link server then closes the link.
+        """
+        check_agent_line(line)
+        kind = line["type"]
         if kind == "heartbeat":
             self._heartbeat(peer, line)
         elif kind == "register":
-            peer.seat = str(line.get("seat") or "")
+            if peer.seat not in ("", line["seat"]):
+                raise ValueError(f"{peer.seat} registers again, as {line['seat'][:100]}")
+            peer.seat = line["seat"]
             self.speaking = peer
-            self.apply(line)
-            self.speaking = None
+            try:
+                self.apply(line)
+            finally:
+                self.speaking = None
         elif self.peers.get(peer.seat) is not peer:
             self.server.close(peer)
         elif kind in _FOR_MACHINE:
@@ -49,20 +62,35 @@ class Ears(Hands, ABC):
             if kind == "state" and line.get("state") in ("running", "ended"):
                 self._note_task(peer.seat, line)
         elif kind == "event":
-            task = self.play.seats[peer.seat].name
-            data = line.get("data")
-            detail = str(line.get("detail") or "")
-            kept = data if isinstance(data, dict) else {}
-            self.status.note(str(line.get("kind") or "warning")[:50], detail, task, data=kept)
+            task = self.play.seats.get(peer.seat)
+            if task is None:
+                self.server.close(peer)  # its container has ended
+                return
+            detail, data = line.get("detail") or "", line.get("data") or {}
+            self.status.note(line["kind"][:50] or "warning", detail, task.name, data=data)
         elif kind == "saved":
             waiting = self._waiting.pop(str(line.get("id")), None)
             if waiting is not None:
                 waiting.append(line)
 
+    def storage_waits(self) -> str:
+        """Return which tasks wait for the file system of the job directory; empty: none."""
+        found = {
+            task.name: sentence
+            for task in self.play.tasks.values()
+            if (sentence := self._storage_waits.get(task.seat))
+        }
+        if not found:
+            return ""
+        first = next(iter(found))
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        return f"{first}{more}: {found[first]}"
+
     def on_closed(self, peer: Peer) -> None:
         """A link broke."""
         if self.peers.get(peer.seat) is peer:
             del self.peers[peer.seat]
+            self._storage_waits.pop(peer.seat, None)
             self.apply({"type": "unlinked", "seat": peer.seat})
 
     def accept(self, message: Mapping[str, Any]) -> None:
@@ -91,11 +119,13 @@ class Ears(Hands, ABC):
     def _heartbeat(self, peer: Peer, line: dict[str, Any]) -> None:
         task = None
         if self.peers.get(peer.seat) is peer:
-            task = machine.heard(self.play, peer.seat, time.monotonic())
+            task = machine.heard(self.play, peer.seat, monotonic())
         if task is None:
             self.server.close(peer)
             return
-        self.server.send_bytes(peer, b'{"type":"ack","n":%d}\n' % int(line["n"]))
+        self.server.send_bytes(peer, b'{"type":"ack","n":%d}\n' % line["n"])
+        if "waiting" in line:
+            self._storage_waits[peer.seat] = line["waiting"][:500]
         if len(line) > 2:
             self.status.measure(task.name, line)
 

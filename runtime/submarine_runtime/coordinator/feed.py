@@ -54,6 +54,9 @@ class Feed:
         except OSError as exc:
             connection.close()
             raise AgentError from exc
+        except (ValueError, OverflowError) as exc:  # no address
+            connection.close()
+            raise AgentError from exc
         self.channel = Channel(connection, context, server_side=False)
         self.channel.send(
             f"GET {wire.STREAM}?{query} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n".encode()

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from contextlib import suppress
 from typing import Any, Mapping
 
 from submarine_runtime.agent.claim import asked_to_cancel
+from submarine_runtime.agent.container import write_error
 from submarine_runtime.agent.restore import forget
 from submarine_runtime.agent.store import Store, StoreError, open_store, patiently
 from submarine_runtime.coordinator.conductor import Conductor
 from submarine_runtime.coordinator.master import Master
 from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.play import ACTIVE, Outcome
-from submarine_runtime.coordinator.rm import application_is_over
+from submarine_runtime.coordinator.restore_state import question
+from submarine_runtime.coordinator.rm import application_is_over, application_was_killed
 from submarine_runtime.coordinator.shipping import Shipper
+from submarine_runtime.coordinator.survey import remove_superfluous
 from submarine_runtime.coordinator.viewers import Viewers
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordination import CoordinatorConfig
@@ -43,11 +45,12 @@ class Finale:
         placer: Placer,
         viewers: Viewers,
         attempt: int,
+        master: Master,
     ) -> None:
         self._config, self._conductor, self._store = config, conductor, store
         self._shipper, self._placer, self._viewers = shipper, placer, viewers
         self._attempt = attempt
-        self._master = Master()
+        self._master = master
 
     def run(self) -> int:
         """Everybody has left: publish the record; the exit code."""
@@ -60,13 +63,15 @@ class Finale:
         code = 0 if outcome.reason is EndReason.SUCCEEDED else 1
         wait = conductor.server.poll  # viewers are answered meanwhile
         try:
-            patiently(self._shipper.flush, deadline, wait=wait)
-            if not patiently(lambda: self._publish(self._store), deadline, wait=wait):
+            patiently(self._shipper.flush, deadline, wait=wait, store=self._store)
+            if not patiently(
+                lambda: self._publish(self._store), deadline, wait=wait, store=self._store
+            ):
                 _say(f"{self._config.job_id} was closed by somebody else meanwhile")
                 code = 1
-            elif code == 0 and not conductor.play.missing:
-                with suppress(StoreError):  # every output is saved whole: these only take room
-                    forget(self._store)
+            else:
+                with suppress(StoreError):  # they take room, and nothing else
+                    self._remove_pieces()
         except StoreError as exc:
             _say(f"the record of {self._config.job_id} could not be published: {exc}")
             code = exc.exit_code
@@ -75,18 +80,49 @@ class Finale:
         conductor.server.stop()
         return code
 
-    def last_words(self) -> int:
-        """Somebody ends us: leave what is known while there is time; the exit code."""
+    def _remove_pieces(self) -> None:
+        """Delete snapshots and TensorBoard pieces that the saved outputs make superfluous.
+
+        Kept are those of a task whose outputs were not saved, and the common point of the gang
+        while the final checkpoints of its tasks have none.
+        """
+        play = self._conductor.play
+        unsaved = [task.name for task in play.tasks.values() if task.epoch and not task.saved]
+        writers = [task for task, own in play.restore.reports.items() if own]
+        if not unsaved and play.epoch == 1 and len(writers) < 2:
+            forget(self._store)
+        else:
+            remove_superfluous(self._store, self._config.store.path, question(play), unsaved)
+
+    def last_words(self, code: int = 1) -> int:
+        """Leave what is known while there is time; the exit code.
+
+        Parameters
+        ----------
+        code
+            Exit code where the file system of the job directory was away for too long.
+        """
         conductor, why = self._conductor, self._conductor.leave
         local = self._config.store.kind == "local" and not os.environ.get("CONTAINER_ID")
         if why == "superseded":
             # Without our word the agents must end their programs, so we say nothing more.
             conductor.server.stop()
             return 1
+        if why in ("closed", "storage"):
+            for peer in list(conductor.peers.values()):
+                conductor.server.send(peer, {"type": "refused", "why": _SENTENCES[why]})
+            conductor.server.poll(0.1)
+            conductor.placement.stop()
+            conductor.server.stop()
+            return code
+        if why == "parent" and (local or not self._master.gone()):
+            why = "supervisor"
         if why == "terminated" and not local and self._master.gone():
-            # A node manager that clears up after a dead master sends the same signal.
-            why = "parent"
+            # The NodeManager sends the same signal after the death of the master. The master may
+            # also have ended first after a kill of the application.
+            why = "terminated" if application_was_killed(self._config) else "parent"
         store = open_store(self._config.store, timeout=LAST_WORDS)
+        store.gate = self._store.gate
         self._placer.terminate()
         conductor.status.note("warning", _SENTENCES[why])
         try:
@@ -101,7 +137,7 @@ class Finale:
     def _close(self, store: Store, why: str) -> None:
         """No later attempt will: write the record ourselves."""
         play = self._conductor.play
-        reason = EndReason.MASTER_LOST if why == "parent" else EndReason.KILLED_ON_CLUSTER
+        reason = _REASONS[why]
         died = f"The application master died {self._attempt} times."
         known = died if why == "parent" and self._attempt > 1 else _SENTENCES[why]
         outcome = Outcome(reason, known)
@@ -124,6 +160,8 @@ class Finale:
         conductor.reporter.sync_all()
         for sentence in conductor.play.missing:
             status.miss(sentence)
+        for sentence in conductor.play.warnings:
+            status.warn(sentence)
         failure: Mapping[str, Any] | None = outcome.failure
         status.conclude(outcome.reason, outcome.detail, outcome.exit_code, outcome.signal, failure)
         status.set_record(pending="")
@@ -139,16 +177,23 @@ class Finale:
             namenode_operations=store.operations + self._shipper.operations + store.publish_cost,
             files=store.files + self._shipper.files + PUBLISH_FILES,
         )
-        data = json.dumps(status.to_json()).encode()
+        data = json.dumps({**status.to_json(), "pending": ""}).encode()
         return store.publish_exclusive(layout.RECORD, data)
 
 
 _SENTENCES = {
     "terminated": "The coordinator was told to end from outside.",
     "parent": "The application master died.",
+    "supervisor": "The supervisor of the coordinator died.",
+    "closed": "The job has ended already.",
+    "storage": "The file system of the job directory did not answer for too long.",
+}
+_REASONS = {
+    "terminated": EndReason.KILLED_ON_CLUSTER,
+    "parent": EndReason.MASTER_LOST,
+    "supervisor": EndReason.COORDINATOR_LOST,
 }
 
 
 def _say(sentence: str) -> None:
-    sys.stderr.write(f"submarine coordinator: {sentence}\n")
-    sys.stderr.flush()
+    write_error(f"submarine coordinator: {sentence}\n")

@@ -19,6 +19,7 @@ from submarine_runtime.coordinator.feed import AgentError, Feed, Source
 from submarine_runtime.coordinator.job_record import JobStatus
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.layout import attempt_name
+from submarine_runtime.protocol.lines import read_line
 
 POLL = 0.1
 STATUS_INTERVAL = 0.5
@@ -169,7 +170,7 @@ class Follow:
 
     def _pass_line(self, feed: Feed, data: bytes) -> None:
         try:
-            line = json.loads(data)
+            line = read_line(data)
             kind = line["type"]
             if kind not in ("log", "skip"):
                 return

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import random
 
+from submarine_runtime.coordinator import restore_state
 from submarine_runtime.coordinator.actions import Ask, Release, Send, Start
+from submarine_runtime.coordinator.pending_words import localizing
 from submarine_runtime.coordinator.play import ACTIVE, ATTENDED, Act, Outcome, Play, Stage, Task
 from submarine_runtime.protocol.reasons import EndReason
 
@@ -24,8 +26,8 @@ def ask(play: Play, task: Task, now: float, elsewhere: bool = False) -> None:
     role, index = task.orders.name, task.index
     task.seat, task.nonce, task.node = f"{role}-{index}.{task.asks}", "", ""
     task.stage, task.member, task.linked = Stage.ASKED, None, False
-    task.placed_at = task.stop_by = None
-    task.ports_wanted = False
+    task.placed_at, task.placed_on, task.stop_by = None, "", None
+    task.ports_wanted, task.synced = False, True
     if task.waiting_since is None:
         task.waiting_since = now
     play.seats[task.seat] = task
@@ -43,6 +45,7 @@ def drop(play: Play, task: Task) -> None:
 def gather(play: Play, now: float) -> None:
     """Wait for a whole gang: ask for what is missing, keep what is there."""
     play.act, play.enough_since, play.complete = Act.GATHERING, None, False
+    play.allocated = False
     for task in play.gang:
         if task.stage in (Stage.NONE, Stage.GONE):
             ask(play, task, now)
@@ -54,6 +57,8 @@ def advance(play: Play, now: float) -> None:
         return
     chosen = _chosen(play, now)
     if chosen is None or any(moment > now for moment, _ in play.fences.values()):
+        return
+    if not restore_state.ready(play):
         return
     for task in play.gang:
         if task not in chosen:
@@ -105,9 +110,26 @@ def _may_start(play: Play, task: Task, now: float) -> bool:
         return False
     if any(moment > now and whose == task.name for moment, whose in play.fences.values()):
         return False
+    if task.in_gang and task.attempt and _addresses_missing(play, task):
+        return False
     names = {role for role in task.orders.after if role != task.orders.name}
     before = [other for other in play.gang if other.orders.name in names and other is not task]
     return all(other.stage is Stage.RUNNING or other.outcome is not None for other in before)
+
+
+def _addresses_missing(play: Play, task: Task) -> bool:
+    """Whether the chief or a serving task is being replaced, so that its new address is unknown.
+
+    A task that restarts alone connects to these tasks. With an old address it would wait until its
+    own timeout.
+    """
+    for other in play.gang:
+        serves = other is play.chief or other.kind == "untracked"
+        if serves and other is not task and other.name in play.cast:
+            replaced = other.wanted and not other.startable
+            if replaced or (other.stage in ATTENDED and not other.linked):
+                return True
+    return False
 
 
 def _start(play: Play, task: Task) -> None:
@@ -115,21 +137,27 @@ def _start(play: Play, task: Task) -> None:
     if not task.in_gang:
         task.epoch = task.epoch or play.epoch
     task.stage, task.wanted, task.outcome = Stage.STARTING, False, None
-    task.stopped = False
+    task.stopped = task.synced = task.saved = False
     play.out.append(start_line(play, task))
 
 
 def start_line(play: Play, task: Task) -> Start:
     """The order to start ``task`` as it stands."""
     members = play.members
-    if task.member is not None and play.cast.get(task.name) is not task.member:
-        # A sidecar, or a task that was placed again: the others keep what they were told.
-        known = {**play.cast, task.name: task.member}
+    moved = task.member is not None and play.cast.get(task.name) is not task.member
+    if moved or task.attempt > 1:
+        # A sidecar, a task that was placed again, or a restart beside tasks that were: running
+        # programs keep the addresses that they were given, this one gets the newest.
+        known = dict(play.cast)
+        for other in play.tasks.values():
+            if other.member is not None and (other is task or other.name in known):
+                known[other.name] = other.member
         members = tuple(known[name] for name in play.tasks if name in known)
         if task.in_gang:
             play.cast, play.members = known, members
-    restore = task.epoch > 1 or task.attempt > 1
-    return Start(task.seat, task.epoch, task.attempt, members, restore)
+    restore = restore_state.order_of(play, task)
+    alone = restore_state.alone(play, task)
+    return Start(task.seat, task.epoch, task.attempt, members, restore, alone)
 
 
 def waiting_sentence(play: Play, now: float) -> str:
@@ -141,8 +169,10 @@ def waiting_sentence(play: Play, now: float) -> str:
     if play.act is Act.RESTING:
         left = max(0.0, play.rest_until - now)
         return f"The cluster did not give all containers in time; the next try is in {left:.0f} s."
+    localizes = localizing_sentence(play, now)
+    waiting = [task for task in waiting if not task.localizing]
     if not waiting:
-        return ""
+        return localizes
     moments = [task.waiting_since for task in waiting if task.waiting_since is not None]
     since = min(moments, default=now)
     counts: dict[tuple[int, int, int], int] = {}
@@ -152,7 +182,21 @@ def waiting_sentence(play: Play, now: float) -> str:
     have = len(gang) - len(waiting)
     what = " and ".join(f"{count} {_size(*size, count)}" for size, count in counts.items())
     passed = f" {now - since:.0f} s" if now - since >= 1.0 else ""
-    return f"{have} of {len(gang)} containers, waiting{passed} for {what}"
+    words = f"{have} of {len(gang)} containers, waiting{passed} for {what}"
+    return f"{words}; {localizes}" if localizes else words
+
+
+def localizing_sentence(play: Play, now: float) -> str:
+    """Where YARN brings files of the gang to its nodes, and for how long; empty: nowhere."""
+    gang = play.gang
+    found = [task for task in gang if task.localizing]
+    if not found:
+        return ""
+    since = min(task.placed_at for task in found if task.placed_at is not None)
+    what = "; ".join(dict.fromkeys(t.orders.localizes for t in found if t.orders.localizes))
+    ready = len(gang) - sum(task.stage is Stage.ASKED for task in gang)
+    told = f"{ready} of {len(gang)} tasks {'is' if ready == 1 else 'are'} ready"
+    return localizing([task.placed_on for task in found], now - since, what, told)
 
 
 def _size(memory: int, vcores: int, gpus: int, count: int) -> str:
@@ -177,7 +221,7 @@ def look_at_patience(play: Play, now: float, why: str = "") -> tuple[Outcome | N
     waits = [
         task.waiting_since
         for task in play.gang
-        if task.stage is Stage.ASKED and task.waiting_since is not None
+        if task.stage is Stage.ASKED and not task.localizing and task.waiting_since is not None
     ]
     if not waits or now - min(waits) < timeout:
         return None, False

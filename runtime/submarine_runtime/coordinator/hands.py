@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import json
 
-from submarine_runtime.coordinator.actions import Action, Ask, End, Note, Release, Send, Start
+from submarine_runtime.coordinator.actions import (
+    Action,
+    Ask,
+    End,
+    Note,
+    Release,
+    Send,
+    Start,
+    Survey,
+)
 from submarine_runtime.coordinator.job_record import JobStatus
 from submarine_runtime.coordinator.link_server import LinkServer, Peer
 from submarine_runtime.coordinator.placement import PlacementThread
 from submarine_runtime.coordinator.play import Play
 from submarine_runtime.coordinator.reporting import Reporter
+from submarine_runtime.coordinator.restore_state import question
+from submarine_runtime.coordinator.survey import Surveyor
 from submarine_runtime.protocol.link import Member
 
 
 class Hands:
-    """The conductor's hands; ``server`` and ``placement`` are set before they are used.
+    """The conductor's hands; ``server``, ``placement`` and ``surveyor`` are set before use.
 
     Attributes
     ----------
@@ -29,6 +40,7 @@ class Hands:
 
     server: LinkServer
     placement: PlacementThread
+    surveyor: Surveyor
 
     def __init__(self, play: Play, status: JobStatus) -> None:
         self.play, self.status = play, status
@@ -51,6 +63,8 @@ class Hands:
             self.placement.request(action.task, orders, action.seat, action.elsewhere)
         elif isinstance(action, Release):
             self._release(action.seat)
+        elif isinstance(action, Survey):
+            self.surveyor.ask(question(self.play))
         elif isinstance(action, Note):
             self._note(action)
         elif isinstance(action, End):
@@ -65,7 +79,8 @@ class Hands:
             self._members = (start.members, plain)
         line = (
             f'{{"type":"start","epoch":{start.epoch},"attempt":{start.attempt},'
-            f'"restore":{json.dumps(start.restore)},"members":{self._members[1]}}}\n'
+            f'"restore":{json.dumps(start.restore)},"alone":{json.dumps(start.alone)},'
+            f'"members":{self._members[1]}}}\n'
         )
         self.server.send_bytes(peer, line.encode())
 

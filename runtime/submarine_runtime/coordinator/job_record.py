@@ -7,8 +7,10 @@ goes on with the same numbers. Does not decide anything.
 from __future__ import annotations
 
 import time
-from typing import Any, Mapping
+from contextlib import suppress
+from typing import Any, Mapping, Sequence
 
+from submarine_runtime.agent.outputs import MAX_UNSAVED, unsaved_sentences
 from submarine_runtime.agent.status import Status
 from submarine_runtime.coordinator.advice import advice
 from submarine_runtime.coordinator.journal import Journal
@@ -16,12 +18,21 @@ from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, JobRecord, Output, TaskRecord, event_json
+from submarine_runtime.protocol.record import (
+    LOCALIZED,
+    Event,
+    JobRecord,
+    Output,
+    TaskRecord,
+    event_json,
+)
 from submarine_runtime.protocol.states import State
 
 #: Events beyond changes of state; 1,000 tasks may each start, end and be lost once.
 MAX_EVENTS = 5000
 MAX_OUTPUTS = 5000
+#: Tasks that are named where several of them wrote one file.
+_NAMED_TASKS = 3
 #: What a heartbeat may say of a task.
 MEASURED = ("memory_now", "memory_peak", "cpu_seconds", "gpu_percent", "gpu_memory", "progress")
 
@@ -35,33 +46,53 @@ class JobStatus(Status):
         Who writes these events: ``coordinator-1``.
     kept
         The file of events so far.
+    shipped
+        Events of this writer in the job directory; for a file that is not complete.
+
+    Attributes
+    ----------
+    remembered
+        Number of events that an earlier process of this writer had noted.
     """
 
-    def __init__(self, record: JobRecord, writer: str, kept: Journal) -> None:
+    def __init__(
+        self, record: JobRecord, writer: str, kept: Journal, shipped: Sequence[Event] = ()
+    ) -> None:
         super().__init__(record)
         self._writer = writer
         self._kept = kept
         #: Events of earlier attempts of the application, which come first in the record.
         self.inherited = len(record.events)
         for event in record.events:
-            self._enter(event.state, event.time)
+            self._enter(event.state, event.time, event.kind)
         self._by_name = {task.task: task for task in record.tasks}
         self._hints: dict[str, list[str]] = {}
+        #: Task -> files and bytes that it has saved, and what it has not saved.
+        self._saved: dict[str, tuple[int, int]] = {}
+        self._unsaved: dict[str, dict[str, Any]] = {}
         self.wanted = False
+        self.remembered = 0
         if not kept.fresh:
-            self._remember()
+            self._remember(shipped)
 
-    def _remember(self) -> None:
-        for entry in self._kept.entries():
-            event = Event.from_json(entry)
+    def _remember(self, shipped: Sequence[Event]) -> None:
+        events = [Event.from_json(entry) for entry in self._kept.entries()]
+        for event in shipped[len(events) :]:
+            self._kept.append(event_json(event))
+            events.append(event)
+        self.remembered = len(events)
+        for event in events:
             self._record.events.append(event)
             if event.state is not None:
                 self._record.state = event.state
-                self._enter(event.state, event.time)
+            self._enter(event.state, event.time, event.kind)
 
-    def _enter(self, state: State | None, moment: float) -> None:
-        """Phases follow from changes of state, so that a restarted coordinator finds them again."""
+    def _enter(self, state: State | None, moment: float, kind: str = "state") -> None:
+        """Phases follow from events, so that a restarted coordinator finds them again."""
         if state is State.STARTING:
+            self.end_phases(moment)
+            self.begin_phase("localizing", moment)
+        elif kind == LOCALIZED:
             self.end_phases(moment)
             self.begin_phase("start", moment)
         elif state is State.RUNNING:
@@ -105,7 +136,7 @@ class JobStatus(Status):
             record.events.append(event)
             self._kept.append(event_json(event))
             self.wanted = True
-        self._enter(state, now)
+        self._enter(state, now, kind)
 
     def task_record(self, name: str) -> TaskRecord:
         """The record of one task; change it with ``set_task_of`` only."""
@@ -158,6 +189,16 @@ class JobStatus(Status):
             self.version += 1
         for sentence in _list(message.get("missing")):
             self.miss(f"{name}: {sentence}"[:500])
+        for sentence in _list(message.get("warnings")):
+            self.warn(f"{name}: {sentence}"[:500])
+        with suppress(KeyError, TypeError, ValueError):
+            count, size = map(int, message["saved"])
+            self._saved[name] = (count, size)
+        with suppress(KeyError, TypeError, ValueError):
+            unsaved = message["unsaved"]
+            files = [(str(path)[:200], int(size)) for path, size in unsaved["files"][:MAX_UNSAVED]]
+            counts = {"count": int(unsaved["count"]), "size": int(unsaved["size"])}
+            self._unsaved[name] = {"files": files, **counts}
 
     def conclude(
         self,
@@ -189,7 +230,35 @@ class JobStatus(Status):
             peak = sum(task.memory_peak or 0 for task in tasks)
             cpu = sum(task.cpu_seconds or 0 for task in tasks)
         self.use(memory_peak=round(peak, 1), cpu_seconds=round(cpu, 1), tasks=len(tasks))
+        saved = list(self._saved.values())
+        files, size = sum(one[0] for one in saved), sum(one[1] for one in saved)
+        if files:
+            self.use(saved_files=files, saved_bytes=size)
+        for sentence in self._unsaved_sentences():
+            self.warn(sentence)
         self.set_record(hints=advice(self._record, self._hints))
+
+    def _unsaved_sentences(self) -> list[str]:
+        """The files of all tasks that were not saved: at most twenty, then a count.
+
+        A file that several tasks wrote under one name is one sentence, with its size in all.
+        """
+        written: dict[str, list[tuple[str, int]]] = {}
+        for name, found in sorted(self._unsaved.items()):
+            for path, size in found["files"]:
+                written.setdefault(path, []).append((name, size))
+        count = sum(found["count"] for found in self._unsaved.values())
+        size = sum(found["size"] for found in self._unsaved.values())
+        sentences = []
+        for path, tasks in list(written.items())[:MAX_UNSAVED]:
+            count, total = count - len(tasks), sum(size for _, size in tasks)
+            size -= total
+            names = [name for name, _ in tasks]
+            others = len(names) - _NAMED_TASKS
+            whose = ", ".join(names[:_NAMED_TASKS]) + (f" and {others} more" if others > 0 else "")
+            one = {"files": [(path, total)], "count": 1, "size": total}
+            sentences += unsaved_sentences(one, whose)
+        return sentences + unsaved_sentences({"files": [], "count": count, "size": size})
 
 
 def sentence(text: str) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from submarine_runtime.coordinator.actions import End, Release, Send
 from submarine_runtime.coordinator.play import ATTENDED, Act, Outcome, Play, Stage, Task, Verdict
+from submarine_runtime.frameworks import apart_sentence
+from submarine_runtime.frameworks.ranks import crew_of, world_size
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.states import State
 
@@ -20,6 +22,8 @@ def decide(play: Play, now: float, outcome: Outcome, task: str | None = None) ->
     """The job ends like this, whatever else happens; only the first verdict counts."""
     if play.verdict is not None:
         return
+    if outcome.succeeded:
+        outcome = _trained_together(play, outcome)
     play.verdict = Verdict(outcome, task)
     play.act = Act.ENDING
     config = play.config
@@ -33,6 +37,20 @@ def decide(play: Play, now: float, outcome: Outcome, task: str | None = None) ->
     if play.run_since is not None:
         play.become(State.FINISHING)
     see_off(play, now)
+
+
+def _trained_together(play: Play, outcome: Outcome) -> Outcome:
+    """Warn, or fail the job, if it succeeded and its tasks never met."""
+    crew, config = crew_of(play.members), play.config
+    if play.met == play.epoch or world_size(crew) < 2:
+        return outcome
+    sentence = apart_sentence(config.framework, len(crew), config.require_collective)
+    if config.require_collective:
+        return Outcome(EndReason.NOT_COLLECTIVE, sentence)
+    if sentence:
+        play.warnings.append(sentence)
+        play.note("warning", sentence)
+    return outcome
 
 
 def see_off(play: Play, now: float) -> None:
@@ -84,6 +102,6 @@ def _close_doors(play: Play) -> None:
 
 def left(play: Play, task: Task, missing: str) -> None:
     """An agent has gone, in peace."""
-    task.stage, task.linked = Stage.GONE, False
+    task.stage, task.linked, task.saved = Stage.GONE, False, not missing
     if missing:
         play.missing.append(f"{task.name}: {missing}"[:500])

@@ -9,19 +9,24 @@ from __future__ import annotations
 import json
 import selectors
 import socket
-import time
+import sys
+import traceback
 from typing import Any, Callable, Mapping
 
 from submarine_runtime.coordinator.channel import Channel, link_context
 from submarine_runtime.coordinator.greeting import BAD, REFUSED, Request, knows_token, parse_head
 from submarine_runtime.protocol import wire
+from submarine_runtime.protocol.lines import read_line
 from submarine_runtime.protocol.link import MAX_LINE, PROTOCOL
+from submarine_runtime.suspend import monotonic
 
 #: Seconds within which a connection must have shown the token.
 GREETING_SECONDS = 10.0
 MAX_HEAD = 8192
 ACCEPTS_AT_ONCE = 32
 MIN_STRANGERS = 128
+#: Malformed messages that are written to the log; later ones only end their connection.
+MAX_REPORTS = 20
 _SWITCH = f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n"
 
 
@@ -76,6 +81,7 @@ class LinkServer:
         self._on_line, self._on_closed, self._on_request = on_line, on_closed, on_request
         self._most_strangers = max(MIN_STRANGERS, 2 * most)
         self._strangers: dict[Peer, float] = {}
+        self._reports = 0
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -167,9 +173,13 @@ class LinkServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return  # nobody is left, or no descriptor
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            now = time.monotonic()
-            peer = Peer(Channel(connection, self._context), now)
+            now = monotonic()
+            try:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                peer = Peer(Channel(connection, self._context), now)
+            except (OSError, ValueError):  # the client has reset the connection already
+                connection.close()
+                continue
             self._selector.register(peer.channel.sock, peer.mask, peer)
             self._strangers[peer] = now
             if len(self._strangers) > self._most_strangers:
@@ -184,11 +194,32 @@ class LinkServer:
             if mask & selectors.EVENT_WRITE:
                 channel.flush()
             self._hear(peer, channel.receive())
-        except (OSError, ValueError, BufferError):
+        except (OSError, BufferError):
+            self.close(peer)
+            return
+        except Exception as exc:  # one malformed message must not end the job
+            self._report(peer, exc)
             self.close(peer)
             return
         if channel.open:
             self._watch(peer)
+
+    def _report(self, peer: Peer, error: Exception) -> None:
+        """Write to the log why a connection is closed; strangers' requests are not reported."""
+        if not peer.linked or self._reports >= MAX_REPORTS:
+            return
+        self._reports += 1
+        if isinstance(error, ValueError):
+            why = str(error)[:300]
+        else:
+            why = "".join(traceback.format_exception(type(error), error, error.__traceback__))[
+                -4000:
+            ]
+        sys.stderr.write(
+            f"submarine coordinator: the connection of {peer.seat[:100] or 'an agent'} is closed "
+            f"after a malformed message: {why}\n"
+        )
+        sys.stderr.flush()
 
     def _hear(self, peer: Peer, data: bytes) -> None:
         peer.buffer += data
@@ -200,10 +231,8 @@ class LinkServer:
                 if len(peer.buffer) > MAX_LINE:
                     raise ValueError("the line is too long")
                 return
-            line = json.loads(bytes(peer.buffer[:end]))
+            line = read_line(bytes(peer.buffer[:end]))
             del peer.buffer[: end + 1]
-            if not isinstance(line, dict):
-                raise ValueError("not an object")
             self._on_line(peer, line)
 
     def _greet(self, peer: Peer) -> bool:

@@ -15,6 +15,7 @@ import time
 from contextlib import suppress
 from typing import Any, Mapping
 
+from submarine_runtime.coordinator.master import start_time
 from submarine_runtime.coordinator.placement import PlacementError, Placer
 from submarine_runtime.protocol.coordination import RoleOrders
 from submarine_runtime.protocol.launch import COORDINATOR_VARIABLE, SEAT_VARIABLE, TASK_VARIABLE
@@ -99,7 +100,7 @@ class LocalPlacer(Placer):
         for seat, (pid, started) in list(self._alive.items()):
             if seat not in self._told:
                 self._told.add(seat)
-                messages.append({"type": "placed", "seat": seat, "node": "local"})
+                messages.append({"type": "placed", "seat": seat, "node": ""})
             child = self._children.get(seat)
             code = child.poll() if child is not None else None
             if code is None and (child is not None or start_time(pid) == started):
@@ -135,16 +136,6 @@ def _ending(code: int | None) -> Mapping[str, str]:
         return {"reason": "agent_lost", "detail": f"Its agent was ended by {name}."}
     said = "" if code is None else f" with exit code {code}"
     return {"reason": "agent_lost", "detail": f"Its agent ended{said}."}
-
-
-def start_time(pid: int) -> str | None:
-    """When a process began, in the kernel's ticks; None when it is not there."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
 
 
 def copy_files(source: str, target: str) -> None:

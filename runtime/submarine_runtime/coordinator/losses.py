@@ -85,7 +85,8 @@ def gone(play: Play, message: Message, now: float) -> None:
     if play.verdict is not None:
         return
     done = was is Stage.ENDED and task.outcome is not None
-    if done and play.act is Act.PLAYING:
+    failed = play.deciding is not None and task.name in dict(play.deciding.failures)
+    if done and play.act is Act.PLAYING and not failed:
         return  # its program had ended, well or for good
     reason = EndReason(message.get("reason") or EndReason.AGENT_LOST)
     detail = str(message.get("detail") or "Its container ended.")

@@ -3,33 +3,39 @@
 A message is a plain object with ``type`` and ``t`` (seconds of a monotonic clock), so that a
 journal of them brings a job back after its coordinator was killed. From ``conductor`` and placers:
 
-``begin`` (``again``: the application was started again; ``fences``: container of an earlier attempt
--> seconds) · ``tick`` · ``expired`` (``detail``: the lease is over) ·
-``resumed`` (the journal was read; links are away) · ``cancel`` (``by why``) · ``placed`` (``seat``)
+``begin`` (``again``: why the job starts again, empty for a first start; ``fences``: container of an
+earlier attempt -> seconds) · ``tick`` · ``expired`` (``detail``: the lease is over) · ``resumed``
+(the journal was read; links are away; ``unchecked``: claim and record are not checked yet, so that
+nothing may start) · ``checked`` (now they are) · ``suspended`` (``seconds``: this machine was)
+· ``cancel`` (``by why``) · ``placed`` (``seat node``)
 · ``gone`` (``seat reason detail``: a container ended) · ``unlinked`` (``seat``) · ``lost`` (``seat
-heard``: silent since then) · ``refused`` (``seat detail``: can never be placed)
+heard``: silent since then) · ``refused`` (``seat detail``: can never be placed) ·
+``restore_point`` (``epoch choice``) · ``survey_failed`` (``epoch detail``)
 
-From agents, as in ``protocol.link``, with ``seat``: ``register``, ``state``, ``ports``, ``left``.
+From agents, as in ``protocol.link``, with ``seat``: ``register``, ``state``, ``ports``, ``left``,
+``snapshot``, ``synced``.
 """
 
 from __future__ import annotations
 
 from typing import Any, Callable, Mapping
 
-from submarine_runtime.coordinator import arrivals, losses
+from submarine_runtime.coordinator import arrivals, losses, restore_state
 from submarine_runtime.coordinator.actions import Action, Release, Send
-from submarine_runtime.coordinator.faults import fault
+from submarine_runtime.coordinator.faults import decide_restart, fault, restart_gang
 from submarine_runtime.coordinator.gang import (
     advance,
     ask,
     gather,
     look_at_patience,
     release_starts,
+    start_line,
 )
 from submarine_runtime.coordinator.leaving import CANCELLED_GRACE, decide, left, see_off
 from submarine_runtime.coordinator.play import ACTIVE, Act, Outcome, Play, Stage, Task
 from submarine_runtime.coordinator.policy import after_success
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import LOCALIZED
 from submarine_runtime.protocol.states import State
 
 Message = Mapping[str, Any]
@@ -41,8 +47,10 @@ def apply(play: Play, message: Message) -> list[Action]:
     act = _HANDLERS.get(str(message["type"]))
     if act is not None and play.act is not Act.OVER:
         act(play, message, now)
-        advance(play, now)
-        release_starts(play, now)
+        if not play.unchecked:
+            decide_restart(play, now)
+            advance(play, now)
+            release_starts(play, now)
         _note_completeness(play)
         see_off(play, now)
     out, play.out = play.out, []
@@ -62,17 +70,24 @@ def _note_completeness(play: Play) -> None:
     gang = play.gang
     if play.complete or not gang or play.act not in (Act.GATHERING, Act.PLAYING):
         return
-    if play.act is Act.PLAYING or all(task.stage is not Stage.ASKED for task in gang):
-        play.complete = True
+    playing = play.act is Act.PLAYING
+    if not play.allocated and (
+        playing or all(task.stage is not Stage.ASKED or task.localizing for task in gang)
+    ):
+        play.allocated = True
         if play.state is State.PENDING:
             play.become(State.STARTING, f"{len(gang)} containers are there.")
+    if playing or all(task.stage is not Stage.ASKED for task in gang):
+        play.complete = True
+        if play.state is State.STARTING:
+            play.note(LOCALIZED)
 
 
 def _begin(play: Play, message: Message, now: float) -> None:
     for key, seconds in dict(message.get("fences") or {}).items():
         play.fences[key] = (now + float(seconds), "")
     if message.get("again"):
-        play.become(State.RESTARTING, "The application master was started again.")
+        play.become(State.RESTARTING, str(message["again"]))
     for task in play.tasks.values():
         if not task.in_gang:
             task.wanted = True
@@ -92,6 +107,7 @@ def _tick(play: Play, message: Message, now: float) -> None:
         losses.look_at(play, task, now)
     if play.act is Act.RESTING and now >= play.rest_until:
         gather(play, now)
+    restore_state.look_at_rounds(play, now)
     timeout = play.config.timeout
     if timeout is not None and play.run_since is not None and now - play.run_since >= timeout:
         decide(play, now, Outcome(EndReason.TIMED_OUT, f"It ran for {timeout:g} s."))
@@ -101,8 +117,26 @@ def _tick(play: Play, message: Message, now: float) -> None:
 
 
 def _resumed(play: Play, message: Message, now: float) -> None:
+    play.unchecked = bool(message.get("unchecked"))
     for task in play.tasks.values():
         task.linked, task.heard = False, now
+
+
+def _checked(play: Play, message: Message, now: float) -> None:
+    play.unchecked = False
+    for task in play.tasks.values():
+        if task.stage is Stage.STARTING and task.linked:
+            play.out.append(start_line(play, task))  # an agent ignores an order that it knows
+
+
+def _suspended(play: Play, message: Message, now: float) -> None:
+    """Give each agent one ``lost_after``: what it sent meanwhile has not been read yet."""
+    for task in play.tasks.values():
+        task.heard = now
+        if task.stop_by is not None:
+            task.stop_by = max(task.stop_by, now + play.config.lost_after)
+    detail = f"The coordinator's machine was suspended for {float(message['seconds']):.0f} s."
+    play.note("warning", detail)
 
 
 def _cancel(play: Play, message: Message, now: float) -> None:
@@ -127,6 +161,8 @@ def _state(play: Play, message: Message, now: float) -> None:
         task.stage = Stage.READY
     elif word == "running" and arrivals.current(task, message):
         _running(play, task, message, now)
+    elif word == "met" and arrivals.current(task, message):
+        play.met = task.epoch
     elif word == "ended":
         _ended(play, task, message, now)
 
@@ -150,6 +186,7 @@ def _ended(play: Play, task: Task, message: Message, now: float) -> None:
     expected = task.stage is Stage.STOPPING
     task.stage, task.stop_by = Stage.ENDED, None
     outcome = arrivals.outcome_of(message)
+    task.saved = outcome.succeeded and not message.get("missing")
     if expected:
         if task.ports_wanted:
             play.out.append(Send(task.seat, {"type": "ports"}))
@@ -158,6 +195,9 @@ def _ended(play: Play, task: Task, message: Message, now: float) -> None:
         return
     task.outcome = outcome
     if play.verdict is not None:
+        return
+    if message.get("unrestored") and play.act is Act.PLAYING and restore_state.damaged(play, task):
+        restart_gang(play, now)
         return
     if not outcome.succeeded:
         fault(play, task, now, outcome, retry=message.get("retry") != "no")
@@ -169,6 +209,18 @@ def _ended(play: Play, task: Task, message: Message, now: float) -> None:
     end = after_success(play)
     if end is not None:
         decide(play, now, end, task.name)
+
+
+def _snapshot(play: Play, message: Message, now: float) -> None:
+    task = arrivals.holder(play, message)
+    if task is not None:
+        restore_state.reported(play, task, message, now)
+
+
+def _synced(play: Play, message: Message, now: float) -> None:
+    task = arrivals.holder(play, message)
+    if task is not None:
+        restore_state.synced(play, task, message)
 
 
 def _left(play: Play, message: Message, now: float) -> None:
@@ -190,6 +242,8 @@ _HANDLERS: dict[str, Callable[[Play, Message, float], None]] = {
     "begin": _begin,
     "tick": _tick,
     "resumed": _resumed,
+    "checked": _checked,
+    "suspended": _suspended,
     "cancel": _cancel,
     "expired": _expired,
     "placed": arrivals.placed,
@@ -201,4 +255,8 @@ _HANDLERS: dict[str, Callable[[Play, Message, float], None]] = {
     "ports": arrivals.ports,
     "state": _state,
     "left": _left,
+    "snapshot": _snapshot,
+    "synced": _synced,
+    "restore_point": restore_state.chosen,
+    "survey_failed": restore_state.failed,
 }

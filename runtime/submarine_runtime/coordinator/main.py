@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Sequence
 
-USAGE = "usage: python -I runtime.zip coordinator --directory DIR"
+USAGE = "usage: python -I runtime.zip coordinator [--master PID:START] --directory DIR"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -19,7 +19,9 @@ def main(arguments: Sequence[str]) -> int:
         0 if the job succeeded, 1 if not, 2 for orders that make no sense, 70 for an error of our
         own after which a new coordinator goes on.
     """
-    if len(arguments) != 2 or arguments[0] != "--directory":
+    options = dict(zip(arguments[::2], arguments[1::2]))
+    directory, master = options.pop("--directory", ""), options.pop("--master", "")
+    if options or not directory or len(arguments) % 2:
         sys.stderr.write(USAGE + "\n")
         return 2
     from submarine_runtime.coordinator.performance import Performance
@@ -27,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     from submarine_runtime.protocol import layout
     from submarine_runtime.protocol.coordination import CoordinatorConfig
 
-    directory = os.path.abspath(arguments[1])
+    directory = os.path.abspath(directory)
     try:
         with open(os.path.join(directory, layout.COORDINATOR), encoding="utf-8") as file:
             config = CoordinatorConfig.from_json(json.load(file))
@@ -39,9 +41,9 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"submarine coordinator: cannot read the orders in {directory}: {exc!r}\n")
         return 2
     try:
-        return Performance(config, secret, directory).run()
+        return Performance(config, secret, directory, master).run()
     except Exception:
-        import traceback
+        from submarine_runtime.agent.container import write_traceback
 
-        traceback.print_exc()
+        write_traceback()
         return CRASHED

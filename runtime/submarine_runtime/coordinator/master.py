@@ -1,30 +1,46 @@
-"""The process that started our supervisor, the application master's JVM: whether it is still there.
+"""Identify the application master's JVM, the parent of the supervisor, and detect its end.
 
-Known by its start time as well, as a process number may be given anew. Ends nothing.
+A process is identified by its number and its start time, because the kernel reuses numbers. This
+module ends no process.
 """
 
 from __future__ import annotations
 
 import os
+import re
 
-from submarine_runtime.coordinator.local_placer import start_time
+_IDENTITY = re.compile(r"(\d{1,19}):(\d{1,19})\Z")
+
+
+def start_time(pid: int) -> str | None:
+    """Return when a process started, in the kernel's ticks; None if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def parent_identity() -> str:
+    """Return ``PID:START`` of this process's parent; empty if the parent is unknown.
+
+    The supervisor calls this when it starts. A coordinator must not look for the parent of its
+    supervisor: the supervisor has another parent once the application master is dead.
+    """
+    pid = os.getppid()
+    started = start_time(pid) if pid > 1 else None
+    return f"{pid}:{started}" if started else ""
 
 
 class Master:
-    """Our parent's parent, as it is when this is made."""
+    """The process with the given identity (see ``parent_identity``)."""
 
-    def __init__(self) -> None:
-        self._pid = _parent_of(os.getppid())
-        self._started = start_time(self._pid) if self._pid > 1 else None
+    def __init__(self, identity: str) -> None:
+        match = _IDENTITY.match(identity)
+        self._pid = int(match[1]) if match else 0
+        self._started = match[2] if match else ""
 
     def gone(self) -> bool:
-        """Whether it has ended; False where it was never known."""
-        return self._started is not None and start_time(self._pid) != self._started
-
-
-def _parent_of(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
-            return int(file.read().rpartition(")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+        """Return whether the process has ended; False if it is unknown."""
+        return bool(self._pid) and start_time(self._pid) != self._started

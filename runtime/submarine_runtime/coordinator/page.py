@@ -118,7 +118,7 @@ def _follow(shown: Page, master: Master) -> None:
             return
         try:
             job = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if not isinstance(job, dict):
             continue

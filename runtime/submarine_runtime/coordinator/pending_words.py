@@ -1,4 +1,4 @@
-"""Amounts of memory, vcores and GPUs in words, and who holds them; pure."""
+"""Amounts of memory, vcores and GPUs in words, and who holds them; what is localizing; pure."""
 
 from __future__ import annotations
 
@@ -60,6 +60,38 @@ def held(apps: Sequence[Holder], kind: str, own: str) -> str:
 
 def _amount(value: int, kind: str) -> str:
     return f"{value} MiB" if kind == "memory" else str(value)
+
+
+def localizing(nodes: Sequence[str], seconds: float = 0.0, what: str = "", ready: str = "") -> str:
+    """``localizing on node-7 for 40 s: Python environment (1.4 GB); 3 of 4 tasks are ready``.
+
+    Parameters
+    ----------
+    seconds
+        Since when. Shown in steps that grow, because each new sentence is a line of ``run --wait``.
+    what
+        The files that YARN brings to the node, with their size.
+    ready
+        The tasks that have their files already.
+    """
+    hosts = list(dict.fromkeys(node.partition(":")[0] for node in nodes if node))
+    where = ""
+    if hosts:
+        where = " on " + (
+            ", ".join(hosts[:_NAMED]) if len(hosts) <= _NAMED else f"{len(hosts)} nodes"
+        )
+    words = f"localizing{where}{_for(int(seconds))}"
+    return words + (f": {what}" if what else "") + (f"; {ready}" if ready else "")
+
+
+def _for(seconds: int) -> str:
+    if seconds < 10:
+        return ""
+    if seconds < 60:
+        return f" for {seconds // 10 * 10} s"
+    minutes, rest = divmod(seconds, 60)
+    half = " 30 s" if rest >= 30 and minutes < 10 else ""
+    return f" for {minutes} min{half}"
 
 
 def counted(count: int, what: str) -> str:

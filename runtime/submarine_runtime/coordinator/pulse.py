@@ -7,8 +7,9 @@ none: claiming and saving may wait for the job directory for minutes.
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
+
+from submarine_runtime.suspend import monotonic
 
 _NAME = "pulse"
 
@@ -18,6 +19,7 @@ class Pulse:
 
     def __init__(self, directory: str) -> None:
         self._path = os.path.join(directory, _NAME)
+        self._seen: tuple[int, float] | None = None
 
     def beat(self) -> None:
         """The loop turns."""
@@ -31,8 +33,15 @@ class Pulse:
             os.unlink(self._path)
 
     def silence(self) -> float:
-        """Seconds since the last beat; 0 where no loop runs."""
+        """Seconds for which this process has seen no new beat; 0 where no loop runs.
+
+        Measured with a clock that stops during a suspend of the machine, as the loop does.
+        """
         try:
-            return max(0.0, time.time() - os.stat(self._path).st_mtime)
+            beat = os.stat(self._path).st_mtime_ns
         except OSError:
+            self._seen = None
             return 0.0
+        if self._seen is None or self._seen[0] != beat:
+            self._seen = (beat, monotonic())
+        return monotonic() - self._seen[1]

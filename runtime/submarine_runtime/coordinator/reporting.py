@@ -7,8 +7,9 @@ import time
 from typing import Any, Mapping
 
 from submarine_runtime.agent.claim import application_id
-from submarine_runtime.agent.status import MAX_MISSING
+from submarine_runtime.agent.status import MAX_MISSING, MAX_WARNINGS
 from submarine_runtime.coordinator.job_record import JobStatus
+from submarine_runtime.coordinator.pending_words import localizing
 from submarine_runtime.coordinator.play import Play, Stage, Task
 from submarine_runtime.coordinator.takeover import Earlier
 from submarine_runtime.protocol.coordination import CoordinatorConfig
@@ -45,6 +46,11 @@ def new_job_record(config: CoordinatorConfig, play: Play, before: Earlier) -> Jo
     """The record before anything has happened in this attempt of the application."""
     requested = config.resources.get("requested", config.resources)
     cut = before.cut[:MAX_MISSING]
+    told = [
+        event.detail[:500]
+        for event in before.events
+        if isinstance(event.data, dict) and event.data.get("of") == "restore_point"
+    ]
     tasks = []
     for task in play.tasks.values():
         made = TaskRecord(task.name, task.orders.name, task.index, epoch=play.epoch)
@@ -67,9 +73,11 @@ def new_job_record(config: CoordinatorConfig, play: Play, before: Earlier) -> Jo
         phases=[Phase(**known(Phase, phase)) for phase in config.phases],
         tasks=tasks,
         resources={"requested": requested, "used": {}},
+        notes=list(config.notes),
         links=settled(config.links, [role.name for role in config.roles]),
         logs=dict(before.logs),
         events=list(before.events),
+        warnings=list(dict.fromkeys(told))[:MAX_WARNINGS],
         missing=[f"{run} was lost with its master: its log may lack its end." for run in cut],
         written_by="coordinator",
         epoch=play.epoch,
@@ -97,6 +105,10 @@ class Reporter:
             fields.update(epoch=task.epoch, attempt=max(1, task.attempt))
         if outcome is not None:
             fields.update(reason=outcome.reason, detail=outcome.detail[:1000])
+        elif task.localizing:
+            # Its agent has not registered: nothing else is known of this container yet.
+            words = localizing([task.placed_on], 0.0, task.orders.localizes)
+            fields.update(host=task.placed_on.partition(":")[0] or None, detail=words)
         elif task.stage in (Stage.STARTING, Stage.RUNNING):
             fields.update(reason=None, detail="")
         self._status.set_task_of(task.name, **fields)
@@ -113,6 +125,8 @@ class Reporter:
         self._status.set_record(epoch=self._play.epoch, progress=progress)
 
     def _state(self, task: Task) -> State:
+        if task.localizing:
+            return State.STARTING
         word = _WORDS.get(task.stage)
         if word is not None:
             return word
@@ -143,6 +157,7 @@ class Reporter:
             name,
             **{
                 **clean,
+                "detail": "",
                 "container_id": container,
                 "host": _text(message.get("host")),
                 "pid": message.get("pid"),

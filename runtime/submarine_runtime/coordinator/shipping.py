@@ -11,6 +11,7 @@ import os
 import random
 import threading
 import time
+from contextlib import suppress
 from typing import Any, Callable
 
 from submarine_runtime.agent.claim import asked_to_cancel
@@ -53,7 +54,7 @@ class Shipper:
         self._store, self._status, self._attempt = store, status, attempt
         self._tell, self._trouble = tell, trouble
         self._path = os.path.join(directory, SHIPPED_FILE)
-        self._files, self._events = self._read()
+        self._files, self._events = self._read() if status.remembered else (0, 0)
         self._live: bytes | None = None
         self._wake = threading.Event()
         self._lock = threading.Lock()
@@ -104,12 +105,13 @@ class Shipper:
             self._lock.release()
 
     def _read(self) -> tuple[int, int]:
+        """Files and events that were shipped; -1 where only the job directory knows."""
         try:
             with open(self._path, encoding="utf-8") as file:
                 shipped = json.load(file)
             return int(shipped["files"]), int(shipped["events"])
         except (OSError, ValueError, KeyError):
-            return 0, 0
+            return -1, 0
 
     def _run(self) -> None:
         pause = TICK
@@ -126,6 +128,12 @@ class Shipper:
                 pause = min(LONGEST_BACKOFF, pause * 2) * random.uniform(0.5, 1.0)  # noqa: S311
 
     def _round(self) -> None:
+        self._store.gate()  # a check right after a suspend, also when nothing is to be shipped
+        # First: a superseded coordinator must not replace the live address of the newer one.
+        now = time.monotonic()
+        if now >= self._next_check:
+            self._check()
+            self._next_check = now + CHECK_SECONDS
         if self._live is not None:
             self._store.publish(layout.LIVE, self._live)
             self._live = None
@@ -137,19 +145,25 @@ class Shipper:
             except StoreError:
                 self._status.wanted = True
                 raise
-        now = time.monotonic()
-        if now >= self._next_check:
-            self._check()
-            self._next_check = now + CHECK_SECONDS
 
     def _check(self) -> None:
-        asked = asked_to_cancel(self._store)
+        names = [entry.name for entry in self._store.entries("")]
+        if layout.newest_claim(names) > self._attempt:
+            self._tell({"type": "superseded"})
+        asked = asked_to_cancel(self._store) if layout.CANCEL in names else None
         if asked is not None:
             self._tell({"type": "cancel", **asked})
-        if self._store.exists(layout.claim_name(self._attempt + 1)):
-            self._tell({"type": "superseded"})
+
+    def _count_shipped(self, store: Store) -> None:
+        """Find in the job directory how much was shipped before the coordinator was restarted."""
+        writer, files, events = layout.coordinator_writer(self._attempt), 0, 0
+        while (data := store.read(layout.event_segment(writer, files))) is not None:
+            files, events = files + 1, events + len(data.splitlines())
+        self._files, self._events = files, events
 
     def _ship_events(self, store: Store) -> None:
+        if self._files < 0:
+            self._count_shipped(store)
         events = self._status.events_after(self._status.inherited + self._events)
         if not events:
             return
@@ -159,6 +173,10 @@ class Shipper:
         self._events += len(events)
         self._files += 1
         temporary = self._path + ".new"
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump({"files": self._files, "events": self._events}, file)
-        os.replace(temporary, self._path)
+        try:
+            with open(temporary, "w", encoding="utf-8") as file:
+                json.dump({"files": self._files, "events": self._events}, file)
+            os.replace(temporary, self._path)
+        except OSError:  # a full disk: no number is better than an old one
+            with suppress(OSError):
+                os.unlink(self._path)

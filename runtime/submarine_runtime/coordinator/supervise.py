@@ -16,6 +16,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Sequence
 
+from submarine_runtime.coordinator.master import parent_identity
 from submarine_runtime.coordinator.pulse import Pulse
 
 USAGE = "usage: python -I runtime.zip supervise --directory DIR"
@@ -38,7 +39,8 @@ class Supervise:
     """Keeps one coordinator running in ``directory``."""
 
     def __init__(self, directory: str) -> None:
-        self._command = [sys.executable, "-I", sys.argv[0], "coordinator", "--directory", directory]
+        self._command = [sys.executable, "-I", sys.argv[0], "coordinator"]
+        self._command += ["--master", parent_identity(), "--directory", directory]
         self._pulse = Pulse(directory)
         self._parent = os.getppid()
         self._child: subprocess.Popen[bytes] | None = None
@@ -95,8 +97,8 @@ def _die_with_us() -> None:
 
 
 def _say(sentence: str) -> None:
-    sys.stderr.write(f"submarine supervisor: {sentence}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # a full disk must not end the supervisor
+        os.write(2, f"submarine supervisor: {sentence}\n".encode())
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,22 +12,26 @@ import json
 import os
 import socket
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping
 from urllib.parse import urlsplit
 
-from submarine_runtime.agent.claim import application_id, container_id
-from submarine_runtime.agent.store import Store, StoreError, patiently
+from submarine_runtime.agent.claim import application_id, claimed_by_closer, container_id
+from submarine_runtime.agent.store import Store, StoreError
 from submarine_runtime.coordinator.channel import client_context
 from submarine_runtime.coordinator.shipping import CHECK_SECONDS
 from submarine_runtime.protocol import layout, wire
 from submarine_runtime.protocol.coordination import CoordinatorConfig
-from submarine_runtime.protocol.record import Event
+from submarine_runtime.protocol.record import Event, event_json
 
-CLAIM_GRACE = 120.0
 ANSWER_SECONDS = 3.0
 MAX_EVENT_FILES = 100000
+#: Bytes of the events of all earlier attempts together, and of one event.
+MAX_EVENT_BYTES, MAX_EVENT = 64 << 20, 256 << 10
 CLAIM_FILE = "claim.json"
+#: A copy of ``Earlier``, so that a restarted coordinator need not ask the job directory.
+EARLIER_FILE = "earlier.json"
 _RUNNING = ("STARTING", "RUNNING", "FINISHING", "RESTARTING")
 
 
@@ -38,14 +42,16 @@ def application_attempt(environ: Mapping[str, str]) -> int:
 
 
 def claim(store: Store, config: CoordinatorConfig, directory: str, attempt: int) -> bool:
-    """Claim the job for this attempt; False when another container has it.
+    """Claim the job for this attempt; False when another container, or a later attempt, has it.
 
-    A restarted coordinator finds its own claim in its working directory.
+    Also False when the job has ended, or a client closes it.
+
+    A restarted coordinator finds its own claim in its working directory. Makes one attempt.
 
     Raises
     ------
     StoreError
-        If the job directory cannot be reached for two minutes, or refuses.
+        If the job directory cannot be reached, or refuses.
     """
     path = os.path.join(directory, CLAIM_FILE)
     if not os.path.exists(path):
@@ -64,8 +70,11 @@ def claim(store: Store, config: CoordinatorConfig, directory: str, attempt: int)
     with open(path, "rb") as claimed:
         data = claimed.read()
     name = layout.claim_name(attempt)
-    deadline = time.monotonic() + CLAIM_GRACE
-    return patiently(lambda: store.publish_exclusive(name, data), deadline, longest=5.0)
+    if not store.publish_exclusive(name, data) or store.exists(layout.RECORD):
+        return False
+    if attempt > 1 and claimed_by_closer(store):
+        return False
+    return layout.newest_claim(entry.name for entry in store.entries("")) == attempt
 
 
 @dataclass
@@ -88,18 +97,59 @@ class Earlier:
     events: list[Event] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
 
+    def take(self, line: bytes) -> None:
+        """Take over one line of the event list."""
+        try:
+            event = Event.from_json(json.loads(line))
+            data = event.data or {}
+            self.events.append(event)
+            self.epoch = max(self.epoch, int(data.get("epoch") or 0))
+            self.restarts = max(self.restarts, int(data.get("restarts") or 0))
+            task = data.get("task")
+            if isinstance(task, dict):
+                self.tasks[str(task.get("task"))] = task
+                self.epoch = max(self.epoch, int(task.get("epoch") or 0))
+            logs = data.get("logs")
+            if isinstance(logs, dict):
+                self.logs.update({str(key): int(value) for key, value in logs.items()})
+        except (ValueError, AttributeError, TypeError, RecursionError):
+            return  # a line of a newer writer
+
+    def keep(self, directory: str) -> None:
+        """Write a copy to the working directory; without one it is read from the store again."""
+        content = {**vars(self), "events": [event_json(event) for event in self.events]}
+        path = os.path.join(directory, EARLIER_FILE)
+        with suppress(OSError):
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                json.dump(content, file)
+            os.replace(path + ".new", path)
+
+    @classmethod
+    def kept(cls, directory: str) -> Earlier | None:
+        """The copy in the working directory; None where there is none that can be read."""
+        try:
+            with open(os.path.join(directory, EARLIER_FILE), encoding="utf-8") as file:
+                content = json.load(file)
+            content["events"] = [Event.from_json(event) for event in content["events"]]
+            return cls(**content)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
 
 def earlier(store: Store, attempt: int) -> Earlier:
     """Read the events of the attempts before ``attempt``."""
     found = Earlier()
+    room = MAX_EVENT_BYTES
     for number in range(1, attempt):
         writer = layout.coordinator_writer(number)
         for segment in range(MAX_EVENT_FILES):
             data = store.read(layout.event_segment(writer, segment))
-            if data is None:
+            if data is None or room < len(data):
                 break
+            room -= len(data)
             for line in data.splitlines():
-                _take(found, line)
+                if len(line) <= MAX_EVENT:
+                    found.take(line)
         runs = (run for run in map(_run_under_way, found.tasks.values()) if run)
         found.cut.extend(run for run in runs if run not in found.cut)
     return found
@@ -116,30 +166,12 @@ def _run_under_way(task: Mapping[str, Any]) -> str:
     return f"{task.get('task')}/{attempt}"
 
 
-def _take(found: Earlier, line: bytes) -> None:
-    try:
-        event = Event.from_json(json.loads(line))
-        data = event.data or {}
-        found.events.append(event)
-        found.epoch = max(found.epoch, int(data.get("epoch") or 0))
-        found.restarts = max(found.restarts, int(data.get("restarts") or 0))
-        task = data.get("task")
-        if isinstance(task, dict):
-            found.tasks[str(task.get("task"))] = task
-            found.epoch = max(found.epoch, int(task.get("epoch") or 0))
-        logs = data.get("logs")
-        if isinstance(logs, dict):
-            found.logs.update({str(key): int(value) for key, value in logs.items()})
-    except (ValueError, AttributeError, TypeError):
-        return  # a line of a newer writer
-
-
 def stand_down(store: Store, secret: Mapping[str, str]) -> bool:
     """Tell the coordinator in ``live.json`` to stand down; whether it can do nothing any more."""
     try:
         live = json.loads(store.read(layout.LIVE) or b"{}")
         host, port = str(live["host"]), int(live["port"])
-    except (StoreError, ValueError, KeyError, TypeError):
+    except (StoreError, ValueError, KeyError, TypeError, RecursionError):
         return False
     connection = http.client.HTTPSConnection(
         host, port, timeout=ANSWER_SECONDS, context=client_context(secret)
@@ -199,7 +231,7 @@ def container_is_gone(log_url: str) -> bool:
             return "NotFound" in str(body.get("RemoteException", {}).get("exception", ""))
         state = str((body.get("container") or {}).get("state"))
         return answer.status == http.client.OK and state in ("DONE", "COMPLETE")
-    except (OSError, ValueError, AttributeError, http.client.HTTPException):
+    except (OSError, ValueError, AttributeError, RecursionError, http.client.HTTPException):
         return False
     finally:
         connection.close()

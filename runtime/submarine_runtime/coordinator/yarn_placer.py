@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from submarine_runtime.coordinator.journal import Journal
+from submarine_runtime.coordinator.journal import SEATS_FILE, Journal
 from submarine_runtime.coordinator.placement import PlacementError, Placer
 from submarine_runtime.coordinator.rm import application
 from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
@@ -21,7 +21,6 @@ from submarine_runtime.protocol.reasons import EndReason
 
 CALL_SECONDS = 10.0
 REST_SECONDS = 3.0
-SEATS_FILE = "containers.jsonl"
 _OVER = ("SUCCEEDED", "FAILED", "KILLED")
 _MEMORY = re.compile(r"([\d.]+ [KMGT]?B) of ([\d.]+ [KMGT]?B) physical memory used", re.IGNORECASE)
 

@@ -4,9 +4,10 @@ A module has ``environment(me, members) -> dict`` and, where it differs from ``D
 names of ``DEFAULTS`` in capitals or functions ``processes(me, members) -> list[dict]`` (variables
 of each process in one container), ``helpers(me, members) -> list[Helper]``, ``policy(roles) ->
 str`` (where ``POLICY`` depends on the roles), ``complaint(roles) -> str`` (a sentence on roles that
-cannot work) and ``base(env) -> str`` (another framework whose setup comes first). Standard library
-only; the notebook's side imports it too. Nothing here starts a process or reserves a port; see
-docs/frameworks.md for how to add one.
+cannot work), ``training(members) -> list[Member]`` (the tasks that read training data, where these
+are not all that work in step) and ``base(env) -> str`` (another framework whose setup comes first).
+Standard library only; the notebook's side imports it too. Nothing here starts a process or reserves
+a port; see docs/frameworks.md for how to add one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Iterable, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 from submarine_runtime.protocol.launch import AgentConfig
 from submarine_runtime.protocol.link import Member
@@ -40,6 +41,7 @@ KNOWN = {
 
 #: What a module says in capitals unless it says otherwise.
 #: IMPORTS: top-level modules whose import chooses the framework, the more telling first.
+#: LATE_IMPORTS: modules that choose it where no framework is chosen by its IMPORTS.
 #: PORTS: ports that each task reserves. HOLD_PORTS: whether the reservation may stay bound while
 #: the program binds the same port (SO_REUSEPORT). RESTART_IN_PLACE: whether one task may be started
 #: again while the others go on. UNTRACKED: roles that serve and never end. EXTRA_ROLES: roles that
@@ -47,9 +49,13 @@ KNOWN = {
 #: launcher applies once the program imports the framework. ADDRESS_IN_USE: words in stderr that
 #: mean a taken port. PROCESSES: processes of the program in one container: ``one`` always,
 #: ``asked`` (one unless asked for more) or ``gpu`` (in a gang, one for each device unless asked
-#: otherwise).
+#: otherwise). RENDEZVOUS: what opens the first port of a task when tasks meet: the ``program``, or
+#: a ``helper`` that the program connects to; empty: nothing. MEETS: the call or argument that makes
+#: a program take part in its gang, with ``{tasks}`` for the number of tasks; empty: programs of
+#: this framework need not.
 DEFAULTS: dict[str, Any] = {
     "IMPORTS": (),
+    "LATE_IMPORTS": (),
     "PORTS": 1,
     "HOLD_PORTS": False,
     "RESTART_IN_PLACE": False,
@@ -59,6 +65,8 @@ DEFAULTS: dict[str, Any] = {
     "SHIMS": (),
     "ADDRESS_IN_USE": ("Address already in use", "EADDRINUSE", "address already in use"),
     "PROCESSES": "one",
+    "RENDEZVOUS": "",
+    "MEETS": "",
 }
 
 
@@ -99,6 +107,8 @@ class Setup:
         What the framework was told to use, for the record: ``eth0 10.0.0.7``; empty: nothing.
     shims
         Files of this package to copy into ``shims`` beside the launcher.
+    rendezvous
+        RENDEZVOUS of a gang's framework; empty where there is only one process.
     """
 
     env: dict[str, str]
@@ -107,6 +117,7 @@ class Setup:
     shims: tuple[str, ...] = ()
     hold_ports: bool = False
     network: str = ""
+    rendezvous: str = ""
 
 
 def module_of(framework: str) -> ModuleType:
@@ -131,9 +142,10 @@ def trait(framework: str, name: str) -> Any:
 def framework_of(imports: Iterable[str]) -> str:
     """The framework that a program's top-level imports choose; ``any`` if they choose none."""
     found = set(imports)
-    for word in KNOWN:
-        if word != "auto" and found.intersection(trait(word, "IMPORTS")):
-            return word
+    for name in ("IMPORTS", "LATE_IMPORTS"):
+        for word in KNOWN:
+            if word != "auto" and found.intersection(trait(word, name)):
+                return word
     return "any"
 
 
@@ -178,6 +190,34 @@ def process_count(framework: str, asked: int, gpus: int, gang: bool) -> int:
     return max(1, gpus) if gang and trait(framework, "PROCESSES") == "gpu" else 1
 
 
+def sharing_tasks(
+    framework: str, env: Mapping[str, str], members: Sequence[Member], roles: Sequence[str] = ()
+) -> list[str]:
+    """The tasks over which the files of a ``:shard`` input are shared out, in order.
+
+    These are the tasks that train, the chief included. Parameter servers, schedulers, sidecars and
+    evaluators are none; a framework whose chief only directs leaves it out (``training``).
+
+    Parameters
+    ----------
+    env
+        The program's environment, which may choose the framework below Keras.
+    roles
+        Roles named by the user, whose tasks replace all of this.
+    """
+    from submarine_runtime.frameworks.ranks import crew_of
+
+    if roles:
+        found = [one for one in members if one.role in roles]
+    else:
+        module = module_of(framework)
+        if hasattr(module, "base"):
+            module = module_of(module.base(env))
+        found = getattr(module, "training", crew_of)(members)
+    # Client, agents and coordinator may list the roles in different orders.
+    return [one.task for one in sorted(found, key=lambda one: (one.role, one.index))]
+
+
 def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
     """What ``me`` needs, in a gang of ``members`` (itself included; in order of role and index).
 
@@ -204,6 +244,10 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
             processes = module.processes(me, members)
         if hasattr(module, "helpers"):
             helpers += module.helpers(me, members)
+    if config.own_launcher and len(gang) == 1 and me.processes == 1:
+        # The library reads a rank as a sign that all processes have been started already.
+        env = {name: value for name, value in env.items() if name not in generic.SIZES}
+        processes = [{}]
     network = ""
     if len(gang) > 1:
         network = _network(env, me, config.network_interface)
@@ -215,6 +259,32 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
         shims=("shims.py", *shims) if shims else (),
         hold_ports=all(_said(module, "HOLD_PORTS") for module in modules),
         network=network,
+        rendezvous=_rendezvous(modules, members),
+    )
+
+
+def _rendezvous(modules: Sequence[ModuleType], members: Sequence[Member]) -> str:
+    from submarine_runtime.frameworks.ranks import crew_of, world_size
+
+    if world_size(crew_of(members)) < 2:
+        return ""
+    return next((str(said) for one in modules if (said := _said(one, "RENDEZVOUS"))), "")
+
+
+def apart_sentence(framework: str, tasks: int, required: bool) -> str:
+    """Say that the processes of a gang trained apart, and what the program lacks.
+
+    Empty if the framework's programs need not meet, unless that is ``required``.
+    """
+    lacks = str(trait(framework, "MEETS")).format(tasks=tasks)
+    if not lacks and not required:
+        return ""
+    many = f"each of the {tasks} tasks" if tasks > 1 else "each process"
+    lacks = lacks or "a connection to MASTER_ADDR:MASTER_PORT"
+    advice = "" if required else " --require-collective makes such a job fail."
+    return (
+        f"No task opened the rendezvous port, so {many} trained by itself. "
+        f"The program lacks {lacks}.{advice}"
     )
 
 

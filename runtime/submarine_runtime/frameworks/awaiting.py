@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import socket
+import threading
 import time
 from typing import Sequence
 
@@ -31,3 +32,14 @@ def main(arguments: Sequence[str]) -> int:
     print("the chief serves", flush=True)
     time.sleep(LINGER)
     return 0
+
+
+def open_door(address: str, port: int) -> None:
+    """Open the port by which ``await`` finds that the helper of this process serves."""
+    door = socket.create_server((address, port), backlog=1024)
+
+    def accept() -> None:
+        while True:
+            door.accept()[0].close()
+
+    threading.Thread(target=accept, name="door", daemon=True).start()

@@ -12,9 +12,18 @@ from typing import Iterable, Sequence
 from submarine_runtime.frameworks.ranks import cluster_of, crew_of, first_rank, port_of, world_size
 from submarine_runtime.protocol.link import Member
 
+#: Variables that tell a process how many others have been started; RANK and LOCAL_RANK are set for
+#: each process.
+SIZES = frozenset(
+    {
+        *("WORLD", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES"),
+        *("GROUP_RANK", "GROUP_WORLD_SIZE"),
+    }
+)
 PROCESSES = "asked"
 RESTART_IN_PLACE = True  # it imports nothing that we know to work in step
 POLICY = "all"
+RENDEZVOUS = "program"
 
 
 def policy(roles: Iterable[str]) -> str:

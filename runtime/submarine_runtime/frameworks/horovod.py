@@ -14,8 +14,11 @@ from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("horovod",)
 PROCESSES = "gpu"
+PORTS = 2  # the rendezvous, and a port that opens once it serves
 HOLD_PORTS = True
 POLICY = "all"
+RENDEZVOUS = "helper"
+MEETS = "hvd.init()"
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
@@ -60,9 +63,10 @@ def helpers(me: Member, members: Sequence[Member]) -> list[Helper]:
     if first_rank(me, crew) is None:
         return []
     if me.task != crew[0].task:
-        return [await_chief(crew[0].address, port_of(crew[0]))]
+        return [await_chief(crew[0].address, crew[0].ports[1])]
     place = ("--address", me.address, "--port", str(port_of(me)))
-    command = ("{agent}", "-I", "{runtime}", "rendezvous", *place, "--sizes", _sizes(crew))
+    ready = ("--ready", str(me.ports[1])) if len(crew) > 1 else ()
+    command = ("{agent}", "-I", "{runtime}", "rendezvous", *place, *ready, "--sizes", _sizes(crew))
     return [Helper(command, "rendezvous ready")]
 
 

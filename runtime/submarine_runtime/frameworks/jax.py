@@ -16,6 +16,8 @@ IMPORTS = ("jax", "flax", "optax", "haiku", "equinox")
 PROCESSES = "asked"
 HOLD_PORTS = True
 POLICY = "all"
+RENDEZVOUS = "program"
+MEETS = "jax.distributed.initialize()"
 ADDRESS_IN_USE = ("Address already in use", "No address added out of total")
 
 

@@ -17,6 +17,11 @@ from submarine_runtime.protocol.link import Member
 IMPORTS = ("keras",)
 HOLD_PORTS = True
 POLICY = "chief"
+RENDEZVOUS = "program"
+MEETS = (
+    "tf.distribute.MultiWorkerMirroredStrategy(), with JAX keras.distribution.initialize(), with "
+    "PyTorch init_process_group()"
+)
 ADDRESS_IN_USE = (*tensorflow.ADDRESS_IN_USE, "No address added out of total")
 BACKENDS = {"tensorflow": "tensorflow", "torch": "pytorch", "jax": "jax"}
 

@@ -13,6 +13,8 @@ from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("lightgbm",)
 POLICY = "all"
+RENDEZVOUS = "program"
+MEETS = "lightgbm.train() with tree_learner='data'"
 ADDRESS_IN_USE = ("Binding port",)
 SHIMS = ("shim_lightgbm.py",)
 

@@ -9,6 +9,8 @@ from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("paddle",)
 POLICY = "all"
+RENDEZVOUS = "program"
+MEETS = "paddle.distributed.init_parallel_env()"
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:

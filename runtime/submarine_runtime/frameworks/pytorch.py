@@ -13,9 +13,12 @@ from submarine_runtime.frameworks.ranks import crew_of, first_rank
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("torch", "lightning", "pytorch_lightning", "deepspeed", "accelerate")
+LATE_IMPORTS = ("lightning_fabric", "transformers", "trl")  # older ones run on TensorFlow too
 PROCESSES = "gpu"
 HOLD_PORTS = True
 POLICY = "all"
+RENDEZVOUS = "program"
+MEETS = "Trainer(num_nodes={tasks}) of Lightning, or init_process_group() in other programs"
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:

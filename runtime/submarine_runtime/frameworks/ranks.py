@@ -11,8 +11,10 @@ from typing import Sequence
 
 from submarine_runtime.protocol.link import Member, chief_of
 
+#: Role that reads the checkpoints of the others and never takes part in their training.
+EVALUATOR = "evaluator"
 #: Roles that never take part in a collective operation.
-BESIDE = ("ps", "scheduler", "server", "evaluator", "tensorboard")
+BESIDE = ("ps", "scheduler", "server", EVALUATOR, "tensorboard")
 
 
 def crew_of(members: Sequence[Member]) -> list[Member]:

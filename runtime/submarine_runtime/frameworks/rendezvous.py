@@ -1,6 +1,7 @@
 """Horovod's rendezvous: a key-value store over HTTP, as gloo's store in Horovod speaks to it.
 
-``rendezvous --address A --port P --sizes global=4,local_worker-0=1``. ``PUT /scope/key`` keeps the
+``rendezvous --address A --port P --ready R --sizes global=4,local_worker-0=1``. Port R opens
+once it serves, so that port P has connections of the programs only. ``PUT /scope/key`` keeps the
 body, ``GET`` gives it back or 404 as long as nobody has put it (clients ask again), ``DELETE`` says
 that one process has done with the scope: a scope whose size is known is emptied once all have, any
 other loses the key. Anybody who reaches the port may write, as gloo cannot authenticate; values are
@@ -14,6 +15,8 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Mapping, Sequence
+
+from submarine_runtime.frameworks.awaiting import open_door
 
 SECONDS = 10.0
 MAX_VALUE = 1 << 20
@@ -148,10 +151,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="rendezvous")
     parser.add_argument("--address", required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--ready", type=int)
     parser.add_argument("--sizes", type=_sizes, default={}, help="scope=N,scope=N...")
     asked = parser.parse_args(arguments)
     try:
         server = Server(asked.address, asked.port, asked.sizes)
+        if asked.ready:
+            open_door(asked.address, asked.ready)
     except OSError as exc:
         sys.stderr.write(f"rendezvous at {asked.address}:{asked.port}: {exc.strerror or exc}\n")
         return 1

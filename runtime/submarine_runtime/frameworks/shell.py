@@ -8,6 +8,7 @@ from __future__ import annotations
 from submarine_runtime.frameworks import generic
 from submarine_runtime.frameworks.generic import environment, policy, processes
 
-__all__ = ["PROCESSES", "environment", "policy", "processes"]
+__all__ = ["PROCESSES", "RENDEZVOUS", "environment", "policy", "processes"]
 
 PROCESSES = generic.PROCESSES
+RENDEZVOUS = generic.RENDEZVOUS

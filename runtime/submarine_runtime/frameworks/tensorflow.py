@@ -12,12 +12,14 @@ import json
 from dataclasses import replace
 from typing import Iterable, Sequence
 
-from submarine_runtime.frameworks.ranks import cluster_of
+from submarine_runtime.frameworks.ranks import cluster_of, crew_of
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("tensorflow", "tf_keras")
 HOLD_PORTS = True
 POLICY = "chief"
+RENDEZVOUS = "program"
+MEETS = "strategy = tf.distribute.MultiWorkerMirroredStrategy()"
 ADDRESS_IN_USE = ("Address already in use", "Could not start gRPC server")
 CLUSTER_ROLES = ("chief", "worker", "ps")
 
@@ -36,6 +38,15 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
         return {}
     task = {"type": mine.role, "index": mine.index}
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
+
+
+def training(members: Sequence[Member]) -> list[Member]:
+    """The tasks that read training data: with parameter servers the chief only directs."""
+    crew = crew_of(members)
+    if not any(one.role == "ps" and one.kind != "sidecar" for one in members):
+        return crew
+    directing = {one.task for one in in_tensorflows_words(members) if one.role == "chief"}
+    return [one for one in crew if one.task not in directing]
 
 
 def in_tensorflows_words(members: Sequence[Member]) -> list[Member]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import socket
 import sys
-import threading
 from typing import Any, Sequence
+
+from submarine_runtime.frameworks.awaiting import open_door
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,16 +36,10 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"tracker at {asked.address}:{asked.port}: {said}\n")
         return 1
     if asked.ready:
-        door = socket.create_server((asked.address, asked.ready), backlog=1024)
-        threading.Thread(target=_open, args=(door,), daemon=True).start()
+        open_door(asked.address, asked.ready)
     print("tracker ready", flush=True)
     tracker.wait_for()
     return 0
-
-
-def _open(door: socket.socket) -> None:
-    while True:
-        door.accept()[0].close()
 
 
 def _started(module: Any, asked: argparse.Namespace) -> Any:

@@ -15,6 +15,8 @@ from submarine_runtime.protocol.link import Member
 IMPORTS = ("xgboost",)
 PORTS = 2  # the tracker, and a port that opens once it serves
 POLICY = "all"
+RENDEZVOUS = "helper"
+MEETS = "with xgboost.collective.CommunicatorContext()"
 SHIMS = ("shim_xgboost.py",)
 
 

@@ -33,6 +33,8 @@ class RoleOrders:
         Ask again (bounded) for a container on a node that has no task of this role yet.
     avoid
         Host names never to be used (bounded as well).
+    localizes
+        What YARN brings to its containers: the archives, with their size.
     label, nodes, racks
         Where its containers may be, for the sentence on why they are not there yet.
     """
@@ -51,8 +53,11 @@ class RoleOrders:
     label: str | None = None
     nodes: list[str] = field(default_factory=list)
     racks: list[str] = field(default_factory=list)
+    localizes: str = ""
 
 
+#: ``--restore``: the rule that chooses the restore point of a gang.
+RESTORE_POLICIES = ("auto", "chief", "own", "strict")
 #: ``--success``: who decides that the job has succeeded.
 POLICIES = ("chief", "all", "any", "fraction")
 
@@ -68,8 +73,10 @@ class CoordinatorConfig:
         failure that cannot be restarted ends the job), ``any`` (the first success ends it) or
         ``fraction`` (``allowed_failures`` of the tracked tasks, 0 to 1, may fail for good).
     max_restarts
-        Faults of tasks that are made good, in place or with the gang; pre-emption and lost nodes do
-        not count, nor does a permanent failure (an ImportError), which is never retried.
+        ``--max-restarts``: so many faults of tasks are followed by a restart, in place or of the
+        gang, whatever their cause. Pre-emption and lost nodes do not count; a permanent failure (an
+        ImportError) is never followed by one. None: three, and an error of the program restarts
+        the gang only if it has made progress (``coordinator.faults``).
     restart_in_place
         Whether the framework lets one task be started again while the others go on.
     gang_timeout
@@ -77,6 +84,10 @@ class CoordinatorConfig:
         ever.
     gang_retries
         How often it then tries again (jittered back-off) before the job fails; None: for ever.
+    restore
+        ``--restore``: ``auto``, ``chief``, ``own`` or ``strict``.
+    restore_from, checkpoint_path, sync_interval
+        As in ``launch.AgentConfig``.
     heartbeat, lost_after
         Seconds between heartbeats; seconds without one after which a task is lost.
     lost_margin
@@ -86,12 +97,17 @@ class CoordinatorConfig:
         Base URLs of the ResourceManagers' REST interface; empty for ``local``.
     lease
         Seconds that the job lives on without a sign of life of who started it; None: for ever.
+    save_grace
+        Seconds that the coordinator waits for the job directory's file system while that is away;
+        see ``launch.AgentConfig``.
     listen_port
         0: any free one; a restarted coordinator takes its old one from the journal.
     workflow, workflow_run, workflow_node
         Where the job comes from, for its record; empty: from no workflow.
     application_attempts
         How often YARN may start the master (``max_attempts``).
+    require_collective
+        Fail the job if no program used the port of the rendezvous.
     """
 
     job_id: str
@@ -106,17 +122,21 @@ class CoordinatorConfig:
     framework: str = "any"
     policy: str = "chief"
     allowed_failures: float = 0.0
-    max_restarts: int = 3
+    max_restarts: int | None = None
     restart_in_place: bool = False
     gang_timeout: float | None = 600.0
     gang_retries: int | None = 5
+    restore: str = "auto"
+    restore_from: str | None = None
+    checkpoint_path: str | None = None
+    sync_interval: float = 10.0
     heartbeat: float = 1.0
     lost_after: float = 25.0
     lost_margin: float = 2.0
     timeout: float | None = None
     lease: float | None = None
     kill_grace: float = 10.0
-    save_grace: float = 300.0
+    save_grace: float = 600.0
     queue: str | None = None
     priority: int | None = None
     resourcemanagers: list[str] = field(default_factory=list)
@@ -129,6 +149,8 @@ class CoordinatorConfig:
     workflow: str = ""
     workflow_run: str = ""
     workflow_node: str = ""
+    notes: list[str] = field(default_factory=list)
+    require_collective: bool = False
     version: int = PROTOCOL_VERSION
 
     def to_json(self) -> dict[str, Any]:

@@ -16,6 +16,11 @@ from submarine_runtime.protocol.fields import known
 #: Exit code of an agent or coordinator that could leave no claim or record, since the job directory
 #: is full: the one thing that it can still tell the cluster.
 NO_ROOM_CODE = 73
+#: The same where the file system of the job directory did not answer for the whole wait.
+STORE_AWAY_CODE = 74
+#: In a container: what YARN brought from HDFS under a name with this beginning may hold checksum
+#: files.
+CHECKSUMMED = "hdfs-"
 
 
 @dataclass
@@ -50,12 +55,15 @@ class Input:
     source
         Absolute path in the job store's file system, or a directory there.
     shard
-        Share the files out over the tasks of the role instead of giving each all of them.
+        Share the files out over the tasks that train instead of giving each task all of them.
+    roles
+        With ``shard``: the roles whose tasks have a share; empty: see ``frameworks.sharing_tasks``.
     """
 
     name: str
     source: str
     shard: bool = False
+    roles: list[str] = field(default_factory=list)
 
 
 #: Variables by which a container of a distributed job learns who it is; the agent removes them
@@ -91,8 +99,8 @@ class AgentConfig:
     kill_grace
         Seconds between SIGTERM and SIGKILL.
     save_grace
-        Seconds that outputs, logs and record may take to be saved while the job directory's file
-        system is away.
+        Seconds that a task waits for the job directory's file system while that is away: to claim
+        the job, to fetch inputs and checkpoints, to save outputs, logs and record.
     listen
         Address to bind for the live view: ``127.0.0.1`` for the local backend, else ``0.0.0.0``.
     inputs
@@ -115,12 +123,30 @@ class AgentConfig:
         ``--param``: NAME -> value (JSON), for ``params.json`` and ``SUBMARINE_PARAM_<NAME>``.
     processes
         Processes of the program in this container (``LOCAL_RANK``); 0: the framework decides.
-    instances
-        Tasks of this role that were asked for.
+    roles
+        Name, instances and kind of each role that was asked for; empty: a single task.
     network_interface
         What gloo and NCCL are told to use; None: the interface that leads to the coordinator.
+    own_launcher
+        A library of the program (Lightning, Accelerate, a trainer of transformers) starts one
+        process for each device itself. A single task with one process then has no ranks in its
+        environment: those libraries take them for the work of another launcher.
+    return_all_ranks
+        Return the values of every rank, not only those of rank 0.
+    keep
+        Patterns of files in the working directory that are saved as outputs.
+    writable
+        Localised files and directories, relative to the working directory, of which the program
+        has a copy that it may change (``--localization SRC:TARGET:rw``).
+    require_collective
+        Fail a single task whose processes never met; a gang's coordinator judges its tasks.
     workflow, workflow_run, workflow_node
         Where the job comes from, for its record; empty: from no workflow.
+    notes
+        Sentences for the record; see ``record.JobRecord``.
+    resourcemanagers
+        Base URLs of the ResourceManagers' REST interface, where a single task localizes archives:
+        they know when its container was granted.
     claim_gpus
         Claim devices by lock and set CUDA_VISIBLE_DEVICES, because the cluster isolates nothing;
         None: the agent finds out by what it sees.
@@ -156,7 +182,7 @@ class AgentConfig:
     ship_interval: float = 10.0
     ship_bytes: int = 1 << 20
     kill_grace: float = 10.0
-    save_grace: float = 300.0
+    save_grace: float = 600.0
     queue: str | None = None
     links: dict[str, str] = field(default_factory=dict)
     phases: list[dict[str, Any]] = field(default_factory=list)
@@ -167,12 +193,19 @@ class AgentConfig:
     restore_from: str | None = None
     params: dict[str, Any] = field(default_factory=dict)
     processes: int = 0
-    instances: int = 1
+    roles: list[dict[str, Any]] = field(default_factory=list)
     network_interface: str | None = None
     claim_gpus: bool | None = None
+    own_launcher: bool = False
+    require_collective: bool = False
+    return_all_ranks: bool = False
+    keep: list[str] = field(default_factory=list)
+    writable: list[str] = field(default_factory=list)
     workflow: str = ""
     workflow_run: str = ""
     workflow_node: str = ""
+    notes: list[str] = field(default_factory=list)
+    resourcemanagers: list[str] = field(default_factory=list)
     version: int = PROTOCOL_VERSION
 
     def to_json(self) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 ::
 
     <job root>/<YYYYMM>/<job id>/         0700
-        intent.json        exclusive create: this id is taken, and what was meant to run
+        intent.json        exclusive create: this id is taken, and what was meant to run;
+                           published again every few seconds while the client submits
         spec.json          what the user asked for; no secrets
         bundle.zip         program, modules, .submarine/sourcemap.json, notebook snapshot
         values.zip         values of --with, when there are any
@@ -13,13 +14,18 @@
         cancel.json        exclusive: somebody asked to cancel
         lease.json         sign of life of who started it, where the port does not take one
         live.json          host and port where the agent listens
-        claim-2.json       the same of the second attempt of a distributed job's master
+        claim-2.json       the same of the second attempt of a distributed job's master; the
+                           highest number counts, and numbers may be absent
         events/            client-000000.jsonl, agent-000000.jsonl, coordinator-1-000000.jsonl, ...
                            immutable
         logs/worker-0/e1-a1/stdout.000000000000   segments named by the offset of their first byte
+        logs/worker-0/e1-a1/stdout.000000004096.growing   the segment that is being written; one
+                           that is not renamed was left by a container that was killed, and counts
         logs/worker-0/e1-a1/stdout.index          offset -> time, written at the end
         metrics/worker-0/e1-a1/samples.000000000000   the same for what was measured
         checkpoints/ tensorboard/ model/ result.zip   of the chief (or only) task, at the end
+        files/             what --keep saves of the working directory
+        ranks/0.zip        values of each rank, with --return-all-ranks
         tasks/worker-1/    the same three of every other task that wrote any
         snapshots/worker-0/e1-a1/   checkpoints as synced: files, and a manifest a snapshot
         models/<version>/  the model directory as it was at some moment, with version.json
@@ -33,7 +39,7 @@ its real name is whole. Readers skip names that start with a dot.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Iterable, NamedTuple
 
 INTENT = "intent.json"
 SPEC = "spec.json"
@@ -42,6 +48,8 @@ VALUES = "values.zip"
 SECRET = "secret.json"  # noqa: S105 - a file's name
 APPLICATION = "application.json"
 CLAIM = "claim.json"
+#: Key of a claim that no container holds: a client closes a job that was never submitted.
+CLOSER = "closer"
 CANCEL = "cancel.json"
 LEASE = "lease.json"
 LIVE = "live.json"
@@ -52,6 +60,9 @@ CHECKPOINTS = "checkpoints"
 TENSORBOARD = "tensorboard"
 MODEL = "model"
 RESULT = "result.zip"
+#: Files of the working directory that ``--keep`` saves, and values of every rank.
+FILES = "files"
+RANKS = "ranks"
 METRICS = "metrics"
 TASKS = "tasks"
 SNAPSHOTS = "snapshots"
@@ -63,11 +74,13 @@ RUNTIME_CACHE = "cache"
 #: Below the job root, beside the months: which jobs the starts of headless runs are.
 RUNS = "runs"
 TEMPORARY_PREFIX = ".tmp-"
+GROWING_SUFFIX = ".growing"
 STREAMS = ("stdout", "stderr")
 
 _JOB_ID = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,62})-(\d{4})(\d{2})\d{2}-[0-9a-f]{4,12}\Z")
 _SEGMENT = re.compile(r"^(stdout|stderr|samples)\.(\d{12})\Z")
 _ATTEMPT = re.compile(r"^e(\d{1,6})-a(\d{1,6})\Z")
+_CLAIM = re.compile(r"^claim(?:-([1-9]\d{0,5}))?\.json\Z")
 _TASK = re.compile(r"^([a-z][a-z0-9_]{0,31}):(\d{1,5})\Z")
 
 
@@ -127,6 +140,12 @@ def attempt_directory(part: str, task: str, epoch: int, attempt: int) -> str:
     return f"{part}/{role}-{index}/{attempt_name(epoch, attempt)}"
 
 
+def task_directory(task: str) -> str:
+    """The directory name of a task, ``worker-0``."""
+    role, index = split_task(task)
+    return f"{role}-{index}"
+
+
 def log_directory(task: str, epoch: int, attempt: int) -> str:
     """Relative directory of one attempt's log segments, ``logs/worker-0/e1-a1``."""
     return attempt_directory(LOGS, task, epoch, attempt)
@@ -137,6 +156,25 @@ def claim_name(application_attempt: int) -> str:
     return CLAIM if application_attempt <= 1 else f"claim-{application_attempt}.json"
 
 
+def parse_claim(name: str) -> int | None:
+    """Attempt of the application whose claim a file name stands for, or None for any other."""
+    match = _CLAIM.match(name)
+    return int(match.group(1) or 1) if match else None
+
+
+def newest_claim(names: Iterable[str]) -> int:
+    """Return the highest attempt that has a claim among file names of a job directory; 0: none.
+
+    An attempt that ended before it claimed the job leaves a gap in the numbers.
+    """
+    return max((parse_claim(name) or 0 for name in names), default=0)
+
+
+def is_claim(name: str) -> bool:
+    """Whether a file of this name is the claim of some attempt of a job's master."""
+    return bool(_CLAIM.match(name))
+
+
 def coordinator_writer(application_attempt: int) -> str:
     """The writer of events in the n-th attempt of a job's master, from 1."""
     return f"coordinator-{application_attempt}"
@@ -145,6 +183,17 @@ def coordinator_writer(application_attempt: int) -> str:
 def segment_name(stream: str, offset: int) -> str:
     """File name of the segment of ``stream`` whose first byte has ``offset``."""
     return f"{stream}.{offset:012d}"
+
+
+def growing_name(stream: str, offset: int) -> str:
+    """File name of the segment from ``offset`` while it is being written."""
+    return f"{segment_name(stream, offset)}{GROWING_SUFFIX}"
+
+
+def parse_growing(name: str) -> Segment | None:
+    """The segment that a ``growing`` file name stands for, or None for any other name."""
+    end = -len(GROWING_SUFFIX)
+    return parse_segment(name[:end]) if name.endswith(GROWING_SUFFIX) else None
 
 
 def index_name(stream: str) -> str:

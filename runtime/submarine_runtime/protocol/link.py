@@ -3,7 +3,8 @@
 One TLS connection an agent, opened by the agent to the coordinator's port, with the job's pinned
 certificate. It begins as ``GET /v1/link`` with ``Authorization: Bearer <token>`` and ``Upgrade:
 submarine-link``; after ``101`` both sides write newline-delimited JSON objects of at most
-``MAX_LINE`` bytes, told apart by ``type``. Unknown types and fields are ignored. Holds words only.
+``MAX_LINE`` bytes, told apart by ``type``. Unknown types and fields are ignored. A malformed line
+closes the connection (``protocol.lines`` checks them; list new fields there). Holds words only.
 
 From the agent:
 
@@ -11,13 +12,19 @@ From the agent:
                network gpus node`` and ``running`` (None, or ``epoch attempt state`` of the program
                that goes on while the link was away). ``ports``: one list of numbers, reserved.
 ``heartbeat``  every ``heartbeat`` s: ``n`` and what changed since the last acknowledged one:
-               ``memory_now memory_peak cpu_seconds gpu_percent gpu_memory progress``
+               ``memory_now memory_peak cpu_seconds gpu_percent gpu_memory progress waiting``
+               (what the task waits for, a sentence; empty: nothing)
 ``state``      ``epoch attempt state`` and what belongs to it. ``preparing`` (``detail progress``:
-               inputs), ``ready``, ``running`` (``pid started``), ``ending``, ``ended`` (``reason
-               detail exit_code signal failure logs outputs missing finished retry`` where ``retry``
-               is ``no`` for a failure that would come again, such as an ImportError)
+               inputs), ``ready``, ``running`` (``pid started``), ``met`` (the program has used the
+               port of its rendezvous), ``ending``, ``ended`` (``reason detail exit_code signal
+               failure logs outputs missing finished retry`` where ``retry`` is ``no`` for a failure
+               that would come again, such as an ImportError)
 ``event``      ``kind detail data``: worth keeping in the job's events
 ``saved``      answer to ``save``: ``id version`` (JSON of the version) or ``id error``
+``snapshot``   ``epoch attempt kept`` (numbers of the snapshots that the agent has not deleted) and,
+               for a new one, ``number round digests steps`` (name -> CRC-32, name of a metadata
+               file -> step); ``answered``: the round that is complete here
+``synced``     ``epoch attempt``: the last snapshot of a program that has ended is in the store
 ``left``       the agent goes: all that it had to ship is shipped, or ``missing`` says what is not;
                ``epoch attempt logs outputs`` of its last attempt as with ``ended``
 
@@ -28,9 +35,14 @@ From the coordinator:
 ``ack``        ``n``: heartbeat ``n`` was heard. An agent that has had no ack for ``lost_after``
                seconds since it *sent* the last acknowledged heartbeat kills its program at once:
                the coordinator counts from a later moment, so two attempts never write together
-``start``      ``epoch attempt members restore``: start the program; ``members`` is a list of
-               ``Member``; ``restore``: put the newest checkpoint back first. ``attempt`` counts
-               within a task from 1
+``start``      ``epoch attempt members restore alone``: start the program; ``members`` is a list of
+               ``Member``; ``attempt`` counts within a task from 1. ``restore``: None, or ``part``
+               (``restore_point.Part``: restore exactly this; None: from the beginning) and ``own``
+               (restore the task's own newest snapshot of this epoch or a later one instead, where
+               there is one). ``alone``: the agent reports no snapshots and deletes old ones itself
+``snapshot``   ``round``: take a snapshot as soon as the files rest; answered with ``answered``
+``keep``       ``points`` (list of epoch, attempt, number): do not delete these snapshots; with
+               ``older`` delete those of earlier attempts that are not named
 ``ports``      reserve new ports; answered by ``register`` fields ``ports`` in a ``ports`` line
 ``stop``       ``why grace``: end the program; answered by ``state ended``. The agent stays for
                another ``start``
@@ -87,6 +99,15 @@ class Member:
         values = known(cls, data)
         values["ports"] = tuple(int(port) for port in data.get("ports") or ())
         return cls(**values)
+
+
+def expected_members(roles: Sequence[Mapping[str, Any]]) -> list[Member]:
+    """The members of a gang that is complete, without places: of ``AgentConfig.roles``."""
+    return [
+        Member(f"{role['name']}:{index}", str(role["name"]), index, "", "", kind=str(role["kind"]))
+        for role in roles
+        for index in range(int(role["instances"]))
+    ]
 
 
 #: Roles whose first task is the chief where a job has one, in this order.

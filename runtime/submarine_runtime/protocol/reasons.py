@@ -25,6 +25,7 @@ class EndReason(str, Enum):
     LAUNCH_FAILED = "launch_failed"
     LOCALISATION_FAILED = "localisation_failed"
     OUTPUT_NOT_SAVED = "output_not_saved"
+    NOT_COLLECTIVE = "not_collective"
     DISK_FULL = "disk_full"
     JOB_DIRECTORY_FULL = "job_directory_full"
     QUEUE_REFUSED = "queue_refused"
@@ -33,6 +34,7 @@ class EndReason(str, Enum):
     PREEMPTED = "preempted"
     NODE_LOST = "node_lost"
     MASTER_LOST = "master_lost"
+    COORDINATOR_LOST = "coordinator_lost"
     AGENT_LOST = "agent_lost"
     TASK_LOST = "task_lost"
     GANG_TIMED_OUT = "gang_timed_out"
@@ -43,6 +45,7 @@ class EndReason(str, Enum):
     LEASE_EXPIRED = "lease_expired"
     NEVER_SUBMITTED = "never_submitted"
     CLUSTER_LOST = "cluster_lost"
+    HDFS_UNAVAILABLE = "hdfs_unavailable"
 
     def __str__(self) -> str:
         return self.value
@@ -60,7 +63,7 @@ class Meaning(NamedTuple):
 MEANINGS: dict[EndReason, Meaning] = {
     EndReason.SUCCEEDED: Meaning(
         State.SUCCEEDED,
-        "The program ended with exit code 0 and its output is saved.",
+        "The program ended with exit code 0.",
         False,
         "Load the model from the job's model directory, or look at the log.",
     ),
@@ -111,8 +114,14 @@ MEANINGS: dict[EndReason, Meaning] = {
         State.FAILED,
         "The program ended well, but not all of its output could be saved.",
         True,
-        "The detail says what is missing: send back another kind of value with --return, or check "
-        "free space, quota and permissions of the job directory; then run again.",
+        "The detail says what is missing: check free space, quota and permissions of the job "
+        "directory; then run again.",
+    ),
+    EndReason.NOT_COLLECTIVE: Meaning(
+        State.FAILED,
+        "The programs ended well, but did not train together as --require-collective demands.",
+        False,
+        "Add the call or argument that the detail names, and run the job again.",
     ),
     EndReason.DISK_FULL: Meaning(
         State.FAILED,
@@ -161,6 +170,12 @@ MEANINGS: dict[EndReason, Meaning] = {
         "The application master died.",
         True,
         "Run again; if it happens twice look at the application's page.",
+    ),
+    EndReason.COORDINATOR_LOST: Meaning(
+        State.FAILED,
+        "The coordinator of the job ended before the job, and the job with it.",
+        True,
+        "Run again; application.driver.log of the YARN log says how the coordinator ended.",
     ),
     EndReason.AGENT_LOST: Meaning(
         State.FAILED,
@@ -222,6 +237,12 @@ MEANINGS: dict[EndReason, Meaning] = {
         "The cluster no longer knows the application and no result was left behind.",
         True,
         "If the cluster comes back the job is looked at again; otherwise run again.",
+    ),
+    EndReason.HDFS_UNAVAILABLE: Meaning(
+        State.FAILED,
+        "HDFS, or another file system of the job directory, did not answer for too long.",
+        True,
+        "Run again when HDFS answers; --conf hdfs_wait_minutes sets how long a job waits for it.",
     ),
 }
 

@@ -15,12 +15,15 @@ from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
+#: Kind of the coordinator's event: YARN has brought their files to all tasks of the gang.
+LOCALIZED = "localized"
+
 
 @dataclass
 class Phase:
     """One stretch of a job's life; times are seconds since the epoch (UTC).
 
-    Names in order: ``upload queue localisation start first_line run save``.
+    Names in order: ``upload queue localizing start first_line run save``.
     """
 
     name: str
@@ -141,8 +144,13 @@ class JobRecord:
         Number of the gang's (re)start, from 1.
     pending
         Why the job waits, one sentence; empty when it does not.
+    warnings
+        What its owner must know of a job that may have succeeded, one sentence each.
     workflow, workflow_run, workflow_node
         Where the job comes from when a workflow started it; empty: none did.
+    notes
+        What the reader should know of the request, one sentence each (a path that the program
+        writes by itself).
     hints
         What the owner could do better next time, one sentence each (memory asked for and not
         used, a GPU that idled).
@@ -179,6 +187,8 @@ class JobRecord:
     epoch: int = 1
     pending: str = ""
     hints: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     workflow: str = ""
     workflow_run: str = ""
     workflow_node: str = ""

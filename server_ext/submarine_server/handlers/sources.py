@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from typing import Any
 
+from submarine_jobs.directory import MAX_BUNDLE
 from submarine_jobs.display.untrusted import one_line, printable
 from submarine_jobs.job import Job
 from submarine_jobs.spec import JobSpec
@@ -18,10 +20,20 @@ from submarine_server.access import BaseHandler, checked_job_id, guarded
 from submarine_server.failures import ApiError
 from submarine_server.record_views import Json
 
-#: Bytes of a bundle that is opened, of all its texts together, and files and cells that are told.
-MAX_BUNDLE = 80 << 20
+#: Bytes of the list of files in a bundle, of its source map, of all its texts together, and files
+#: and cells that are told.
+MAX_LISTED = 4 << 20
+MAX_MAP = 4 << 20
 MAX_TEXT = 4 << 20
 MAX_FILES, MAX_CELLS = 500, 2000
+_DAMAGED = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+    EOFError,
+    zlib.error,
+)
 
 
 class CellsHandler(BaseHandler):
@@ -51,8 +63,12 @@ def cells_of(job: Job) -> list[Json]:
     with _bundle(job) as bundle:
         files = _texts(bundle)
         try:
-            segments = SourceMap.from_bytes(bundle.read(MAP_PATH)).files
-        except (KeyError, ValueError, RecursionError):
+            with bundle.open(MAP_PATH) as packed:
+                data = packed.read(MAX_MAP + 1)
+            if len(data) > MAX_MAP:
+                return []
+            segments = SourceMap.from_bytes(data).files
+        except (KeyError, ValueError, RecursionError, *_DAMAGED):
             return []
     found: dict[tuple[str, str, str | None], list[str]] = {}
     for file, parts in segments.items():
@@ -91,11 +107,22 @@ def script_of(job: Job) -> str:
 def _bundle(job: Job) -> zipfile.ZipFile:
     try:
         data = job.directory.storage.read(job.directory.file(layout.BUNDLE), 0, MAX_BUNDLE)
+        if _listed_bytes(data) > MAX_LISTED:
+            raise zipfile.BadZipFile("it lists too many files")
         return zipfile.ZipFile(io.BytesIO(data))
     except FileNotFoundError:
         raise ApiError(404, f"{job.id} has no program of its own: it runs a command.") from None
     except (zipfile.BadZipFile, NotImplementedError):
         raise ApiError(409, f"The bundle of {job.id} is damaged or too large to be read.") from None
+
+
+def _listed_bytes(data: bytes) -> int:
+    """Size of the list of files at the end of an archive, of which ``zipfile`` reads all."""
+    tail = data[-(1 << 16) - 64 :]
+    end = tail.rfind(b"PK\x05\x06")
+    if end < 0 or b"PK\x06\x07" in tail:  # no archive, or one of 64 bits, which ours never is
+        return MAX_LISTED + 1
+    return int.from_bytes(tail[end + 12 : end + 16], "little")
 
 
 def _texts(bundle: zipfile.ZipFile) -> dict[str, str]:
@@ -108,7 +135,7 @@ def _texts(bundle: zipfile.ZipFile) -> dict[str, str]:
         try:
             with bundle.open(info) as file:
                 data = file.read(room)
-        except (zipfile.BadZipFile, RuntimeError, OSError, EOFError):
+        except _DAMAGED:
             continue
         room -= len(data)
         text = data.decode("utf-8", "replace").replace("\r\n", "\n")

@@ -149,8 +149,10 @@ class LogReader:
         place = key[:2]
         with self._lock:
             log, until = self._listings.get(place) or (ShippedLog(self.job.directory, *place), 0.0)
-        if fresh or time.monotonic() >= until:
-            ended = self._end[0] is not None
+        ended = self._end[0] is not None
+        # A listing from before the end lacks what was shipped last.
+        outdated = ended and until != float("inf")
+        if fresh or outdated or time.monotonic() >= until:
             log.refresh()
             until = float("inf") if ended else time.monotonic() + LISTING_SECONDS
             with self._lock:

@@ -11,7 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import NoClusterError
-from submarine_jobs.listing import all_months, import_job, newest_months, unknown_jobs
+from submarine_jobs.listing import (
+    all_months,
+    import_job,
+    newest_months,
+    remove_abandoned,
+    unknown_jobs,
+)
 from submarine_jobs.session import Session
 
 #: Jobs that are read in one step, so many at once.
@@ -52,6 +58,7 @@ class Discovery:
         with ThreadPoolExecutor(READERS, "submarine-discover") as pool:
             for item, found in zip(some, pool.map(read, some), strict=True):
                 if not found:
+                    remove_abandoned(*item)
                     self._tried[item[0].url] = item[1]
         return bool(self._left)
 

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from submarine_jobs.errors import SubmarineError
+from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_jobs.metrics import MetricsReader, Row
 from submarine_server.watching.shared import Shared
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: Seconds between looks: at least, at most, and as a share of the job's age, for an old job ships
 #: its samples seldom; each look costs two listings a task.
 FASTEST, SLOWEST, SHARE = 3.0, 60.0, 1 / 64
+#: Seconds until a job directory that did not answer is read again.
+SILENCE_PAUSE = 10.0
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ class Curves:
         self._tell()
 
     @property
+    def looked(self) -> bool:
+        """Whether the samples could be read at least once."""
+        return self._looks > 0
+
+    @property
     def failed(self) -> bool:
         """Whether it cannot go on."""
         return self._error is not None
@@ -114,10 +121,18 @@ class MetricsReaders:
         while not ended:
             # Before the samples: they are complete when the job has ended.
             ended, age = await self._core.here(_state_of, job)
-            rows = await self._core.call(reader.fresh, timeout=120.0)
-            curves.add(rows, ended=ended)
+            pause = min(SLOWEST, max(FASTEST, age * SHARE))
+            try:
+                rows = await self._core.call(reader.fresh, timeout=120.0)
+            except (ClusterError, TimeoutError):
+                if not curves.looked:
+                    raise
+                ended = False  # the curves stay as they are until the directory answers again
+                pause = max(pause, SILENCE_PAUSE)
+            else:
+                curves.add(rows, ended=ended)
             if not ended:
-                await asyncio.sleep(min(SLOWEST, max(FASTEST, age * SHARE)))
+                await asyncio.sleep(pause)
 
 
 def _state_of(job: Job) -> tuple[bool, float]:

@@ -56,6 +56,31 @@ def test_a_node_that_is_lost_for_good(
         three.start()
 
 
+@pytest.mark.full
+def test_a_node_lost_before_the_first_checkpoint_restarts_tasks_that_train_together(
+    three: Minicluster, train: Callable[..., Job], go: Path
+) -> None:
+    source = program(STEPS, every=1000, hold=str(go))
+    roles = workers(2, spread=True)
+    job = train("node-lost-early", roles=roles, source=source, framework="pytorch")
+    master = node_of(job, "coordinator")
+    held = {index: node_of(job, "agent", f"worker:{index}") for index in (0, 1)}
+    assert held[0] != held[1]
+    three.lose(next(node for node in held.values() if node != master))
+    try:
+        until("a restart", lambda: any(e.kind == "restart" for e in job.record().events))
+        go.touch()
+        job.wait(timeout=150)
+        record = check_result(job, STEPS)
+        assert record.epoch == 2
+        (restart,) = [event for event in record.events if event.kind == "restart"]
+        assert restart.data["rule"] in ("uncounted", "counted")
+        assert "progress" not in restart.detail
+        assert not [event for event in record.events if event.kind == "restored"]
+    finally:
+        three.start()
+
+
 def test_node_manager_and_resource_manager_restart_under_a_job(
     three: Minicluster, train: Callable[..., Job], go: Path
 ) -> None:

@@ -31,23 +31,24 @@ if os.environ["SUBMARINE_INDEX"] == "1":
 """
 
 
-@pytest.mark.parametrize(
-    ("what", "reason", "code", "signal"),
-    [
+def test_exit_codes_and_signals_are_in_the_record(train: Callable[..., Job]) -> None:
+    """Two jobs side by side: one ends with a code, the other by a signal."""
+    ends: list[tuple[str, EndReason, int | None, int | None]] = [
         ("sys.exit(7)", EndReason.PROGRAM_ERROR, 7, None),
         ("os.kill(os.getpid(), signal.SIGSEGV)", EndReason.KILLED_BY_SIGNAL, None, 11),
-    ],
-)
-def test_exit_codes_and_signals_are_in_the_record(
-    train: Callable[..., Job], what: str, reason: EndReason, code: int | None, signal: int | None
-) -> None:
-    job = train("ends", at=0, source=ODD.format(what=what) + program(400, 0.1), max_restarts=1)
-    record = job.wait(timeout=120)
-    assert (record.state, record.reason) == (State.FAILED, reason)
-    task = task_of(job, "worker:1")
-    assert (task.restarts, task.signal) == (1, signal)
-    assert code is None or (record.exit_code, task.exit_code) == (code, code)
-    assert "worker:1" in record.detail
+    ]
+    long = program(400, 0.1)
+    jobs = [
+        train("ends", at=0, source=ODD.format(what=what) + long, max_restarts=1)
+        for what, *_ in ends
+    ]
+    for job, (_, reason, code, signal) in zip(jobs, ends, strict=True):
+        record = job.wait(timeout=150)
+        assert (record.state, record.reason) == (State.FAILED, reason)
+        task = task_of(job, "worker:1")
+        assert (task.restarts, task.signal) == (1, signal)
+        assert code is None or (record.exit_code, task.exit_code) == (code, code)
+        assert "worker:1" in record.detail
 
 
 def test_memory_that_yarn_takes_offence_at_is_in_the_record(train: Callable[..., Job]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,25 +24,31 @@ from tests.cluster.training import (
     task_of,
     until,
     until_step,
+    whole_log,
     workers,
 )
+from tests.local.test_distributed_coordinator import AFTER_CHECKPOINT, ENDS
 
 pytestmark = pytest.mark.cluster
 
 STEPS = 60
+TASKS = ("worker:0", "worker:1")
 
 
-@pytest.mark.parametrize("kind", ["program", "agent"])
 def test_a_killed_worker_costs_a_restart_and_nothing_else(
-    train: Callable[..., Job], go: Path, kind: str
+    train: Callable[..., Job], go: Path
 ) -> None:
-    job = train(f"kill-{kind}")
-    kill(job, kind, "worker:1")
+    """The program in one job, the agent in another beside it."""
+    jobs = {kind: train(f"kill-{kind}", at=0) for kind in ("program", "agent")}
+    for kind, job in jobs.items():
+        until_step(job, 12)
+        kill(job, kind, "worker:1")
     go.touch()
-    job.wait(timeout=150)
-    record = check_result(job, STEPS)
-    assert task_of(job, "worker:1").restarts >= 1
-    assert record.epoch >= 1
+    for job in jobs.values():
+        job.wait(timeout=150)
+        record = check_result(job, STEPS)
+        assert task_of(job, "worker:1").restarts >= 1
+        assert record.epoch >= 1
 
 
 def test_a_killed_coordinator_comes_back_and_nobody_notices(
@@ -79,6 +86,41 @@ def test_a_killed_master_restarts_the_gang_from_its_checkpoint(
     told = [(event.writer, event.seq, event.kind) for event in record.events]
     assert {(event.writer, event.seq, event.kind) for event in before} <= set(told)
     assert {event.writer for event in record.events} >= {"coordinator-1", "coordinator-2"}
+
+
+@pytest.mark.full
+def test_a_killed_master_restores_one_point_for_tasks_that_train_together(
+    train: Callable[..., Job], go: Path
+) -> None:
+    job = train("kill-master-gang", at=30, framework="pytorch")
+    until("a snapshot", lambda: any(e.kind == "snapshot" for e in job.record().events))
+    kill(job, "master")
+    go.touch()
+    job.wait(timeout=240)
+    record = check_result(job, STEPS)
+    assert record.epoch == 2
+    (point,) = [event for event in record.events if event.kind == "restore_point"]
+    assert point.writer == "coordinator-2"
+    assert point.detail in record.notes
+    begun = [re.findall(r"^begin at (\d+)$", whole_log(job, task), re.M) for task in TASKS]
+    assert begun[0] == begun[1]
+    assert int(begun[0][-1]) > 0
+
+
+@pytest.mark.full
+def test_an_exception_that_comes_again_without_progress_ends_the_job(
+    train: Callable[..., Job], tmp_path: Path
+) -> None:
+    source = ENDS.format(scratch=str(tmp_path)) + AFTER_CHECKPOINT.format(
+        name="ckpt-7", every=False
+    )
+    job = train("same-error", at=0, source=source, framework="pytorch")
+    record = job.wait(timeout=240)
+    assert (record.reason, record.epoch) == (EndReason.PROGRAM_ERROR, 2), record.events[-12:]
+    assert "worker:1: ValueError: bad" in record.detail
+    assert "the same error again" in record.detail
+    told = [event for event in record.events if event.kind in ("restart", "task_failed")]
+    assert [event.data["rule"] for event in told] == ["progress", "same_cause"]
 
 
 def test_a_task_that_hangs_is_lost_and_replaced(train: Callable[..., Job], go: Path) -> None:

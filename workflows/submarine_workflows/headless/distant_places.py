@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from submarine_jobs.display.untrusted import printable
@@ -17,10 +17,14 @@ from submarine_workflows.headless.place import MAX_BYTES, Place, bounded, withou
 
 if TYPE_CHECKING:
     from submarine_jobs.profile import Profile
+    from submarine_jobs.storage.base import Storage
 
 
 class HdfsPlace(Place):
     """A file of HDFS, ``hdfs://host:port/path``; ``hdfs:///path`` is of the profile's own.
+
+    All spellings of the profile's own HDFS (its nameservice, the RPC and HTTP addresses of its
+    NameNodes) are one file system. A user in the URL is ignored: requests are the profile's.
 
     Parameters
     ----------
@@ -30,37 +34,59 @@ class HdfsPlace(Place):
 
     def __init__(self, url: str, profile: Callable[[], Profile]) -> None:
         parts = urlsplit(url)
-        if parts.path in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
+        user = parts.netloc.rpartition("@")[0]
+        if parts.path in ("", "/") or parts.query or parts.fragment or ":" in user:
             raise UsageError(
-                f"{printable(url, 200)} names no file of HDFS.",
+                f"{printable(without_password(url), 200)} names no file of HDFS.",
                 "Write hdfs:///user/me/x.ipynb, or hdfs://namenode:8020/user/me/x.ipynb.",
             )
         self.url = url
-        self._path = parts.path
-        self._filesystem = f"hdfs://{parts.netloc}" if parts.netloc else ""
         self._profile = profile
 
     @functools.cached_property
-    def _storage(self) -> Any:
+    def _found(self) -> tuple[Storage, str]:
+        """The file system, and the path in it."""
         from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
         from submarine_jobs.storage.choosing import hdfs_storage
 
         profile = self._profile()
         conf = HadoopConf(profile.hadoop_conf_dir) if profile.hadoop_conf_dir else None
-        filesystem = self._filesystem or (conf.default_fs if conf else "")
-        if not filesystem:
+        if conf is not None:
+            own = hdfs_storage(
+                conf.default_fs,
+                conf_dir=conf.directory,
+                webhdfs=conf.webhdfs,
+                addresses=conf.addresses,
+                user=profile.user,
+                timeout=profile.timeout,
+            )
+            path = own.path_of(self.url)
+            if path is not None:
+                return own, path
+        host = urlsplit(self.url).netloc.rpartition("@")[2]
+        if not host:
             raise NoClusterError(
                 f"{printable(self.url, 200)} names no NameNode, and no cluster is configured.",
                 "Write hdfs://namenode:8020/path, or choose a cluster with --profile.",
             )
-        own = conf is not None and filesystem == conf.default_fs
-        return hdfs_storage(
-            filesystem,
-            conf_dir=conf.directory if conf else None,
-            webhdfs=conf.webhdfs if conf and own else (),
-            user=profile.user,
-            timeout=profile.timeout,
+        conf_dir = conf.directory if conf else None
+        other = hdfs_storage(
+            f"hdfs://{host}", conf_dir=conf_dir, user=profile.user, timeout=profile.timeout
         )
+        return other, urlsplit(self.url).path
+
+    @property
+    def _storage(self) -> Storage:
+        return self._found[0]
+
+    @property
+    def _path(self) -> str:
+        return self._found[1]
+
+    @property
+    def identity(self) -> str:
+        """The same for all spellings of one file."""
+        return self._storage.url(self._path)
 
     def read(self) -> bytes:
         """See ``Place.read``."""

@@ -41,7 +41,7 @@ def code_cells(notebook: NotebookNode) -> Iterator[NotebookNode]:
 def is_collected(cell: NotebookNode) -> bool:
     """Whether running the cell collects it for a program."""
     marked = parse_cell(cell.source, tags_in(cell.metadata))
-    if marked is None:
+    if marked is None or marked.write_mode:
         return False
     try:
         return parse_options(marked.line).verb is None

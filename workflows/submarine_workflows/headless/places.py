@@ -35,6 +35,20 @@ def profile_in_force() -> Profile:
     return load_config().profile
 
 
+def _is_own_hdfs(text: str, profile: Callable[[], Profile]) -> bool:
+    """Whether a ``webhdfs://`` URL names the profile's own HDFS; fsspec would need its user."""
+    if not text.lower().startswith(("webhdfs://", "swebhdfs://")):
+        return False
+    from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
+    from submarine_jobs.storage.choosing import hdfs_storage
+
+    directory = profile().hadoop_conf_dir
+    if directory is None:
+        return False
+    conf = HadoopConf(directory)
+    return hdfs_storage(conf.default_fs, addresses=conf.addresses).path_of(text) is not None
+
+
 def place_of(text: str, profile: Callable[[], Profile] = profile_in_force) -> Place:
     """The place that ``text`` names.
 
@@ -56,6 +70,6 @@ def place_of(text: str, profile: Callable[[], Profile] = profile_in_force) -> Pl
         if not path.startswith("/"):
             raise UsageError(f"{printable(text, 200)} names no file.", "Write file:///dir/x.ipynb.")
         return LocalPlace(Path(path))
-    if scheme[1].lower() == "hdfs":
+    if scheme[1].lower() == "hdfs" or _is_own_hdfs(text, profile):
         return HdfsPlace(text, profile)
     return FsspecPlace(text)

@@ -110,6 +110,8 @@ class Report:
             )
         took = format_duration(max(round(self._seconds), 1))
         text = f"{printable(self._target, 1000)}    {self._how(code)} {took}"
+        if code != SUCCESS:
+            text += f": {reason}"  # the last line of a scheduler's log must say what failed
         return Outcome(text, value=self._value(code, reason), exit_code=code)
 
     @property

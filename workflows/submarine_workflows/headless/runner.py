@@ -15,6 +15,7 @@ from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.options.quantities import format_duration
 from submarine_jobs.origin import Origin
+from submarine_workflows.headless.distant_places import HdfsPlace
 from submarine_workflows.headless.local_place import LocalPlace
 from submarine_workflows.headless.place import Place, without_password
 from submarine_workflows.headless.places import is_url, place_of
@@ -236,6 +237,8 @@ def _way_to(name: str, known: list[str]) -> str:
 
 
 def _same(source: Place, target: Place) -> bool:
+    if isinstance(source, HdfsPlace) and isinstance(target, HdfsPlace):
+        return source.identity == target.identity
     if source.local is None or target.local is None:
         return source.url == target.url
     try:

@@ -6,6 +6,7 @@ Each command has a process group of its own. Does not know why the node runs or 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -18,14 +19,18 @@ from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 
+from submarine_jobs.display.untrusted import printable
 from submarine_workflows.local.keeper import GRACE, Keeper
-from submarine_workflows.node_commands import data_waited_for
+from submarine_workflows.node_commands import data_waited_for, is_notebook
 
 _GATE = str(Path(__file__).with_name("gate.py"))
 #: Seconds that what a command leaves in its group has after it.
 _LEFT_OVER = 5.0
 #: The code of a command that has waited long enough.
 _LATE = 124
+_TAIL = 8 << 10
+#: The last line of a headless run that failed; see ``headless.report``.
+_FAILURE = re.compile(r" {4}(?:failed after|ended after|was not saved there)[^:]{1,60}: (.+)")
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class NodeProcess:
         with FileIO(self.work.log, "a") as log:
             for number, words in enumerate(self.work.commands, 1):
                 _say(log, f"$ {shlex.join(words)}")
-                began = time.monotonic()
+                began, whole = time.monotonic(), log.tell()
                 code = self._one(words, log)
                 if code is None:
                     return End(143, "It was stopped.", stopped=True)
@@ -113,7 +118,8 @@ class NodeProcess:
                 if code:
                     late = data_waited_for(words) if code == _LATE else ""
                     said = f"{late} was not there in time." if late else ""
-                    return End(code, said or _reason(code, number, len(self.work.commands)))
+                    last = _notebook_failure(self.work.log, whole) if is_notebook(words) else ""
+                    return End(code, said or _reason(code, number, len(self.work.commands), last))
         return End(0)
 
     def _one(self, words: Sequence[str], log: FileIO) -> int | None:
@@ -178,11 +184,25 @@ def _say(log: FileIO, text: str) -> None:
         log.write(text.encode("utf-8", "replace") + b"\n")
 
 
-def _reason(code: int, number: int, count: int) -> str:
+def _notebook_failure(log: Path, since: int) -> str:
+    """Why a headless run failed: what the last line of its output says, below ``since`` bytes."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(since, file.seek(0, os.SEEK_END) - _TAIL))
+            lines = file.read(_TAIL).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    found = next((said for line in reversed(lines) if (said := _FAILURE.search(line))), None)
+    return printable(found[1], 500) if found else ""
+
+
+def _reason(code: int, number: int, count: int, failure: str = "") -> str:
     which = f"Command {number} of {count}" if count > 1 else "Its command"
     if code == 127:
         return f"{which} was not found."
     if code > 128:
         with suppress(ValueError):
             return f"{which} was ended by {signal.Signals(code - 128).name}."
+    if failure:
+        return f"{which} ended with code {code}. {failure}"
     return f"{which} ended with code {code}."

@@ -128,7 +128,11 @@ class LocalSession:
             raise UsageError("--dry-run wants the file of a workflow.")
         source = source_of(path, self._options.parameters)
         options = self._checked(source, only, without)
-        setting = Setting(notebook=options.notebook, outputs=options.outputs)
+        setting = Setting(
+            notebook=options.notebook,
+            outputs=options.outputs,
+            on_interrupt=options.on_interrupt,
+        )
         lines, value = [], []
         for flows, node in source.workflow.walk():
             where = path_of(node, flows)

@@ -8,7 +8,6 @@ from typing import Any
 
 from submarine_jobs.errors import JobNotFoundError, UsageError
 from submarine_jobs.job import Job
-from submarine_jobs.stored_paths import path_in
 from submarine_zeppelin import properties as settings
 from submarine_zeppelin.interpreters import former
 from submarine_zeppelin.interpreters.known_jobs import KnownJobs
@@ -141,7 +140,7 @@ class Dashboard:
                 "Stop the job first.",
             )
         storage, _ = self._mouth.session(self._mouth.config()).backend().job_root()
-        place = path_in(storage, path)
+        place = storage.path_of(path)
         if place is None:
             raise UsageError(
                 f"{path[:200]} does not lie in {storage.prefix}, so it cannot be cleaned from here."

@@ -70,6 +70,7 @@ class ZeppelinMouth(Mouth):
     def collection(self) -> CellCollection:  # type: ignore[override]
         """The note's Python paragraphs, as they are now."""
         found = notes.collect(self.note)
+        notes.mark_raised(found, self.context.note_id, self.note)
         if not found and notes.shell_files(self.note):
             found.add(Cell(None, _NO_PROGRAM, label="[ ]"))
         return found

@@ -19,7 +19,7 @@ from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import UsageError
 from submarine_jobs.notebook import DocumentCell
 from submarine_jobs.program_files import PROGRAM, check_file_name
-from submarine_zeppelin.paragraph import NoteParagraph
+from submarine_zeppelin.paragraph import NoteParagraph, Place
 
 #: Before a paragraph's number where a cell's label is wanted; ``wording`` makes a word of it.
 MARK = "¶"
@@ -98,6 +98,28 @@ def spellings_of(note_id: str) -> Spellings:
     while len(_SPELLINGS) > _MAX_NOTES:
         _SPELLINGS.popitem(last=False)
     return found
+
+
+#: Note and paragraph -> the text whose last run raised an exception, and which.
+_RAISED: OrderedDict[Place, tuple[str, str]] = OrderedDict()
+_MAX_RAISED = 2000
+
+
+def note_raised(place: Place, body: str, raised: str) -> None:
+    """Remember that the last run of a paragraph raised ``raised``; empty: it raised nothing."""
+    _RAISED.pop(place, None)
+    if raised:
+        _RAISED[place] = (body, raised)
+        while len(_RAISED) > _MAX_RAISED:
+            _RAISED.popitem(last=False)
+
+
+def mark_raised(collection: CellCollection, note_id: str, note: Sequence[Paragraph]) -> None:
+    """Mark the collected paragraphs whose present text raised an exception when it ran last."""
+    for item in note:
+        body, raised = _RAISED.get((note_id, item.paragraph_id), ("", ""))
+        if raised and body == item.body:
+            collection.mark_raised(item.paragraph_id, item.label, raised)
 
 
 @dataclass(frozen=True)

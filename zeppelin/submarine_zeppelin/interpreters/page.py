@@ -26,6 +26,8 @@ from submarine_zeppelin.paragraph import Kind, Message, Output, ParagraphGoneErr
 from submarine_zeppelin.serving.limit import tail_of_lines
 
 log = logging.getLogger(__name__)
+#: What a card is counted for: its record and the end of its log, in characters.
+_CARD = 16_000
 #: Links of a record that are the cluster's own page of the job, the best first.
 _YARN = ("YARN log", "YARN application", "Job page")
 #: A long log scrolls in its place as Zeppelin's own text does, its end in sight.
@@ -141,6 +143,21 @@ class Page:
         """Whether there is nothing to see."""
         with self._lock:
             return not any(not isinstance(item, _Lines) or item.text for item in self._items)
+
+    @property
+    def size(self) -> int:
+        """Characters that it holds."""
+        with self._lock:
+            return sum(
+                len(item.text)
+                if isinstance(item, _Lines)
+                else len(item.page)
+                if isinstance(item, Picture)
+                else len(item)
+                if isinstance(item, str)
+                else _CARD
+                for item in self._items
+            )
 
     @property
     def cards(self) -> list[Card]:

@@ -18,7 +18,7 @@ from submarine_zeppelin import properties as settings
 from submarine_zeppelin.interpreters import values
 from submarine_zeppelin.interpreters.kernel import Kernel, KernelDiedError
 from submarine_zeppelin.interpreters.local import LocalInterpreter
-from submarine_zeppelin.interpreters.notes import Paragraph, collect
+from submarine_zeppelin.interpreters.notes import Paragraph, collect, note_raised
 from submarine_zeppelin.interpreters.screen import Screen
 from submarine_zeppelin.interpreters.shown import Session, Shown
 from submarine_zeppelin.paragraph import (
@@ -116,6 +116,8 @@ class PythonInterpreter(LocalInterpreter):
             try:
                 reply = session.kernel.run(as_typed(text), shown.hear, stop.is_set)
                 good = reply.get("status") == "ok"
+                if mine is not None:
+                    note_raised(context.place, mine.body, shown.raised(reply))
                 if shown.payload(reply.get("payload")):
                     session.kernel.finish()
                     shown.screen.text(_LEFT)

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
+from submarine_jobs.display.untrusted import one_line
 from submarine_zeppelin import properties as settings
 from submarine_zeppelin.interpreters.kernel import Kernel
 from submarine_zeppelin.interpreters.screen import Screen, terminal_html
@@ -19,6 +20,7 @@ from submarine_zeppelin.paragraph import Kind
 
 TABLE = "application/vnd.submarine.table+json"
 _COLOUR = r"(?:\x1b\[[0-9;]*m)*"
+_COLOURS = re.compile(_COLOUR)
 #: IPython's name of an execution in a traceback, in colours or without.
 _PLACE = re.compile(rf"Cell{_COLOUR} {_COLOUR}In{_COLOUR}\s?{_COLOUR}\[{_COLOUR}(\d+){_COLOUR}\]")
 _MAX_PLACES = 2000
@@ -84,6 +86,17 @@ class Shown:
             elif source == "ask_exit":
                 ends = not item.get("keepkernel")
         return ends
+
+    def raised(self, reply: Mapping[str, Any]) -> str:
+        """What an execution raised, ``ValueError in line 3``; empty: nothing."""
+        if reply.get("status") != "error":
+            return ""
+        lines = reply.get("traceback")
+        text = "\n".join(str(line) for line in lines) if isinstance(lines, list) else ""
+        named = _COLOURS.sub("", self._session.named(text))
+        places = re.findall(rf"{re.escape(self.name)}, line (\d{{1,9}})", named)
+        where = f" in line {places[-1]}" if self.name and places else ""
+        return f"{one_line(str(reply.get('ename')), 100)}{where}"
 
     def _display(self, kind: str, content: Mapping[str, Any]) -> None:
         data = content.get("data")

@@ -39,7 +39,9 @@ from submarine_zeppelin.paragraph import (
 )
 
 log = logging.getLogger(__name__)
-_MAX_PAGES = 500
+#: Pages that are kept, those of them whose jobs have ended, and their characters: the oldest whose
+#: jobs have ended are let go first. A page with a card takes some 40 kB.
+_MAX_PAGES, _MAX_ENDED, _MAX_HELD = 500, 100, 16 << 20
 
 
 class SubmarineInterpreter(Interpreter):
@@ -69,7 +71,11 @@ class SubmarineInterpreter(Interpreter):
                     return self._recover(context, page)
                 self._resumer.resume(context)
                 mouth = self._mouth(context, page)
-                good, forms = Lines(mouth, self.properties, self._boards).perform(text)
+                try:
+                    good, forms = Lines(mouth, self.properties, self._boards).perform(text)
+                finally:
+                    # The page's cards keep it: each would hold all paragraphs of the note.
+                    mouth.note = []
         except ParagraphGoneError:
             return Result(Code.ERROR)
         except KeyboardInterrupt:
@@ -143,11 +149,25 @@ class SubmarineInterpreter(Interpreter):
             before = self._pages.pop(context.place, None)
             self._pages[context.place] = page
             self._stops[context.place] = stop
-            while len(self._pages) > _MAX_PAGES:
-                del self._pages[next(iter(self._pages))]
+            self._let_go(context.place)
         if before is not None:
             before.leave()
             self._refresher.leave(before)
+
+    def _let_go(self, newest: Place) -> None:
+        sizes = {place: page.size for place, page in self._pages.items() if place != newest}
+        active = {
+            place
+            for place in sizes
+            if not all(card.ended.is_set() for card in self._pages[place].cards)
+        }
+        ended = len(sizes) - len(active)
+        for place in sorted(sizes, key=lambda place: place in active):
+            over = len(sizes) >= _MAX_PAGES or sum(sizes.values()) > _MAX_HELD
+            if not over and (place in active or ended < _MAX_ENDED):
+                return
+            ended -= place not in active
+            del self._pages[place], sizes[place]
 
     def _adopt(self, place: Place, page: Page) -> bool:
         """Let a page that was found again be the paragraph's, unless it has been run since."""

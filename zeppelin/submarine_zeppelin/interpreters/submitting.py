@@ -16,7 +16,7 @@ from submarine_jobs.job import Job
 from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec
-from submarine_zeppelin.interpreters.known_jobs import KnownJobs
+from submarine_zeppelin.interpreters.known_jobs import ORIGIN, KnownJobs
 from submarine_zeppelin.paragraph import Place
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ class ParagraphSession(Session):
         self._backends = shared._backends
         self.__dict__["watcher"] = shared.watcher
         self._mouth = mouth
+
+    @property
+    def notebook(self) -> tuple[str, ...]:
+        """The note."""
+        return (f"{ORIGIN}{self._mouth.context.note_id}",)
 
     def submit(self, spec: JobSpec, bundle: Bundle | None, *rest: Any, **more: Any) -> Job:
         """As ``Session.submit``, unless this paragraph has the same job running."""

@@ -19,7 +19,7 @@ from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_runtime import value_decoder, value_encoder, values
+from submarine_runtime import value_decoder, value_encoder, value_frames, values
 from submarine_zeppelin.interpreters.shown import Session
 
 _sessions: weakref.WeakValueDictionary[tuple[str, str], Session] = weakref.WeakValueDictionary()
@@ -123,7 +123,7 @@ def _library() -> bytes:
     with tempfile.TemporaryFile() as file:
         with zipfile.ZipFile(file, "w") as archive:
             archive.writestr("submarine_runtime/__init__.py", "")
-            for module in (values, value_encoder, value_decoder):
+            for module in (values, value_encoder, value_decoder, value_frames):
                 name = module.__name__.rpartition(".")[2]
                 text = Path(str(module.__file__)).read_text("utf-8")
                 archive.writestr(f"submarine_runtime/{name}.py", text)

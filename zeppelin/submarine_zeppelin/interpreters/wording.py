@@ -26,6 +26,10 @@ _OTHERS = (
         r"Make \1 a %submarine.python paragraph of the program",
     ),
     (
+        re.compile(r"\bCorrect the cell and run it again\b"),
+        "Correct the paragraph and run it again",
+    ),
+    (
         re.compile(r"Change the order of the cells in the notebook, and save it\."),
         "Change the order of the paragraphs.",
     ),

@@ -61,7 +61,7 @@ def json_object(text: str | None) -> dict[str, Any]:
     """The object that a JSON text holds, or an empty one."""
     try:
         return _object(json.loads(text or "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
 
 

@@ -202,6 +202,10 @@ class Executions:
             del self._runs[key]
         for lane in [lane for lane, one in self._lanes.items() if one.left.is_set()]:
             del self._lanes[lane]
+        recent = time.monotonic() - ASKED_AGAIN
+        for one in self._runs.values():
+            if one.left.is_set() and one.ended_at < recent and one.result is not None:
+                one.result = replace(one.result, messages=())  # nothing asks for it any more
 
     def _perform(self, execution: Execution) -> None:
         try:

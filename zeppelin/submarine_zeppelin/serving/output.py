@@ -51,12 +51,14 @@ class ParagraphOutput(Output):
         self._saved_at = 0.0
         #: What the paragraph's result was, until something changes.
         self._result: list[Message] | None = None
+        self._released = False
 
     def show(self, messages: Sequence[Message]) -> None:
         """Replace the whole output; see ``Output``."""
         self._check()
         with self._lock:
             self._pieces = [_Piece(one.kind, one.data) for one in messages]
+            self._released = False
         self._changed(self)
 
     def append(self, text: str, kind: Kind = Kind.TEXT) -> None:
@@ -65,6 +67,9 @@ class ParagraphOutput(Output):
         if not text:
             return
         with self._lock:
+            if self._released:
+                self._pieces = [_Piece(Kind.TEXT, "[the output before this is not kept]\n")]
+                self._released = False
             if not self._pieces or self._pieces[-1].kind is not kind:
                 self._pieces.append(_Piece(kind, ""))
             self._pieces[-1].add(text, self._limit())
@@ -111,6 +116,26 @@ class ParagraphOutput(Output):
         """Whether ``end`` was called."""
         return bool(self._gone)
 
+    @property
+    def size(self) -> int:
+        """Characters that it holds."""
+        with self._lock:
+            held = sum(piece.size for piece in self._pieces)
+        with self._sending:
+            # What was sent is mostly the same text.
+            sent = sum(len(one.data) for one in self._sent or self._result or ())
+        return max(held, sent)
+
+    @property
+    def released(self) -> bool:
+        """Whether it holds nothing because of ``release``."""
+        return self._released
+
+    def release(self) -> None:
+        """Hold nothing of an output that is saved: what is shown later replaces all of it."""
+        with self._sending, self._lock:
+            self._pieces, self._sent, self._result, self._released = [], None, None, True
+
     def forget_sent(self) -> None:
         """The server may have lost what it was sent: send all of it the next time."""
         self._sent = None
@@ -129,7 +154,7 @@ class ParagraphOutput(Output):
             As the event client has them; what the server has is not known then.
         """
         with self._sending:
-            if self.ended:
+            if self.ended or self._released:
                 return True
             wanted = self.messages
             if wanted == self._result:
@@ -207,6 +232,11 @@ class _Piece:
             tail = tail_of_lines(whole, limit * 3 // 4)
             self._cut += len(whole) - len(tail)
             self._parts, self._size = [tail], len(tail)
+
+    @property
+    def size(self) -> int:
+        """Its characters."""
+        return self._size
 
     def message(self) -> Message:
         """What it is now."""

@@ -48,6 +48,7 @@ class Delivery:
             return replace(result, code=Code.KEEP)
         messages = fit(result.messages or output.messages, self._outputs.limit)
         output.returned(messages)
+        self._outputs.release_oldest(output)
         return replace(result, messages=tuple(messages))
 
     def given_up(self, output: ParagraphOutput, said: str) -> Result:

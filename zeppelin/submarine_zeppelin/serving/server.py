@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import select
 import socket
@@ -15,7 +16,7 @@ from thriftpy2.transport import TTransportException
 
 from submarine_zeppelin.serving.handler import Handler
 from submarine_zeppelin.serving.idl import protocol
-from submarine_zeppelin.serving.transport import BoundSocket
+from submarine_zeppelin.serving.transport import BoundSocket, MalformedCallError, read_call
 
 log = logging.getLogger(__name__)
 _here = threading.local()
@@ -52,11 +53,15 @@ class ThriftServer(TThreadedServer):  # type: ignore[misc]
     def handle(self, client: Any) -> None:
         """Serve one connection until the other side has done with it."""
         transport = self.itrans_factory.get_transport(client)
-        wire = self.iprot_factory.get_protocol(transport)
+        answers = self.oprot_factory.get_protocol(transport)
         try:
-            while True:
-                self.processor.process(wire, wire)
-        except (TTransportException, ConnectionError):
+            with client.sock.makefile("rb") as stream:
+                while (call := read_call(stream)) is not None:
+                    whole = self.itrans_factory.get_transport(io.BytesIO(call))
+                    self.processor.process(self.iprot_factory.get_protocol(whole), answers)
+        except MalformedCallError as error:
+            log.warning("a connection is closed: %s", error)
+        except (TTransportException, OSError):
             pass
         except Exception:
             log.exception("a connection was ended")

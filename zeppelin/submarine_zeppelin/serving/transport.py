@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from typing import Any
+from typing import Any, BinaryIO
 
 from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.transport import TBufferedTransportFactory, TServerSocket, TSocket
 
 #: Zeppelin's own: no more than this many connections wait to be accepted.
 BACKLOG = 128
+#: Most bytes of one call: Zeppelin's own limit of a message from a browser is 10 MB.
+MAX_CALL = 32 << 20
+#: Most fields and elements of one call, and levels of nesting.
+MAX_ELEMENTS, MAX_DEPTH = 100_000, 16
+MAX_METHOD = 200
+_CHUNK = 1 << 20
+_VERSION, _VERSION_MASK = 0x80010000, 0xFFFF0000
+#: Bytes of each type of fixed size: bool, byte, double, i16, i32, i64.
+_SIZES = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8}
+_STOP, _STRING, _STRUCT, _MAP, _SET, _LIST = 0, 11, 12, 13, 14, 15
+_TYPES = frozenset({*_SIZES, _STRING, _STRUCT, _MAP, _SET, _LIST})
 
 
 class BoundSocket(TServerSocket):  # type: ignore[misc]
@@ -52,6 +63,97 @@ def _bound(host: str, ports: range) -> socket.socket:
         else:
             return bound
     raise last
+
+
+class MalformedCallError(Exception):
+    """The bytes of a call are no thrift message, or exceed a limit."""
+
+
+def read_call(stream: BinaryIO) -> bytes | None:
+    """Read the bytes of one call without decoding it; None at the end of the connection.
+
+    thriftpy2's decoder takes sizes from the message without a check: it reserves what a string
+    claims to need, and loops over elements that have no bytes while the interpreter is locked.
+
+    Raises
+    ------
+    MalformedCallError
+        If it is no call in the strict binary protocol, or larger than the limits above.
+    """
+    call = _Call(stream)
+    head = stream.read(4)
+    if len(head) < 4:
+        return None
+    call.data += head
+    if int.from_bytes(head, "big") & _VERSION_MASK != _VERSION:
+        raise MalformedCallError("the call does not begin with the version of the protocol")
+    length = call.size()
+    if length > MAX_METHOD:
+        raise MalformedCallError(f"the method's name has {length:,} bytes")
+    call.take(length)
+    call.take(4)
+    call.skip(_STRUCT, MAX_DEPTH)
+    return bytes(call.data)
+
+
+class _Call:
+    """The bytes of a call as far as they were read."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._elements = 0
+        self.data = bytearray()
+
+    def take(self, count: int) -> bytes:
+        """Read bytes."""
+        if len(self.data) + count > MAX_CALL:
+            raise MalformedCallError(f"the call has more than {MAX_CALL:,} bytes")
+        begin = len(self.data)
+        while len(self.data) < begin + count:
+            piece = self._stream.read(min(_CHUNK, begin + count - len(self.data)))
+            if not piece:
+                raise MalformedCallError("the connection ended within a call")
+            self.data += piece
+        return bytes(self.data[begin : begin + min(count, 4)])
+
+    def size(self) -> int:
+        """Read a size."""
+        size = int.from_bytes(self.take(4), "big", signed=True)
+        if size < 0:
+            raise MalformedCallError("a size is negative")
+        return size
+
+    def skip(self, kind: int, depth: int) -> None:
+        """Read one value of a type."""
+        if kind in _SIZES:
+            self.take(_SIZES[kind])
+        elif kind == _STRING:
+            self.take(self.size())
+        elif depth <= 0:
+            raise MalformedCallError(f"the call is nested deeper than {MAX_DEPTH} levels")
+        elif kind == _STRUCT:
+            while (field := self._type(stop=True)) != _STOP:
+                self._count(1)
+                self.take(2)
+                self.skip(field, depth - 1)
+        else:
+            kinds = [self._type() for _ in range(2 if kind == _MAP else 1)]
+            count = self.size()
+            self._count(count)
+            for _ in range(count):
+                for one in kinds:
+                    self.skip(one, depth - 1)
+
+    def _type(self, *, stop: bool = False) -> int:
+        kind = self.take(1)[0]
+        if kind not in _TYPES and not (stop and kind == _STOP):
+            raise MalformedCallError(f"{kind} is no type of the protocol")
+        return kind
+
+    def _count(self, more: int) -> None:
+        self._elements += more
+        if self._elements > MAX_ELEMENTS:
+            raise MalformedCallError(f"the call has more than {MAX_ELEMENTS:,} values")
 
 
 def is_local(host: str) -> bool:

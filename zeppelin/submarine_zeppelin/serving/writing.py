@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import OrderedDict
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from submarine_zeppelin.paragraph import Context, ParagraphGoneError, Place
 from submarine_zeppelin.serving.events import EventClient, EventRefusedError, ServerAwayError
@@ -20,6 +22,9 @@ INTERVAL = 0.4
 #: Seconds from a first change to its sending: what comes in a burst goes together.
 GATHER = 0.05
 LONGEST_PAUSE = 30.0
+#: Characters and number of outputs whose runs have ended and that are saved; the oldest are
+#: released. Zeppelin's server has them.
+MAX_HELD, MAX_OUTPUTS = 16 << 20, 100
 
 
 class Outputs:
@@ -29,9 +34,12 @@ class Outputs:
         self.limit = DEFAULT_LIMIT
         self._events = events
         self._condition = threading.Condition()
-        self._current: dict[Place, ParagraphOutput] = {}
+        # One that nothing else uses is not needed for the sake of its paragraph.
+        self._current: WeakValueDictionary[Place, ParagraphOutput] = WeakValueDictionary()
+        self._held: OrderedDict[ParagraphOutput, int] = OrderedDict()
         self._due: dict[ParagraphOutput, float] = {}
-        self._sent_at: dict[ParagraphOutput, float] = {}
+        # Weak: an output that was let go must not be kept by the time of its last sending.
+        self._sent_at: WeakKeyDictionary[ParagraphOutput, float] = WeakKeyDictionary()
         self._failures: dict[ParagraphOutput, int] = {}
         self._thread: threading.Thread | None = None
 
@@ -56,6 +64,24 @@ class Outputs:
         with self._condition:
             self._due.pop(output, None)
         self._flush(output, save=True)
+        self.release_oldest(output)
+
+    def release_oldest(self, ended: ParagraphOutput) -> None:
+        """Note that a run has ended; let go of the oldest outputs beyond the limits."""
+        size = ended.size
+        with self._condition:
+            self._held[ended] = size
+            self._held.move_to_end(ended)
+            room, released = MAX_HELD, []
+            for number, output in enumerate(reversed(self._held)):
+                room -= self._held[output]
+                over = room < 0 or number >= MAX_OUTPUTS
+                if over and output not in self._due and output is not ended:
+                    released.append(output)
+            for output in released:
+                del self._held[output]
+        for output in released:
+            output.release()
 
     def send_rest(self) -> None:
         """Send and save what still waits, in this thread: the process ends."""
@@ -67,7 +93,7 @@ class Outputs:
     def send_all_again(self) -> None:
         """A server that has come back may lack what its predecessor was sent."""
         with self._condition:
-            outputs = [one for one in self._current.values() if not one.ended]
+            outputs = [one for one in self._current.values() if not (one.ended or one.released)]
         for output in outputs:
             output.forget_sent()
             self._plan(output, 0)
@@ -142,7 +168,7 @@ class Outputs:
 
     def _forget(self, output: ParagraphOutput) -> None:
         with self._condition:
-            for table in (self._due, self._sent_at, self._failures):
+            for table in (self._due, self._sent_at, self._failures, self._held):
                 table.pop(output, None)
             if self._current.get(output.context.place) is output:
                 del self._current[output.context.place]

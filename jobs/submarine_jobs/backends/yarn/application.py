@@ -25,7 +25,7 @@ from submarine_jobs.backends.yarn.specification import (
     Service,
 )
 from submarine_jobs.environments.python_env import DIRECTORY
-from submarine_jobs.localization import brought, container_names
+from submarine_jobs.localization import container_names
 from submarine_jobs.spec import JobSpec, Role
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
@@ -118,9 +118,7 @@ def cached(submission: Submission, path: str, kind: str = FILE) -> File:
 def agent_script(submission: Submission, python: str, orders: AgentConfig) -> str:
     """The shell script that puts ``agent.json`` in place and becomes the agent."""
     agent = json.dumps(orders.to_json(), sort_keys=True)  # one line, ASCII
-    links = "".join(
-        _link(name, item.target) for name, item in container_names(brought(submission.spec)).items()
-    )
+    links = "".join(_link(name, item.target) for name, item in container_names(submission.spec))
     return _SCRIPT.format(end=END, agent=agent, links=links, python=quote(python))
 
 

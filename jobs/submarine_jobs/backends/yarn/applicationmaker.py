@@ -14,6 +14,7 @@ from submarine_jobs.backends.yarn import application, coordinatorpython, gangapp
 from submarine_jobs.backends.yarn.cds import MasterArchive
 from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
+from submarine_jobs.backends.yarn.localize import localized_files
 from submarine_jobs.backends.yarn.plan import SLACK_BESIDE, SLACK_TOGETHER
 from submarine_jobs.backends.yarn.shipped import Shipped
 from submarine_jobs.backends.yarn.specification import Application
@@ -55,6 +56,8 @@ class ApplicationMaker:
             return self._gang(submission)
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
         agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)
+        if submission.environments or localized_files(submission):
+            agent.resourcemanagers = list(self._conf.resourcemanagers)
         return application.build(
             replace(submission, agent=agent),
             skein_jar=cache.skein_jar(),

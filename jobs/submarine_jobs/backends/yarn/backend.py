@@ -10,11 +10,20 @@ import os
 import threading
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from submarine_jobs.apart import stays_small
-from submarine_jobs.backends.base import Backend, Handle, Handles, Observation, Plan, Submission
+from submarine_jobs.backends.base import (
+    Backend,
+    Handle,
+    Handles,
+    Observation,
+    Plan,
+    Submission,
+    submit_grace,
+)
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.backends.yarn import observe
 from submarine_jobs.backends.yarn.answers import APPS, NODES, SCHEDULER
@@ -23,8 +32,9 @@ from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.driverapart import DriverApart
 from submarine_jobs.backends.yarn.gangapplication import containers_needed
 from submarine_jobs.backends.yarn.gangplan import make_gang_plan
-from submarine_jobs.backends.yarn.hadoopconf import HadoopConf, path_on
+from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.backends.yarn.handover import hand_over
+from submarine_jobs.backends.yarn.localize import localized_words
 from submarine_jobs.backends.yarn.overview import overview_of
 from submarine_jobs.backends.yarn.plan import ClusterView, make_plan, steps_of
 from submarine_jobs.backends.yarn.queues import smallest_memory
@@ -32,12 +42,22 @@ from submarine_jobs.backends.yarn.rm import ResourceManager
 from submarine_jobs.backends.yarn.survey import Survey
 from submarine_jobs.backends.yarn.waiting import Waits
 from submarine_jobs.coordinator_orders import with_extra_roles
-from submarine_jobs.errors import ClusterError, NoClusterError, SubmarineError
+from submarine_jobs.errors import (
+    ClusterError,
+    ConfigError,
+    NoClusterError,
+    StorageError,
+    SubmarineError,
+)
 from submarine_jobs.profile import Profile, hadoop_user
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage
 from submarine_jobs.storage.choosing import hdfs_storage
+from submarine_jobs.storage.timed_call import patience
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
+
+#: Seconds to remove what a killed application has left on HDFS.
+_CLEAN_SECONDS = 5.0
 
 
 class YarnBackend(Backend):
@@ -56,6 +76,7 @@ class YarnBackend(Backend):
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self.submit_grace = submit_grace(profile)
 
     @cached_property
     def conf(self) -> HadoopConf:
@@ -103,6 +124,7 @@ class YarnBackend(Backend):
             self.conf.default_fs,
             conf_dir=self.conf.directory,
             webhdfs=self.conf.webhdfs,
+            addresses=self.conf.addresses,
             user=self.user,
             timeout=self._profile.timeout,
         )
@@ -116,16 +138,29 @@ class YarnBackend(Backend):
     def job_root(self) -> tuple[Storage, str]:
         """See ``Backend.job_root``: the profile's, else ``/user/<user>/submarine``."""
         root = self._profile.job_root or f"/user/{self.user}/submarine"
-        return self.storage, path_on(self.conf.default_fs, root)
+        path = self.storage.path_of(root)
+        if path is None or path == "/":
+            raise ConfigError(
+                f"job_root = {root[:120]!r} is no directory of this cluster's "
+                f"{self.conf.default_fs}.",
+                "Give an absolute path there, for example /user/me/submarine.",
+            )
+        return self.storage, path
 
     def plan(self, spec: JobSpec) -> Plan:
         """See ``Backend.plan``: two questions to the ResourceManager."""
         scheduler = self.rm.get("/scheduler")
         steps = steps_of(self.conf, smallest_memory(scheduler))
-        view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus)
+        checked = self.conf.get("yarn.acl.enable") == "true"
+        user = self.user if checked else None
+        view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus, user)
         spec = with_extra_roles(spec)
         judge = make_gang_plan if spec.distributed else make_plan
         return judge(spec, view, self._profile.queue or "default")
+
+    def going_on(self) -> Collection[str] | None:
+        """See ``Backend.going_on``: one question to the ResourceManager."""
+        return observe.going_on(self.rm)
 
     def overview(self) -> Overview:
         """See ``Backend.overview``: at most one question where surveys go on, for the nodes."""
@@ -155,6 +190,11 @@ class YarnBackend(Backend):
         existing = self.find(submission.agent.job_id)
         if existing is not None:
             return existing
+        words = {
+            role.name: localized_words(submission, role.name) for role in submission.spec.roles
+        }
+        for orders in submission.coordinator.roles if submission.coordinator else ():
+            orders.localizes = words.get(orders.name, "")
         submitted = time.time()
         application_id = hand_over(
             submission,
@@ -166,6 +206,8 @@ class YarnBackend(Backend):
         )
         self.applications.build_archive_later()
         handle = self._handle(application_id, submitted, containers_needed(submission))
+        told = "; ".join(dict.fromkeys(filter(None, words.values())))
+        handle = {**handle, "localizing": told} if told else handle
         why_not = self._set_priority(application_id, submission.spec.priority)
         return {**handle, "warnings": [why_not]} if why_not else handle
 
@@ -185,6 +227,10 @@ class YarnBackend(Backend):
         """See ``Backend.survey``: two questions, see ``survey``."""
         return self.surveys.look(handles, explain)
 
+    def localizing(self, handle: Handle) -> tuple[str, float | None]:
+        """See ``Backend.localizing``: one question to the ResourceManager."""
+        return observe.localizing_on(self.rm, handle)
+
     def stop(self, handle: Handle) -> None:
         """See ``Backend.stop``: over REST, or through the driver where REST may not kill."""
         application_id = str(handle["application_id"])
@@ -195,7 +241,8 @@ class YarnBackend(Backend):
             self.driver.call(lambda c: c.kill(application_id, self._profile.timeout))
         elif app.get("state") != "RUNNING" or int(handle.get("containers") or 1) > 1:
             # A master that never ran, or believes that it will be tried again, leaves this.
-            self.storage.delete(f"/user/{self.user}/.skein/{application_id}", recursive=True)
+            with suppress(StorageError), patience(_CLEAN_SECONDS):
+                self.storage.delete(f"/user/{self.user}/.skein/{application_id}", recursive=True)
 
     def _set_priority(self, application_id: str, priority: int | None) -> str | None:
         """Set the priority that a spec asks for; one sentence where that was not possible."""

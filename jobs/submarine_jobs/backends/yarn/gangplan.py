@@ -46,7 +46,7 @@ def make_gang_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan
         {**container(role.name, sizes[role.name]), "role": role.name, "count": role.instances}
         for role in spec.roles
     ]
-    errors = errors_of(spec) + queue_errors(all_queues, queue, name)
+    errors = errors_of(spec) + queue_errors(all_queues, queue, name, view.user)
     if not errors and queue is not None:
         errors = [text for role in spec.roles for text in _role_errors(role, nodes, queue)]
     if not errors and queue is not None:

@@ -6,7 +6,6 @@ Knows the keys that this backend needs and Hadoop's defaults for them. Talks to 
 from __future__ import annotations
 
 import hashlib
-import posixpath
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -14,9 +13,16 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from submarine_jobs.errors import ConfigError
+from submarine_jobs.storage.base import DEFAULT_PORTS
 
 #: In the order in which Hadoop reads them; later files win, as in Hadoop.
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
+#: Scheme -> the keys, below dfs.namenode, of the addresses that it names.
+_ADDRESS_KEYS = {
+    "hdfs": ("rpc-address", "servicerpc-address"),
+    "webhdfs": ("http-address",),
+    "swebhdfs": ("https-address",),
+}
 _VARIABLE = re.compile(r"\$\{([^}${]+)\}")
 _MAX_SUBSTITUTIONS = 20
 _MAX_FILE = 8 << 20
@@ -108,6 +114,30 @@ class HadoopConf:
         keys = [f"dfs.namenode.{word}-address{name}" for name in service]
         return [f"{scheme}://{self.get(key)}" for key in keys if self.get(key)]
 
+    @cached_property
+    def addresses(self) -> frozenset[str]:
+        """The prefixes of all URIs that name the default file system, in lower case.
+
+        The nameservice, and the RPC and HTTP addresses of each of its NameNodes.
+        """
+        authority = self.default_fs.removeprefix("hdfs://").rpartition("@")[2].lower()
+        host = authority.partition(":")[0]
+        names = self.words(f"dfs.ha.namenodes.{host}")
+        found = {f"hdfs://{authority}"}
+        if names:
+            found |= {f"webhdfs://{authority}", f"swebhdfs://{authority}"}
+        suffixes = [f".{host}.{name}" for name in names] or ["", f".{host}"]
+        for scheme, keys in _ADDRESS_KEYS.items():
+            configured = [self.get(f"dfs.namenode.{key}{end}") for key in keys for end in suffixes]
+            if not names and not any(configured):
+                configured = [f"{host}:{DEFAULT_PORTS[scheme]}"] if scheme != "hdfs" else []
+            for address in filter(None, configured):
+                name, _, port = address.lower().rpartition(":")
+                if name in ("0.0.0.0", "") and not names:  # noqa: S104 - a default, not a bind
+                    name = host
+                found.add(f"{scheme}://{name}:{port}")
+        return frozenset(found)
+
     @property
     def knows_gpus(self) -> bool:
         """Whether the client's configuration names the resource type yarn.io/gpu."""
@@ -149,32 +179,6 @@ def read_properties(path: Path) -> dict[str, str]:
         if name:
             found[name.strip()] = value or ""
     return found
-
-
-def path_on(default_fs: str, root: str) -> str:
-    """The path of a job root on the cluster's file system, without a slash at its end.
-
-    Raises
-    ------
-    ConfigError
-        If ``root`` is not absolute, or the URL of another file system.
-    """
-    path = root
-    if "://" in root:
-        scheme, _, rest = root.partition("://")
-        authority, slash, path = rest.partition("/")
-        path = slash + path
-        if f"{scheme}://{authority}" not in (default_fs, "hdfs://"):
-            raise ConfigError(
-                f"job_root = {root[:120]!r} does not lie on this cluster's {default_fs}.",
-                "Give a path of its own, for example /user/me/submarine.",
-            )
-    if not path.startswith("/"):
-        raise ConfigError(
-            f"job_root = {root[:120]!r} is not an absolute path.",
-            "Write for example /user/me/submarine.",
-        )
-    return posixpath.normpath(path).rstrip("/")
 
 
 def write_properties(values: Mapping[str, str]) -> bytes:

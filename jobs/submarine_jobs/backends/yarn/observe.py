@@ -6,18 +6,21 @@ the list names, is asked for once more. Does not read job directories.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from submarine_jobs.backends.base import Handle, Observation, Stage
+from submarine_jobs.backends.yarn.answers import GOING_ON
 from submarine_jobs.backends.yarn.application import BESIDE_TAG, TAG, tag_of
 from submarine_jobs.backends.yarn.gangapplication import GANG_TAG
-from submarine_jobs.backends.yarn.reasons import why_ended, why_waiting
+from submarine_jobs.backends.yarn.reasons import is_launched, why_ended, why_waiting
 from submarine_jobs.backends.yarn.rm import ResourceManager
 from submarine_jobs.backends.yarn.waiting import Waits
 from submarine_jobs.errors import RefusedError
+from submarine_runtime.coordinator.pending_words import localizing
 from submarine_runtime.protocol.reasons import EndReason
 
 #: Up to so many jobs are asked for by name; more are asked for by the common tag.
@@ -92,6 +95,24 @@ def find(rm: ResourceManager, job_id: str, user: str) -> Mapping[str, Any] | Non
     )
 
 
+def going_on(rm: ResourceManager) -> set[str]:
+    """Ids of the jobs of all users whose application has not ended."""
+    answer = rm.get(
+        "/apps",
+        applicationTags=TAG,
+        applicationTypes="skein",
+        states=GOING_ON,
+        deSelects="resourceRequests,timeouts",
+    )
+    prefix = tag_of("")
+    return {
+        tag.removeprefix(prefix)
+        for app in listed_applications(answer)
+        for tag in _tags(app)
+        if tag.startswith(prefix)
+    }
+
+
 def containers_of(app: Mapping[str, Any]) -> int:
     """Containers that the application needs before a program of it can run, by its tags."""
     for tag in _tags(app):
@@ -126,15 +147,23 @@ def observation(rm: ResourceManager, app: Mapping[str, Any], handle: Handle) -> 
         },
         "host": str(app.get("amHostHttpAddress") or "").partition(":")[0] or None,
         "container_id": _master_container(app),
+        "master_runs": state == "RUNNING",
     }
     queue = str(app.get("queue") or "").removeprefix("root.")
     diagnostics = str(app.get("diagnostics") or "")
     if state in _ENDED:
         reason, detail = _ending(rm, app, state, diagnostics)
         return Observation(Stage.ENDED, reason=reason, detail=detail, **common)
-    if state != "RUNNING":
-        return Observation(Stage.WAITING, pending=why_waiting(diagnostics, queue), **common)
     needed = int(handle.get("containers") or (2 if handle.get("beside") else 1))
+    if state != "RUNNING":
+        if is_launched(diagnostics):
+            # YARN localizes the files of the master's container, where a single task runs as well.
+            stage = Stage.STARTING if needed == 1 else Stage.WAITING
+            what = "" if needed > 1 else str(handle.get("localizing") or "")
+            words = localizing([common["host"] or ""], _launched_for(app), what)
+            words = words if needed == 1 else f"the application master is {words}"
+            return Observation(stage, pending=words, **common)
+        return Observation(Stage.WAITING, pending=why_waiting(diagnostics, queue), **common)
     there = int(app.get("runningContainers") or 0)
     if needed > 1 and there < needed:
         pending = f"queue {queue}: the master runs; waiting for the program's container"
@@ -142,6 +171,36 @@ def observation(rm: ResourceManager, app: Mapping[str, Any], handle: Handle) -> 
             pending = f"queue {queue}: {max(0, there - 1)} of {needed - 1} containers"
         return Observation(Stage.WAITING, pending=pending, **common)
     return Observation(Stage.RUNNING, **common)
+
+
+def localizing_on(rm: ResourceManager, handle: Handle) -> tuple[str, float | None]:
+    """Where the containers beside the master are localized, for how long, and since when."""
+    name = str(handle["application_id"]).removeprefix("application_")
+    # A job that is its application's second attempt is a gang, whose coordinator says this itself.
+    path = f"/apps/application_{quote(name)}/appattempts/appattempt_{quote(name)}_000001/containers"
+    try:
+        answer = rm.get(path)
+    except RefusedError:
+        answer = None
+    raw = (answer or {}).get("container") or []
+    found = [one for one in (raw if isinstance(raw, list) else [raw]) if isinstance(one, Mapping)]
+    found = [one for one in found if not str(one.get("containerId")).endswith("_000001")]
+    nodes = [str(one.get("nodeId") or "") for one in found]
+    times = [began for one in found if (began := _seconds(one.get("startedTime")))]
+    passed = max(time.time() - max(times), 0.0) if times else 0.0
+    words = localizing(nodes, passed, str(handle.get("localizing") or ""))
+    return words, max(times, default=None)
+
+
+def _launched_for(app: Mapping[str, Any]) -> float:
+    """Seconds since the master's container was launched; 0 where YARN does not say.
+
+    YARN keeps the time of the first attempt only.
+    """
+    launched, container = _seconds(app.get("launchTime")), _master_container(app) or ""
+    if launched is None or container.split("_")[-2:-1] != ["01"]:
+        return 0.0
+    return max(time.time() - launched, 0.0)
 
 
 def links(rm: ResourceManager, app: Mapping[str, Any]) -> dict[str, str]:

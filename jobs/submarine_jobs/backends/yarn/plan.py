@@ -54,12 +54,19 @@ def steps_of(conf: HadoopConf, said: int | None) -> Steps:
 
 @dataclass(frozen=True)
 class ClusterView:
-    """What the ResourceManager said."""
+    """What the ResourceManager said.
+
+    Parameters
+    ----------
+    user
+        Who submits; None where the cluster does not check who may submit to a queue.
+    """
 
     scheduler: Any
     nodes: Any
     steps: Steps
     knows_gpus: bool
+    user: str | None = None
 
 
 def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
@@ -70,7 +77,7 @@ def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
     name = spec.queue or default_queue
     queue = find(all_queues, name)
     errors = errors_of(spec)
-    errors += queue_errors(all_queues, queue, name)
+    errors += queue_errors(all_queues, queue, name, view.user)
     placement, containers, overhead = _place(wanted, queue, view.steps)
     if not errors and queue is not None:
         errors += size_errors(wanted, containers, queue, view)
@@ -116,8 +123,10 @@ def _admits(queue: Queue, together: Size) -> bool:
     return queue.masters_user is None or queue.masters_user.holds(together)
 
 
-def queue_errors(all_queues: list[Queue], queue: Queue | None, name: str) -> list[str]:
-    """Why the queue could not take any job."""
+def queue_errors(
+    all_queues: list[Queue], queue: Queue | None, name: str, user: str | None = None
+) -> list[str]:
+    """Why the queue could not take any job, or none of ``user``."""
     leaves = ", ".join(q.name for q in all_queues if q.leaf and q.running)[:300]
     if queue is None:
         return [f"There is no queue {name}; this cluster has {leaves}."]
@@ -126,6 +135,14 @@ def queue_errors(all_queues: list[Queue], queue: Queue | None, name: str) -> lis
         return [f"Queue {name} takes no jobs itself; choose one below it: {', '.join(below)}."]
     if not queue.running:
         return [f"Queue {name} is stopped and takes no jobs; running are {leaves}."]
+    if user is not None and queue.users is not None and user not in queue.users:
+        allowed = [
+            q.name
+            for q in all_queues
+            if q.leaf and q.running and (q.users is None or user in q.users)
+        ]
+        which = f"choose one of {', '.join(allowed)[:300]}" if allowed else "ask its administrator"
+        return [f"User {user} may not submit to queue {name}; {which}."]
     return []
 
 

@@ -47,6 +47,9 @@ class Queue:
         The same as a size, where the scheduler says it so.
     labels
         Node labels that its jobs may ask for; ``*``: any. None: not said.
+    users
+        Who may submit to it where the cluster checks that; None: all, members of a group, or not
+        said.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Queue:
     share: float | None = None
     most: Size | None = None
     labels: tuple[str, ...] | None = None
+    users: frozenset[str] | None = None
 
 
 def size(raw: Any) -> Size:
@@ -81,7 +85,7 @@ def queues(scheduler: Any) -> list[Queue]:
         return list(_fair(info["rootQueue"]))
     found: list[Queue] = []
     for raw in children(info.get("queues"), "queue"):
-        found.extend(_capacity(raw, "root"))
+        found.extend(_capacity(raw, "root", _users(info)))
     return found or [Queue(str(info.get("queueName") or "default"), "root", True, True)]
 
 
@@ -173,13 +177,35 @@ def children(raw: Any, key: str) -> list[Mapping[str, Any]]:
     return list(found or [])
 
 
-def _capacity(raw: Mapping[str, Any], parent: str) -> Iterator[Queue]:
+def _users(raw: Mapping[str, Any]) -> frozenset[str] | None:
+    """Users that a queue's own access lists name; None: all, a group, or no lists are said.
+
+    A user who may submit to a queue or administer it, or any queue above it, may submit there.
+    """
+    lists = {
+        str(entry.get("accessType")): str(entry.get("accessControlList") or "")
+        for entry in children(raw.get("queueAcls"), "queueAcl")
+    }
+    users: set[str] = set()
+    for kind in ("SUBMIT_APP", "ADMINISTER_QUEUE"):
+        if kind not in lists:
+            return None
+        named, _, groups = lists[kind].partition(" ")
+        if "*" in lists[kind] or groups.strip():
+            return None
+        users.update(user for user in named.split(",") if user)
+    return frozenset(users)
+
+
+def _capacity(raw: Mapping[str, Any], parent: str, above: frozenset[str] | None) -> Iterator[Queue]:
     name = str(raw.get("queueName"))
     path = str(raw.get("queuePath") or f"{parent}.{name}")
     below = children(raw.get("queues"), "queue")
     limit = raw.get("AMResourceLimit")
     user_limit = raw.get("userAMResourceLimit")
     maximum = raw.get("maximumAllocation")
+    own = _users(raw)
+    users = None if own is None or above is None else own | above
     yield Queue(
         name=name,
         path=path,
@@ -191,9 +217,10 @@ def _capacity(raw: Mapping[str, Any], parent: str) -> Iterator[Queue]:
         maximum=size(maximum) if maximum else None,
         share=float(raw["absoluteMaxCapacity"]) / 100 if "absoluteMaxCapacity" in raw else None,
         labels=tuple(str(label) for label in raw["nodeLabels"]) if "nodeLabels" in raw else None,
+        users=users,
     )
     for child in below:
-        yield from _capacity(child, path)
+        yield from _capacity(child, path, users)
 
 
 def _fair(raw: Mapping[str, Any]) -> Iterator[Queue]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from submarine_runtime.protocol.launch import NO_ROOM_CODE
+from submarine_runtime.protocol.launch import NO_ROOM_CODE, STORE_AWAY_CODE
 from submarine_runtime.protocol.reasons import EndReason
 
 _MAX_DETAIL = 300
@@ -29,6 +29,12 @@ def _row(pattern: str, reason: EndReason, detail: str) -> Row:
 
 _USED = r"Current usage: ([\d.]+ [KMGT]?B) of ([\d.]+ [KMGT]?B) physical memory used"
 ENDS: tuple[Row, ...] = (
+    _row(
+        # What ``YarnBackend.stop`` tells YARN; a job directory that did not answer has no wish.
+        r"cancelled by ([\w.@-]{1,80}) with Submarine",
+        EndReason.CANCELLED,
+        "Cancelled by {0}.",
+    ),
     _row(
         r"beyond (?:the '?physical'? memory limit|physical memory limits).*?" + _USED,
         EndReason.OUT_OF_MEMORY,
@@ -73,6 +79,13 @@ ENDS: tuple[Row, ...] = (
         "The cluster's limit on an application's lifetime ended it.",
     ),
     _row(
+        r"exitCode: -1000.*?((?:java|org)[\w.]*\.(?:ConnectException|ConnectTimeoutException|"
+        r"SocketTimeoutException|NoRouteToHostException|EOFException|StandbyException|"
+        r"SafeModeException|RetriableException|BlockMissingException|UnknownHostException))\b",
+        EndReason.HDFS_UNAVAILABLE,
+        "YARN could not bring the job's files to the node, because HDFS did not answer: {0}.",
+    ),
+    _row(
         r"exitCode: -1000.*?(?:File does not exist: ([^\n]+)|"
         r"(Resource \S+ changed on src filesystem)|([A-Za-z.]*Exception: [^\n]{0,200}))",
         EndReason.LOCALISATION_FAILED,
@@ -114,6 +127,11 @@ ENDS: tuple[Row, ...] = (
         EndReason.JOB_DIRECTORY_FULL,
         "The job directory took nothing more, so that the agent could leave no record: "
         "application.driver.log of the YARN log names the quota that was used up.",
+    ),
+    _row(
+        rf"driver failed with exit code {STORE_AWAY_CODE}\b",
+        EndReason.HDFS_UNAVAILABLE,
+        "The job waited for HDFS for as long as the setting hdfs_wait_minutes allows.",
     ),
     _row(
         r"driver failed with exit code (\d+)",
@@ -177,8 +195,8 @@ WAITS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "queue {queue}: waiting for free resources",
         ),
         (
-            r"launch the AM|AM container is launched|waiting for AM",
-            "the container is allocated; waiting for the application master to start",
+            r"launch the AM|AM container to be launched|waiting for AM",
+            "the container is allocated; waiting for its node to take it",
         ),
         (
             r"not yet activated",
@@ -186,6 +204,15 @@ WAITS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
     )
 )
+
+
+#: The node has taken the master's container, whose first step is to localize its files.
+_LAUNCHED = re.compile(r"AM container is launched", re.IGNORECASE)
+
+
+def is_launched(diagnostics: str) -> bool:
+    """Whether a waiting application's master has been given to its node."""
+    return _LAUNCHED.search(diagnostics) is not None
 
 
 def why_ended(state: str, final_status: str, diagnostics: str) -> tuple[EndReason, str]:

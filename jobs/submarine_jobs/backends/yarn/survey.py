@@ -86,7 +86,9 @@ class Survey:
             else:
                 found[job_id] = observation(self._rm, app, handle)
         self._placed = frozenset(
-            wanted[job_id][0] for job_id, seen in found.items() if seen.stage is Stage.RUNNING
+            wanted[job_id][0]
+            for job_id, seen in found.items()
+            if seen.stage in (Stage.STARTING, Stage.RUNNING)
         )
         waiting = {job_id: apps[wanted[job_id][0]] for job_id in explain if _waits(found, job_id)}
         if not waiting:

@@ -1,0 +1,579 @@
+"""Choose the restore point of a gang from the snapshots of its tasks; pure functions only.
+
+``choose`` applies the rules of ``--restore``: every task restores the chief's snapshot (``chief``),
+or every task restores its own files of one common step or round (``own``). ``progress`` compares
+two choices. This module reads no file and keeps no state; ``survey`` finds the snapshots.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from typing import Any, Collection, Iterable, Mapping, Sequence, Tuple
+
+from submarine_runtime.protocol.fields import known
+
+#: Training progress at which a file was written: one number or several, the most significant first.
+Step = Tuple[int, ...]
+
+#: The policy of tasks that restart alone; the others are ``coordination.RESTORE_POLICIES``.
+EACH = "each"
+#: A snapshot that agents take while the program runs, the final checkpoints of an ended job, or a
+#: checkpoint path.
+SNAPSHOT, FINAL, PATH = "snapshot", "final", "path"
+
+#: Round of the restore point from which an epoch started: complete before any that is requested.
+FIRST_ROUND = 1
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+#: A word in front of a number that makes it a step: ``ckpt-12 step=12 epoch_12 checkpoint-12/``.
+_STEP_WORD = re.compile(
+    r"(?:^|[^a-z])(?:ckpt|checkpoint|(?:global_?)?step|epoch|iter|iteration)[-_=]?$", re.IGNORECASE
+)
+#: Directories in which the libraries write unfinished or unwanted checkpoints.
+_TEMPORARY = re.compile(r"_temp$|^workertemp_\d+$")
+#: TensorFlow's file that names the newest checkpoint; ``restore`` rewrites it for an older step.
+STATE_FILE = "checkpoint"
+#: More names than this are not sent to an agent: such a snapshot offers its newest step only.
+MAX_LEFT_OUT = 1000
+#: More shapes of names, and longer ones, are not remembered with a choice.
+MAX_SHAPES, MAX_SHAPE = 100, 300
+#: Names and steps that a warning lists for each task.
+_LISTED = 5
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A complete snapshot of one task's checkpoint directory.
+
+    Parameters
+    ----------
+    origin
+        ``snapshot``, ``final`` or ``path``.
+    job
+        Job directory in which it lies, or the checkpoint path; empty: this job's directory.
+    epoch, attempt, number
+        Which snapshot of the task it is; 0 for ``final`` and ``path``.
+    round, answered
+        Numbers of the newest snapshot round that was requested before it was taken, and of the
+        newest round that it answers; 0: none, negative: it cannot be compared with others.
+    files
+        Names below the checkpoint directory.
+    digests
+        Name -> CRC-32, where known.
+    steps
+        Name of a metadata file -> the step that a library wrote into it.
+    until
+        Files of later steps are not part of it; None: all files are.
+    """
+
+    task: str
+    origin: str = SNAPSHOT
+    job: str = ""
+    epoch: int = 0
+    attempt: int = 0
+    number: int = 0
+    round: int = 0
+    answered: int = 0
+    files: tuple[str, ...] = ()
+    digests: Mapping[str, int] = field(default_factory=dict)
+    steps: Mapping[str, Step] = field(default_factory=dict)
+    until: Step | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, int, int, int]:
+        """Identity of the snapshot."""
+        return (self.origin, self.job, self.task, self.epoch, self.attempt, self.number)
+
+    @property
+    def label(self) -> str:
+        """Its name in messages, ``snapshot 7 of worker:0 e1-a1``."""
+        if self.origin == FINAL:
+            return f"the final checkpoints of {self.task} of {self.job.rpartition('/')[2]}"
+        if self.origin == PATH:
+            return f"the files of {self.task} at {self.job}"
+        return f"snapshot {self.number} of {self.task} e{self.epoch}-a{self.attempt}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Snapshot:
+        """Read what ``to_json`` wrote; unknown fields are ignored.
+
+        Raises
+        ------
+        ValueError
+            If a field has the wrong form.
+        """
+        try:
+            values = known(cls, data)
+            values["task"] = str(data["task"])
+            for name in ("epoch", "attempt", "number", "round", "answered"):
+                values[name] = int(data.get(name) or 0)
+            values["files"] = tuple(str(name) for name in data.get("files") or ())
+            values["digests"] = {str(k): int(v) for k, v in dict(data.get("digests") or {}).items()}
+            steps = dict(data.get("steps") or {})
+            values["steps"] = {str(name): _step(step) for name, step in steps.items()}
+            until = data.get("until")
+            values["until"] = None if until is None else _step(until)
+            return cls(**values)
+        except (KeyError, TypeError, AttributeError) as exc:
+            raise ValueError(f"a snapshot has the wrong form: {exc}") from exc
+
+
+def _step(value: Any) -> Step:
+    return tuple(int(number) for number in value)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one task restores: a snapshot, without the files and directories in ``left_out``."""
+
+    snapshot: Snapshot
+    left_out: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; the names of the files are not part of it."""
+        plain = replace(self.snapshot, files=(), digests={}, steps={}).to_json()
+        return {"snapshot": plain, "left_out": list(self.left_out)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Part:
+        """Read what ``to_json`` wrote; raises ValueError where it has the wrong form."""
+        left_out = tuple(str(name) for name in data.get("left_out") or ())
+        return cls(Snapshot.from_json(data["snapshot"]), left_out)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The restore point of a gang.
+
+    Parameters
+    ----------
+    rule
+        ``chief``, ``own`` (a common step), ``round`` (a common round), ``each`` (see ``choose``),
+        ``beginning`` (nothing is common) or ``none`` (there is no snapshot).
+    step, round
+        The common step or round; None: there is none.
+    source
+        The task whose files are restored by tasks without files of their own; empty: none.
+    parts
+        Task -> what it restores; a task that is not named restores nothing.
+    warnings
+        Sentences for event, card and ``show``. One that repeats has the same words each time.
+    failure
+        Why the job cannot start under ``strict``; empty: it can.
+    changing
+        Name with each number as ``#`` -> which of its numbers change between snapshots: the first
+        snapshot after the restart cannot show it.
+    """
+
+    rule: str = "none"
+    step: Step | None = None
+    round: int | None = None
+    source: str = ""
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    failure: str = ""
+    changing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether every task starts from the beginning."""
+        return not self.parts
+
+    def sentence(self) -> str:
+        """The choice for people, one sentence."""
+        at = f" at step {step_text(self.step)}" if self.step is not None else ""
+        first = next(iter(self.parts.values())).snapshot if self.parts else None
+        if first is None:
+            return "The gang starts from the beginning."
+        if self.rule == "chief":
+            return f"All tasks restore {first.label}{at} (rule chief)."
+        if self.rule == EACH:
+            return "Each task restores its own newest checkpoints."
+        if self.rule == "round":
+            return f"Each task restores its own files of snapshot round {self.round} (rule own)."
+        return f"Each task restores its own files{at} (rule own)."
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        parts = {task: part.to_json() for task, part in self.parts.items()}
+        return {**asdict(replace(self, parts={})), "parts": parts}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Choice:
+        """Read what ``to_json`` wrote; unknown fields are ignored.
+
+        Raises
+        ------
+        ValueError
+            If a field has the wrong form.
+        """
+        try:
+            values = known(cls, data)
+            step = data.get("step")
+            values["step"] = None if step is None else _step(step)
+            parts = dict(data.get("parts") or {})
+            values["parts"] = {str(task): Part.from_json(part) for task, part in parts.items()}
+            values["warnings"] = tuple(str(words) for words in data.get("warnings") or ())
+            changing = dict(data.get("changing") or {})
+            values["changing"] = {str(shape): _step(found) for shape, found in changing.items()}
+            return cls(**values)
+        except (KeyError, TypeError, AttributeError) as exc:
+            raise ValueError(f"a restore point has the wrong form: {exc}") from exc
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the choice for one epoch depends on, beside the snapshots.
+
+    Parameters
+    ----------
+    tasks
+        The tasks that take part, by rank, the chief first.
+    silent
+        Those that need no files of their own.
+    aside
+        Tasks that restore their own newest files only (evaluators).
+    damaged
+        Keys of snapshots that could not be restored.
+    completed
+        Task -> newest snapshot round that it has answered.
+    """
+
+    epoch: int
+    tasks: tuple[str, ...]
+    chief: str
+    policy: str = "auto"
+    silent: frozenset[str] = frozenset()
+    aside: tuple[str, ...] = ()
+    damaged: frozenset[tuple[Any, ...]] = frozenset()
+    completed: Mapping[str, int] = field(default_factory=dict)
+    restore_from: str | None = None
+    checkpoint_path: str | None = None
+
+
+class Progress(Enum):
+    """How a restore point compares with the one that an epoch started from."""
+
+    #: Not later.
+    NONE = "none"
+    #: A newer snapshot without a step.
+    SNAPSHOT = "snapshot"
+    #: A higher step.
+    STEP = "step"
+
+
+def progress(candidate: Choice, started_from: Choice | None) -> Progress:
+    """Whether ``candidate`` is later than the choice that the failed epoch started from.
+
+    Parameters
+    ----------
+    started_from
+        None, or an empty choice: the epoch started from the beginning.
+    """
+    if candidate.empty:
+        return Progress.NONE
+    before = started_from if started_from is not None else Choice()
+    if candidate.step is not None and (before.empty or before.step is not None):
+        later = before.step is None or candidate.step > before.step
+        return Progress.STEP if later else Progress.NONE
+    now = {part.snapshot.key for part in candidate.parts.values()}
+    then = {part.snapshot.key for part in before.parts.values()}
+    return Progress.SNAPSHOT if now != then else Progress.NONE
+
+
+def step_text(step: Step) -> str:
+    """``12``, or ``3/500`` for epoch 3 and step 500."""
+    return "/".join(str(number) for number in step)
+
+
+def counted_files(files: Iterable[str]) -> tuple[str, ...]:
+    """``files`` without those in temporary directories of the libraries."""
+    return tuple(
+        name for name in files if not any(_TEMPORARY.search(part) for part in name.split("/"))
+    )
+
+
+class Names:
+    """Separates the steps in file names from numbers that are part of the name.
+
+    Parameters
+    ----------
+    snapshots
+        Task -> its snapshots. A number that differs between two snapshots of one task is a step.
+    changing
+        What earlier snapshots have shown of this, see ``Choice``.
+    """
+
+    def __init__(
+        self,
+        snapshots: Mapping[str, Sequence[Snapshot]],
+        changing: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        self._changing = {shape: set(found) for shape, found in (changing or {}).items()}
+        self._static: dict[tuple[str, str], set[int]] = {}
+        self._known: dict[str, tuple[str, Step]] = {}
+        for task, several in snapshots.items():
+            values: dict[str, list[list[set[str]]]] = {}
+            for snapshot in several:
+                here: dict[str, list[set[str]]] = {}
+                for name in counted_files(snapshot.files):
+                    numbers = _NUMBER.findall(name)
+                    columns = here.setdefault(_NUMBER.sub("#", name), [set() for _ in numbers])
+                    for column, number in zip(columns, numbers):
+                        column.add(number)
+                    digest = snapshot.digests.get(name)
+                    if digest is not None:
+                        self._static.setdefault((task, name), set()).add(digest)
+                for skeleton, columns in here.items():
+                    values.setdefault(skeleton, []).append(columns)
+            for skeleton, looks in values.items():
+                for position in range(len(looks[0])):
+                    if any(look[position] != looks[0][position] for look in looks):
+                        self._changing.setdefault(skeleton, set()).add(position)
+        self._seen = {
+            (task, name): sum(name in snapshot.files for snapshot in several)
+            for task, several in snapshots.items()
+            for name in {name for snapshot in several for name in snapshot.digests}
+        }
+
+    @property
+    def changing(self) -> dict[str, tuple[int, ...]]:
+        """Which numbers of names change, for later choices."""
+        shapes = sorted(shape for shape in self._changing if len(shape) <= MAX_SHAPE)
+        return {shape: tuple(sorted(self._changing[shape])) for shape in shapes[:MAX_SHAPES]}
+
+    def split(self, name: str) -> tuple[str, Step]:
+        """The name without its steps, and the steps in it (empty: it has none)."""
+        found = self._known.get(name)
+        if found is None:
+            changing = self._changing.get(_NUMBER.sub("#", name), set())
+            steps: list[int] = []
+            shape, end = "", 0
+            for position, match in enumerate(_NUMBER.finditer(name)):
+                word = _STEP_WORD.search(name[: match.start()]) is not None
+                if word or position in changing:
+                    shape, end = shape + name[end : match.start()] + "#", match.end()
+                    if "." not in match.group():
+                        steps.append(int(match.group()))
+                    elif word:  # ``ckpt-12.5``: the step, and another number behind it
+                        steps.append(int(match.group().partition(".")[0]))
+            found = self._known[name] = (shape + name[end:], tuple(steps))
+        return found
+
+    def unchanged(self, task: str, name: str) -> bool:
+        """Whether a file had the same bytes in several snapshots of a task."""
+        return self._seen.get((task, name), 0) > 1 and len(self._static[task, name]) == 1
+
+
+class _Contents:
+    """The files of one snapshot, by shape and step."""
+
+    def __init__(self, snapshot: Snapshot, names: Names) -> None:
+        self.snapshot = snapshot
+        by_directory = {name.rpartition("/")[0]: step for name, step in snapshot.steps.items()}
+        self.shapes: set[str] = set()
+        self._by_step: dict[Step, set[str]] = {}
+        self._files: dict[str, Step] = {}
+        self._fixed = True
+        for name in counted_files(snapshot.files):
+            shape, named = names.split(name)
+            step = named or by_directory.get(name.rpartition("/")[0], ())
+            if snapshot.until is not None and step > snapshot.until:
+                continue
+            self.shapes.add(shape)
+            self._files[name] = step
+            if step:
+                self._by_step.setdefault(step, set()).add(shape)
+            if not named and name.rpartition("/")[2] != STATE_FILE:
+                self._fixed = self._fixed and names.unchanged(snapshot.task, name)
+
+    @property
+    def newest(self) -> Step | None:
+        return max(self._by_step, default=None)
+
+    def offers(self) -> set[Step]:
+        """The steps at which this snapshot can be restored.
+
+        An older step is complete if it has all kinds of files of the newest one, and if no file
+        without a step in its name has changed meanwhile.
+        """
+        newest = self.newest
+        if newest is None:
+            return set()
+        if not self._fixed:
+            return {newest}
+        whole = self._by_step[newest]
+        return {
+            step
+            for step, shapes in self._by_step.items()
+            if shapes >= whole and len(self._left_out(step)) <= MAX_LEFT_OUT
+        }
+
+    def _left_out(self, step: Step) -> list[str]:
+        later = {name for name, own in self._files.items() if own > step}
+        if not later:
+            return []
+        kept: set[str] = set()
+        for name in self._files:
+            if name not in later:
+                parts = name.split("/")
+                kept.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        found = set()
+        for name in later:
+            parts = name.split("/")
+            for depth in range(1, len(parts) + 1):
+                prefix = "/".join(parts[:depth])
+                if prefix not in kept:
+                    found.add(prefix)
+                    break
+        return sorted(found)
+
+    def part(self, step: Step | None) -> Part:
+        """The snapshot at ``step``; None: all of it."""
+        snapshot = self.snapshot
+        if step is None or step == self.newest:
+            # A snapshot that is restored up to an older step already keeps that limit.
+            left_out = self._hidden() if snapshot.until is not None else ()
+            return Part(snapshot, left_out)
+        hidden = [*self._hidden(), *self._left_out(step)]
+        return Part(replace(snapshot, until=step), tuple(hidden))
+
+    def _hidden(self) -> tuple[str, ...]:
+        missing = set(counted_files(self.snapshot.files)) - set(self._files)
+        return tuple(sorted(missing))
+
+
+def choose(
+    snapshots: Mapping[str, Sequence[Snapshot]],
+    policy: str = "auto",
+    *,
+    tasks: Sequence[str],
+    chief: str,
+    silent: Collection[str] = (),
+    completed: Mapping[str, int] | None = None,
+    changing: Mapping[str, Sequence[int]] | None = None,
+) -> Choice:
+    """Choose the restore point of a gang.
+
+    Parameters
+    ----------
+    snapshots
+        Task -> its complete snapshots of one training run, the oldest first.
+    policy
+        ``auto``, ``chief``, ``own`` or ``strict``; or ``each`` for tasks that restart alone: each
+        restores its own newest snapshot.
+    tasks
+        The tasks that take part, by rank; evaluators and sidecars do not.
+    silent
+        Tasks that may be without files of their own without a warning (parameter servers).
+    completed
+        Task -> newest snapshot round that it has answered; without an entry, the round of its
+        newest snapshot counts.
+    changing
+        ``changing`` of the choice before this one.
+    """
+    names = Names(snapshots, changing)
+    everything = {
+        task: [_Contents(one, names) for one in snapshots.get(task, ()) if counted_files(one.files)]
+        for task in tasks
+    }
+    contents = {task: several for task, several in everything.items() if several}
+    writers = list(contents)
+    if not writers:
+        return Choice()
+    source = chief if chief in writers else writers[0]
+    newest = contents[source][-1]
+    if policy == EACH:
+        alone = {task: contents.get(task, contents[source])[-1].part(None) for task in tasks}
+        return Choice(EACH, None, None, source, alone, changing=names.changing)
+    same = all(contents[task][-1].shapes <= newest.shapes for task in writers)
+    if policy == "chief" or (same and policy != "own"):
+        part = newest.part(None)
+        parts = dict.fromkeys(tasks, part)
+        return Choice("chief", newest.newest, None, source, parts, changing=names.changing)
+    chosen = replace(_common(contents, writers, completed or {}), changing=names.changing)
+    if not chosen.empty:
+        chosen = _share(chosen, tasks, source, silent)
+    if policy == "strict" and chosen.warnings:
+        chosen = replace(chosen, failure=" ".join(chosen.warnings))
+    return chosen
+
+
+def _common(
+    contents: Mapping[str, Sequence[_Contents]],
+    writers: Sequence[str],
+    completed: Mapping[str, int],
+) -> Choice:
+    """Rules 2 and 3: the newest step, or the newest round, that all writing tasks have."""
+    if len(writers) == 1:  # there is nothing to compare
+        newest = contents[writers[0]][-1]
+        return Choice("own", newest.newest, None, "", {writers[0]: newest.part(None)})
+    offers = {task: set().union(*(one.offers() for one in contents[task])) for task in writers}
+    if all(offers.values()):
+        common = set.intersection(*offers.values())
+        if not common:
+            listed = "; ".join(f"{task} has {_listed(offers[task])}" for task in writers)
+            words = "The tasks' checkpoints have no step in common, so the gang starts from the "
+            return Choice("beginning", warnings=(f"{words}beginning: {listed}.",))
+        step = max(common)
+        parts = {task: _at_step(contents[task], step) for task in writers}
+        return Choice("own", step, None, "", parts)
+    why = "The tasks' checkpoints carry no steps that can be compared"
+    rounds = {task: _rounds(contents[task], completed.get(task)) for task in writers}
+    last = min(max(known_rounds, default=0) for known_rounds in rounds.values())
+    parts = {}
+    for task in writers:
+        before = [one for one in contents[task] if 0 <= one.snapshot.round <= last]
+        if before:
+            parts[task] = _in_round(before, last).part(None)
+    if last < 1 or len(parts) < len(writers):
+        words = "and no snapshot round is complete, so the gang starts from the beginning."
+        return Choice("beginning", warnings=(f"{why}, {words}",))
+    words = "the tasks restore their newest common snapshot round, in which their steps may differ."
+    return Choice("round", None, last, "", parts, (f"{why}: {words}",))
+
+
+def _listed(steps: Iterable[Step]) -> str:
+    ordered = sorted(steps)
+    shown = ", ".join(step_text(step) for step in ordered[-_LISTED:])
+    return f"..., {shown}" if len(ordered) > _LISTED else shown
+
+
+def _at_step(several: Sequence[_Contents], step: Step) -> Part:
+    """The snapshot that ends with ``step``, else the newest that has it among later ones."""
+    exact = [one for one in several if one.newest == step]
+    if exact:
+        return exact[-1].part(step)
+    return next(one for one in reversed(several) if step in one.offers()).part(step)
+
+
+def _rounds(several: Sequence[_Contents], answered: int | None) -> set[int]:
+    rounds = {max(one.snapshot.round, one.snapshot.answered) for one in several}
+    return rounds | {answered} if answered is not None else rounds
+
+
+def _in_round(before: Sequence[_Contents], last: int) -> _Contents:
+    """The first snapshot of round ``last``, else the newest of an earlier round."""
+    return next((one for one in before if one.snapshot.round == last), before[-1])
+
+
+def _share(chosen: Choice, tasks: Sequence[str], source: str, silent: Collection[str]) -> Choice:
+    """Give the source's files to tasks that never wrote any."""
+    parts = dict(chosen.parts)
+    without = [task for task in tasks if task not in parts]
+    parts.update(dict.fromkeys(without, parts[source]))
+    warnings = list(chosen.warnings)
+    named = [task for task in without if task not in silent]
+    if named:
+        listed = ", ".join(named[:_LISTED]) + (" and others" if len(named) > _LISTED else "")
+        have = "has" if len(named) == 1 else "have"
+        words = f"no checkpoints of {'its' if len(named) == 1 else 'their'} own"
+        warnings.append(f"{listed} {have} {words} and the files of {source} are restored there.")
+    ordered = {task: parts[task] for task in tasks}
+    return replace(chosen, source=source, parts=ordered, warnings=tuple(warnings))
