@@ -105,7 +105,11 @@ class LocalBackend(Backend):
             found = self.find(submission.agent.job_id)
             if found is not None:
                 return found
-            localise(submission, scratch)
+            try:
+                localise(submission, scratch)
+            except RefusedError:
+                shutil.rmtree(scratch, ignore_errors=True)
+                raise
             verb = "agent" if submission.coordinator is None else "supervise"
             pid = localprocess.start(scratch, verb)
             handle = localprocess.handle_of(pid, scratch, submission.job_dir)
