@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.config_file import ConfigFile, project_file, read_file, user_file
+from submarine_jobs.config_file import ConfigFile, read_files
 from submarine_jobs.config_values import CONVERTERS, check_setting, hdfs_wait, one_line, python_of
 from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
 from submarine_jobs.profile import Profile
@@ -97,8 +97,7 @@ def load_config(
     """
     environ = os.environ if environ is None else environ
     given = {key: value for key, value in (options or {}).items() if value is not None}
-    files = [file for file in (user_file(environ), project_file(cwd or _here())) if file]
-    tables = [read_file(path, base) for path, base in files]
+    tables = read_files(environ, cwd or _here())
     name, source, explicit = _choose(given, environ, tables)
     found = _from_tables(tables, name)
     named = {key for table in tables for key in table.profiles.get(name, {})} if explicit else set()

@@ -17,6 +17,7 @@ from typing import Any
 import platformdirs
 
 from submarine_jobs.errors import ConfigError
+from submarine_jobs.file_safety import check_file
 
 NAME = "submarine.toml"
 PROFILE_KEYS = (
@@ -64,13 +65,17 @@ _KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[A-Za-z0
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A file as read: values for every profile (``top``), of each profile, of ``SECTIONS``."""
+    """A file as read: values for every profile (``top``), of each profile, of ``SECTIONS``.
+
+    ``personal``: it is the user's own and not a project's, which may be the work of others.
+    """
 
     path: Path
     top: Mapping[str, Any]
     profiles: Mapping[str, Mapping[str, Any]]
     lines: Mapping[str, int] = field(default_factory=dict)
     sections: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    personal: bool = False
 
     def where(self, key: str) -> str:
         """``file:line`` of a dotted key, or the file alone when the line cannot be told."""
@@ -94,40 +99,60 @@ def user_file(environ: Mapping[str, str]) -> tuple[Path, Path] | None:
 
 
 def project_file(cwd: Path) -> tuple[Path, Path] | None:
-    """The nearest ``submarine.toml`` upward from ``cwd``.
-
-    Raises
-    ------
-    ConfigError
-        If it belongs to another user: what it names (a Java, a Python) would run as this user.
-    """
+    """The nearest ``submarine.toml`` upward from ``cwd``."""
     for directory in (cwd, *cwd.parents):
         path = directory / NAME
-        try:
-            owner = path.stat().st_uid if path.is_file() else None
-        except OSError:
-            continue
-        if owner is None:
-            continue
-        if os.getuid() not in (0, owner) and owner != 0:
-            raise ConfigError(
-                f"{path} belongs to another user, and what it names would run as you;",
-                "copy it, or work in a directory of your own.",
-            )
-        return path, directory
+        if os.path.isfile(path):  # Unlike Path.is_file, without an error where nobody may look.
+            return path, directory
     return None
 
 
-def read_file(path: Path, base: Path) -> ConfigFile:
-    """Read and check one file; paths in it may be relative to ``base``.
+def read_files(environ: Mapping[str, str], cwd: Path | None) -> list[ConfigFile]:
+    """The user's file and then the project's, as far as there are any.
+
+    Parameters
+    ----------
+    cwd
+        Where the search for the project's file begins; None: leave that file out.
 
     Raises
     ------
     ConfigError
-        If it cannot be read, is no TOML, or holds an unknown key or a value of the wrong type.
+        If a file cannot be read, other users can change it, or it holds something impossible.
+    """
+    found = []
+    if (own := user_file(environ)) is not None:
+        found.append(read_file(*own, named=bool(environ.get("SUBMARINE_CONFIG")), personal=True))
+    project = project_file(cwd) if cwd is not None else None
+    if project is not None and not (own and project[0].samefile(own[0])):
+        found.append(read_file(*project))
+    return found
+
+
+def read_file(path: Path, base: Path, *, named: bool = False, personal: bool = False) -> ConfigFile:
+    """Read and check one file; paths in it may be relative to ``base``.
+
+    Parameters
+    ----------
+    named
+        The user has named this very file, so that it may belong to another user.
+    personal
+        It is the user's own and not a project's.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, other users can change it, it is no TOML, or holds an unknown key or a
+        value of the wrong type.
     """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            if unsafe := check_file(path, os.fstat(file.fileno()), foreign=named):
+                raise ConfigError(
+                    f"{path} {unsafe.reason}, and the programs that it names would run as you.",
+                    unsafe.fix,
+                )
+            data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
             raise ConfigError(f"{path} is larger than 1 MiB, which no configuration file is.")
         text = data.decode("utf-8")
@@ -151,7 +176,7 @@ def read_file(path: Path, base: Path) -> ConfigFile:
             raise ConfigError(f"{path}: {name[:60]!r} in profiles is not a table [profiles.NAME].")
         _refuse_unknown(checked, entries, (*PROFILE_KEYS, "settings"), f"profiles.{name}.")
         profiles[name] = _flat(checked, entries, f"profiles.{name}.", base)
-    return ConfigFile(path, _flat(checked, raw, "", base), profiles, lines, sections)
+    return ConfigFile(path, _flat(checked, raw, "", base), profiles, lines, sections, personal)
 
 
 def _section(file: ConfigFile, name: str, table: Any, base: Path) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from submarine_jobs.config_file import project_file, read_file, user_file
+from submarine_jobs.config_file import ConfigFile, read_files
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,17 @@ def load_section(
     ConfigError
         If a file cannot be read or holds something impossible.
     """
-    found = user_section(name, environ=environ)
-    if (project := project_file(cwd or Path.cwd())) is not None:
-        found |= _section(name, *project, personal=False)
-    return found
+    return _values(name, read_files(os.environ if environ is None else environ, cwd or Path.cwd()))
 
 
 def user_section(name: str, *, environ: Mapping[str, str] | None = None) -> dict[str, SectionValue]:
     """As ``load_section``, of the user's own file alone."""
-    own = user_file(os.environ if environ is None else environ)
-    return {} if own is None else _section(name, *own, personal=True)
+    return _values(name, read_files(os.environ if environ is None else environ, None))
 
 
-def _section(name: str, path: Path, base: Path, *, personal: bool) -> dict[str, SectionValue]:
-    table = read_file(path, base)
+def _values(name: str, tables: list[ConfigFile]) -> dict[str, SectionValue]:
     return {
-        key: SectionValue(value, table.where(f"{name}.{key}"), personal)
+        key: SectionValue(value, table.where(f"{name}.{key}"), table.personal)
+        for table in tables
         for key, value in table.sections.get(name, {}).items()
     }

@@ -38,7 +38,7 @@ def test_where_a_password_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
     host = own / "azkaban" / "other_8443.password"
     host.write_text("of the other\nmore\n")
     os.chmod(host, 0o640)
-    with pytest.raises(ConfigError, match="Others can read"):
+    with pytest.raises(ConfigError, match="can be read by other users"):
         find_password(elsewhere, None, {})
     os.chmod(host, 0o600)
     assert find_password(elsewhere, None, {}) == "of the other"

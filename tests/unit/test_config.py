@@ -120,23 +120,6 @@ def test_unknown_profile_names_the_close_one(project: Path) -> None:
         load_config({"profile": "prd"}, environ={}, cwd=project)
 
 
-def test_a_file_of_another_user_is_not_obeyed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-
-    path = tmp_path / "submarine.toml"
-    path.write_text('java_home = "/tmp/evil"\n')
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    owner = path.stat().st_uid
-    monkeypatch.setattr("submarine_jobs.config_file.os.getuid", lambda: owner + 1)
-    if owner == 0:
-        import os
-
-        os.chown(path, 12345, 12345)
-    with pytest.raises(ConfigError, match="belongs to another user"):
-        load_config(environ={}, cwd=tmp_path)
-
-
 def test_the_minicluster_is_never_picked_in_silence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

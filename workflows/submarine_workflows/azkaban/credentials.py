@@ -15,6 +15,7 @@ import platformdirs
 
 from submarine_jobs.config_sections import load_section, user_section
 from submarine_jobs.errors import ConfigError
+from submarine_jobs.file_safety import check_private
 from submarine_workflows.azkaban.settings import Settings, origin_of
 
 VARIABLE = "SUBMARINE_AZKABAN_PASSWORD"
@@ -83,10 +84,8 @@ def read_password(path: Path) -> str:
 def _check_owner(path: Path, seen: os.stat_result) -> None:
     if not stat.S_ISREG(seen.st_mode):
         raise ConfigError(f"{path} is no file.")
-    if seen.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ConfigError(f"Others can read {path}, which holds a password.", "chmod 600 it.")
-    if seen.st_uid not in (os.getuid(), 0):
-        raise ConfigError(f"{path} belongs to another user.", "Use a file of your own.")
+    if unsafe := check_private(path, seen):
+        raise ConfigError(f"{path} holds a password and {unsafe.reason}.", unsafe.fix)
 
 
 def _named_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
