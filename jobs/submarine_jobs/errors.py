@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from submarine_jobs.job import Job
 
 
+#: How a cluster is named; the beginning of a fix.
+NAME_CLUSTER = (
+    "Set HADOOP_CONF_DIR, or hadoop_conf_dir in submarine.toml, to the directory of the cluster's "
+    "Hadoop configuration"
+)
+
+
 class SubmarineError(Exception):
     """Base of all errors meant for a person.
 
@@ -64,7 +71,16 @@ class NotSubmittedError(ClusterError):
 
 
 class NoClusterError(ClusterError):
-    """No cluster is configured; the message names the two ways on."""
+    """No cluster is configured; the message names the ways on."""
+
+
+def no_cluster() -> NoClusterError:
+    """The error of what needs a cluster where none is configured, with all that can be done."""
+    return NoClusterError(
+        "No cluster is configured.",
+        f"{NAME_CLUSTER}; or start a cluster on this machine with `submarine minicluster start` "
+        "and add `--profile minicluster`; or run without a cluster: `--backend local`.",
+    )
 
 
 class RefusedError(SubmarineError):

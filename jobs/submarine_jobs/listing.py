@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.closing import shipped_record
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import (
+    NAME_CLUSTER,
     ClusterError,
     JobNotFoundError,
     NoAnswerError,
@@ -113,6 +114,11 @@ def find_job(session: Session, text: str) -> Job:
     """
     row = _row(session, text)
     if row is None:
+        if session.profile.backend is None:
+            raise JobNotFoundError(
+                f"This machine knows no job {text[:80]!r}, and no cluster is configured.",
+                f"{NAME_CLUSTER}, or choose one with --profile.",
+            )
         raise JobNotFoundError(
             f"There is no job {text[:80]!r} here or in the job root.",
             "`submarine list` shows the jobs that there are.",
@@ -122,7 +128,9 @@ def find_job(session: Session, text: str) -> Job:
         raise JobNotFoundError(
             f"Job {row.job_id} belongs to the backend {row.backend!r} of the profile "
             f"{row.profile!r}, which is not configured now.",
-            f"Choose it with --profile {row.profile}.",
+            f"{NAME_CLUSTER}."
+            if session.profile.name == row.profile
+            else f"Choose it with --profile {row.profile}.",
         )
     return Job(session, row.job_id, row.name, target.backend, target.directory, row.handle)
 

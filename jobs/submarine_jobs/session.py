@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import started
-from submarine_jobs.errors import ClusterError, NoClusterError, UsageError
+from submarine_jobs.errors import ClusterError, UsageError, no_cluster
 from submarine_jobs.profile import Profile
 from submarine_jobs.store import JobStore
 
@@ -46,16 +46,11 @@ class Session:
         Raises
         ------
         NoClusterError
-            If none is configured and none is named; the message has the two ways on.
+            If none is configured and none is named; the message has the ways on.
         """
         name = name or self.profile.backend
         if name is None:
-            raise NoClusterError(
-                "No cluster is configured: there is no hadoop_conf_dir in submarine.toml and no "
-                "HADOOP_CONF_DIR.",
-                "Start one on this machine with `submarine minicluster start`, or run the job as "
-                "a process of this machine with `--backend local`.",
-            )
+            raise no_cluster()
         if name not in self._backends:
             self._backends[name] = _make_backend(name, self.profile)
         return self._backends[name]

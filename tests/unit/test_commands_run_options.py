@@ -172,10 +172,11 @@ def test_a_word_that_ends_like_a_file_is_the_program() -> None:
     assert parse_run(["digits"]).name == "digits"
 
 
-def test_no_cluster_names_the_two_ways_on() -> None:
+def test_no_cluster_names_the_ways_on() -> None:
     with pytest.raises(NoClusterError, match="minicluster start") as caught:
         spec_from_options(parse_run(["job"]), Profile(), Program())
-    assert "--backend local" in str(caught.value)
+    for way in ("HADOOP_CONF_DIR", "hadoop_conf_dir", "--profile minicluster", "--backend local"):
+        assert way in str(caught.value)
 
 
 def test_placeholders_need_their_option() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from submarine_jobs.commands.doctor import result_lines
 from submarine_jobs.doctor import Check, Status, cluster, examine, gpu, hadoop, machine, node
 from submarine_jobs.doctor.checks import CHECKS
 from submarine_jobs.doctor.cuda_probe import cuda_in
@@ -143,17 +144,74 @@ def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
     assert (results[2].sentence, results[2].fix) == ("It is down.", "Start it.")
 
 
-def test_one_cause_is_told_once() -> None:
+def test_a_check_is_not_run_when_one_that_it_needs_found_an_error() -> None:
+    run: list[str] = []
+
     def refused(_: Patient) -> Finding:
+        time.sleep(0.2)
         raise ClusterError("It is down.", "Start it.")
 
-    checks = [Check("first", refused), Check("second", refused)]
-    first, second = examine(Patient(Profile()), checks)
+    def look(_: Patient) -> Finding:
+        run.append("run")
+        return ok("Fine.")
+
+    checks = [
+        Check("first", refused),
+        Check("second", look, needs=("first", "not among the checks")),
+        Check("third", look, needs=("second",)),
+    ]
+    first, second, third = examine(Patient(Profile()), checks)
     assert (first.status, first.fix) == (Status.ERROR, "Start it.")
-    assert (second.status, second.sentence) == (
-        Status.SKIPPED,
-        "It needs what first found wrong.",
-    )
+    because = "Not checked, because `first` found an error."
+    assert (second.status, second.sentence) == (Status.SKIPPED, because)
+    assert third.status is Status.OK
+    assert run == ["run"]
+
+
+def test_every_check_comes_after_those_that_it_needs() -> None:
+    before: set[str] = set()
+    for check in CHECKS:
+        assert set(check.needs) <= before, check.name
+        before.add(check.name)
+
+
+@pytest.mark.parametrize("on_node", [False, True])
+def test_a_missing_cluster_is_one_finding_with_its_fix(on_node: bool) -> None:
+    results = examine(Patient(Profile(), {}), CHECKS, node=on_node)
+    lines = result_lines(results)
+    about = [n for n, line in enumerate(lines) if "o cluster is configured" in line]
+    assert len(about) == 2, lines
+    assert lines[about[0]].startswith("warning  profile ")
+    fix = lines[about[0] + 1]
+    for way in ("HADOOP_CONF_DIR", "hadoop_conf_dir", "--profile minicluster", "--backend local"):
+        assert way in fix
+    unchecked = {check.name for check in CHECKS if check.cluster}
+    unchecked &= {result.name for result in results}
+    listed = lines[about[1]].partition("because no cluster is configured: ")[2].rstrip(".")
+    assert set(listed.split(", ")) == unchecked
+    assert len(unchecked) > 10
+
+
+def test_an_unreachable_cluster_is_one_finding(tmp_path: Path) -> None:
+    chosen = ("hadoop configuration", "ports", "resource manager", "queues", "room", "hdfs")
+    results = examine(patient(tmp_path), [check for check in CHECKS if check.name in chosen])
+    lines = result_lines(results)
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == [
+        "ok",
+        "error",
+        "skipped",
+    ], lines
+    assert f"HADOOP_CONF_DIR or hadoop_conf_dir ({tmp_path})" in lines[2]
+    assert lines[3].endswith("`ports` found an error: resource manager, queues, room, hdfs.")
+
+
+def test_a_broken_configuration_is_one_finding(tmp_path: Path) -> None:
+    gone = Profile(backend="yarn", hadoop_conf_dir=tmp_path / "gone")
+    results = examine(Patient(gone, {}), CHECKS)
+    wrong = [result for result in results if "core-site.xml" in result.sentence]
+    assert [result.name for result in wrong] == ["hadoop configuration"]
+    assert "HADOOP_CONF_DIR" in wrong[0].fix
+    assert {r.name: r for r in results}["names"].status is not Status.ERROR
 
 
 def test_every_finding_that_is_not_good_has_a_fix(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.display.table import table
 from submarine_jobs.display.tame import tame
-from submarine_jobs.errors import ClusterError, StorageError
+from submarine_jobs.errors import ClusterError, JobNotFoundError, StorageError
+from submarine_jobs.listing import find_job
 from submarine_jobs.observing import Target, unreachable, without_directory
 from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
@@ -116,3 +117,15 @@ def test_a_job_that_needs_a_silent_file_system_waits_for_it(
     shown = without_directory(target, seen, session.store, StorageError("No answer.", "Wait."))
     assert shown.pending.startswith(said)
     assert bool(shown.pending) is bool(said)
+
+
+def test_a_job_of_a_cluster_that_is_not_configured_any_more_names_how_to_name_it(
+    tmp_path: Path,
+) -> None:
+    session = Session(Profile(state_dir=tmp_path))
+    job_id = "digits-20261120-7f3a"
+    session.store.put(
+        Known(job_id, "digits", "yarn", session.profile.name, "hdfs://nn/x", 1e9, State.RUNNING)
+    )
+    with pytest.raises(JobNotFoundError, match=r"not configured now.*HADOOP_CONF_DIR"):
+        find_job(session, job_id)

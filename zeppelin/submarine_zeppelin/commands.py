@@ -78,20 +78,14 @@ def uninstall(directory: str) -> Outcome:
 @click.argument("directory")
 def check(directory: str) -> Outcome:
     """Look whether the group in the Zeppelin of DIRECTORY is well; exit code 1 where it is not."""
-    from submarine_jobs.display.untrusted import one_line
+    from submarine_jobs.commands.doctor import result_lines
     from submarine_jobs.doctor import Status
     from submarine_zeppelin import checking, installing
 
     results = checking.check(installing.installation(directory))
-    width = max(len(result.name) for result in results)
-    lines = []
-    for result in results:
-        lines.append(f"{result.status:<8} {result.name:<{width}}  {one_line(result.sentence)}")
-        if result.fix:
-            lines.append(f"{'':8} {'':{width}}  -> {one_line(result.fix)}")
     failed = any(result.status is Status.ERROR for result in results)
     return Outcome(
-        "\n".join(lines),
+        "\n".join(result_lines(results)),
         value={"checks": [result.to_json() for result in results]},
         exit_code=JOB_FAILED if failed else SUCCESS,
     )

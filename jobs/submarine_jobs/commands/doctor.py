@@ -22,7 +22,10 @@ from submarine_jobs.options.role_options import RoleOptions
 from submarine_jobs.options.run_options import RunOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from submarine_jobs.config import Config
+    from submarine_jobs.doctor import Result
     from submarine_jobs.doctor.patient import Patient
 
 
@@ -100,12 +103,7 @@ def doctor(
     results = examine(patient, CHECKS, node=node)
     if patient.on_yarn and not node:
         _remember(patient, config)
-    width = max(len(result.name) for result in results)
-    lines = []
-    for result in results:
-        lines.append(f"{result.status:<8} {result.name:<{width}}  {one_line(result.sentence)}")
-        if result.fix:
-            lines.append(f"{'':8} {'':{width}}  -> {one_line(result.fix)}")
+    lines = result_lines(results)
     found = {status: sum(r.status is status for r in results) for status in Status}
     lines += [
         "",
@@ -117,6 +115,28 @@ def doctor(
         value={"profile": config.profile.name, "checks": [r.to_json() for r in results]},
         exit_code=JOB_FAILED if found[Status.ERROR] else SUCCESS,
     )
+
+
+def result_lines(results: Sequence[Result]) -> list[str]:
+    """The findings as text; checks that were not run for one reason share a line."""
+    unchecked: dict[str, list[str]] = {}
+    for result in results:
+        if result.unchecked:
+            unchecked.setdefault(result.sentence, []).append(result.name)
+    width = max(len(result.name) for result in results)
+    lines = []
+    for result in results:
+        name, sentence = result.name, one_line(result.sentence)
+        if result.unchecked:
+            if not (names := unchecked.pop(result.sentence, [])):
+                continue
+            if len(names) > 1:
+                name = f"{len(names)} checks"
+                sentence = f"{sentence.removesuffix('.')}: {', '.join(names)}."
+        lines.append(f"{result.status:<8} {name:<{width}}  {sentence}")
+        if result.fix:
+            lines.append(f"{'':8} {'':{width}}  -> {one_line(result.fix)}")
+    return lines
 
 
 def _many(number: int, word: str) -> str:

@@ -20,10 +20,10 @@ from submarine_jobs.commands.program import Program, find_program
 from submarine_jobs.commands.run_checks import check_run
 from submarine_jobs.commands.shared_options import remember_queues
 from submarine_jobs.commands.waiting import wait_for
-from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, with_job
+from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, no_cluster, with_job
 from submarine_jobs.headless import Headless
 from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.options.spec_of import check_options, no_cluster, spec_from_options
+from submarine_jobs.options.spec_of import check_options, spec_from_options
 from submarine_jobs.origin import Origin
 from submarine_jobs.stored_paths import TaskInput, inputs_of_tasks
 from submarine_jobs.validation import probe_job_root, validate

@@ -1,33 +1,42 @@
-"""The list of all checks, in the order in which they are shown."""
+"""The list of all checks, in the order in which they are shown: after those that they need."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from submarine_jobs.doctor import cluster, gpu, hadoop, machine, node
 from submarine_jobs.doctor.result import Check
 from submarine_jobs.doctor.room import room
 
+#: What is configured; the cluster can be reached; its ResourceManager answers.
+_CONFIGURED = ("hadoop configuration",)
+_REACHED = (*_CONFIGURED, "ports")
+_ANSWERS = (*_REACHED, "resource manager")
+
+_of_node = partial(Check, node=True, client=False, cluster=True, needs=_CONFIGURED)
+
 CHECKS: tuple[Check, ...] = (
-    Check("profile", hadoop.configured),
-    Check("java", machine.java, node=True),
-    Check("hadoop configuration", hadoop.configuration, node=True),
-    Check("hadoop client", hadoop.client, seconds=45.0),
-    Check("resource manager", cluster.resourcemanager, node=True),
-    Check("ports", cluster.ports, seconds=45.0, node=True),
-    Check("queues", cluster.queues),
-    Check("room", room),
-    Check("resource types", hadoop.resource_types),
-    Check("hdfs", cluster.hdfs, seconds=30.0),
-    Check("webhdfs", cluster.webhdfs, node=True),
+    Check("profile", hadoop.configured, node=True),
+    Check("java", machine.java, node=True, cluster=True),
+    Check("hadoop configuration", hadoop.configuration, node=True, cluster=True),
+    Check("hadoop client", hadoop.client, cluster=True, needs=(*_CONFIGURED, "java"), seconds=45.0),
+    Check("ports", cluster.ports, cluster=True, needs=_CONFIGURED, seconds=45.0, node=True),
+    Check("resource manager", cluster.resourcemanager, cluster=True, needs=_REACHED, node=True),
+    Check("queues", cluster.queues, cluster=True, needs=_ANSWERS),
+    Check("room", room, cluster=True, needs=_ANSWERS),
+    Check("resource types", hadoop.resource_types, cluster=True, needs=_ANSWERS),
+    Check("hdfs", cluster.hdfs, cluster=True, needs=_REACHED, seconds=30.0),
+    Check("webhdfs", cluster.webhdfs, cluster=True, needs=_REACHED, node=True),
     Check("names", machine.names, node=True),
-    Check("clock", cluster.clock, node=True),
+    Check("clock", cluster.clock, cluster=True, needs=_ANSWERS, node=True),
     Check("python", machine.job_python, node=True),
-    Check("python on the nodes", machine.python_reach),
+    Check("python on the nodes", machine.python_reach, cluster=True, needs=_CONFIGURED),
     Check("gpu driver", gpu.driver, seconds=40.0, node=True),
     Check("proxies", machine.proxies),
     Check("state directory", machine.state_directory),
-    Check("container executor", node.container_executor, node=True, client=False),
-    Check("cgroups", node.cgroups, node=True, client=False),
-    Check("memory checks", node.memory_checks, node=True, client=False),
-    Check("docker", node.docker, node=True, client=False),
-    Check("node directories", node.local_directories, node=True, client=False),
+    _of_node("container executor", node.container_executor),
+    _of_node("cgroups", node.cgroups),
+    _of_node("memory checks", node.memory_checks),
+    _of_node("docker", node.docker),
+    _of_node("node directories", node.local_directories),
 )

@@ -14,15 +14,12 @@ from submarine_jobs.doctor.patient import Patient
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import ClusterError
 
-_NO_YARN = "The profile is no YARN cluster."
 _ANSWER = 5.0
 MAX_SKEW = 30.0
 
 
 def resourcemanager(patient: Patient) -> Finding:
     """The REST interface answers, and nodes are there."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     from submarine_jobs.backends.yarn.queues import largest_node
 
     info = (patient.ask_rm("/info") or {}).get("clusterInfo") or {}
@@ -41,8 +38,6 @@ def resourcemanager(patient: Patient) -> Finding:
 
 def clock(patient: Patient) -> Finding:
     """The clock of this machine against the ResourceManager's."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     before = time.time()
     headers, _ = _get(patient.yarn.rm.url, "/ws/v1/cluster/info")
     now = (before + time.time()) / 2
@@ -64,8 +59,6 @@ def clock(patient: Patient) -> Finding:
 
 def queues(patient: Patient) -> Finding:
     """The scheduler's queues, and that the profile's is one of them."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     from submarine_jobs.backends.yarn.queues import find
     from submarine_jobs.backends.yarn.queues import queues as all_queues
 
@@ -84,8 +77,6 @@ def queues(patient: Patient) -> Finding:
 
 def ports(patient: Patient) -> Finding:
     """Every address that a submit dials accepts a connection."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     conf = patient.conf
     wanted: list[tuple[str, str]] = [
         *(("ResourceManager web", urlsplit(url).netloc) for url in conf.resourcemanagers),
@@ -103,7 +94,11 @@ def ports(patient: Patient) -> Finding:
         wanted.append(("ResourceManager", rpc))
     closed = [f"{what} {address}: {why}" for what, address in wanted if (why := _dial(address))]
     if len(closed) == len(wanted):
-        return error(f"Nothing can be reached: {'; '.join(closed)}.", "Check network and firewall.")
+        return error(
+            f"Nothing of the cluster can be reached: {'; '.join(closed)}.",
+            "Check network, VPN and firewall, and that HADOOP_CONF_DIR or hadoop_conf_dir "
+            f"({conf.directory}) is the configuration of this cluster.",
+        )
     if closed:
         return warning(
             f"Cannot be reached: {'; '.join(closed)}.",
@@ -114,8 +109,6 @@ def ports(patient: Patient) -> Finding:
 
 def hdfs(patient: Patient) -> Finding:
     """Write, read and remove a file in the job root."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     storage, root = patient.yarn.job_root()
     path = f"{root}/.submarine-doctor-{uuid.uuid4().hex[:12]}"
     data = b"doctor"
@@ -142,8 +135,6 @@ def hdfs(patient: Patient) -> Finding:
 
 def webhdfs(patient: Patient) -> Finding:
     """Containers reach the job directory through WebHDFS."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     conf = patient.conf
     if conf.get("dfs.webhdfs.enabled", "true").lower() == "false":
         return error(

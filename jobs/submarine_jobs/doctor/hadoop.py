@@ -7,19 +7,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from submarine_jobs.doctor.patient import Patient, run
-from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
-
-_NO_YARN = "The profile is no YARN cluster."
+from submarine_jobs.doctor.result import Finding, error, ok, warning
+from submarine_jobs.errors import no_cluster
 
 
 def configured(patient: Patient) -> Finding:
     """Whether there is anywhere to run a job."""
     profile = patient.profile
     if profile.backend is None:
-        return warning(
-            "No cluster is configured.",
-            "`submarine minicluster start` and --profile minicluster, or --backend local.",
-        )
+        missing = no_cluster()
+        return warning(missing.message, missing.fix)
     if profile.backend == "local":
         return ok(f"Profile {profile.name}: jobs run as processes of this machine.")
     return ok(f"Profile {profile.name}: YARN by {profile.hadoop_conf_dir}.")
@@ -27,8 +24,6 @@ def configured(patient: Patient) -> Finding:
 
 def configuration(patient: Patient) -> Finding:
     """The configuration directory is readable and its parts agree."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     conf = patient.conf
     here = conf.directory
     missing = [name for name in ("hdfs-site.xml", "yarn-site.xml") if not (here / name).is_file()]
@@ -54,8 +49,6 @@ def configuration(patient: Patient) -> Finding:
 
 def client(patient: Patient) -> Finding:
     """The ``yarn`` command, and that it names jars."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     from submarine_jobs.backends.yarn.classpath import java_home, yarn_command
 
     command = yarn_command(patient.profile, patient.conf.directory)
@@ -83,8 +76,6 @@ def client(patient: Patient) -> Finding:
 
 def resource_types(patient: Patient) -> Finding:
     """``yarn.io/gpu``: a client whose configuration lacks it cannot ask for GPUs at all."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     from submarine_jobs.backends.yarn.queues import largest_node
 
     known = patient.conf.knows_gpus

@@ -20,8 +20,6 @@ _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 def java(patient: Patient) -> Finding:
     """The Java of the driver."""
-    if not patient.on_yarn:
-        return skipped("Java is needed for YARN only.")
     from submarine_jobs.backends.yarn.classpath import java_home, java_version
 
     home = java_home(patient.profile)
@@ -89,7 +87,7 @@ def names(patient: Patient) -> Finding:
             f"{own} is {address}, but {address} has no name.",
             "Add the reverse entry to the DNS or to /etc/hosts.",
         )
-    if str(address).startswith("127.") and patient.on_yarn and not patient.conf.on_loopback:
+    if str(address).startswith("127.") and patient.cluster_elsewhere:
         return warning(
             f"{own} is {address}, which no other machine can reach.",
             "Let /etc/hosts give the machine's real address before the loopback line.",
@@ -128,7 +126,7 @@ def job_python(patient: Patient) -> Finding:
 
 def python_reach(patient: Patient) -> Finding:
     """``host`` means: the same path on every node; a home directory is seldom there."""
-    if not patient.on_yarn or patient.profile.python_env != "host":
+    if patient.profile.python_env != "host":
         return skipped("The job's Python is named by its path on the nodes.")
     if patient.conf.on_loopback:
         return ok("The cluster is on this machine, so its nodes have this Python.")

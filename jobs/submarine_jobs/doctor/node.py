@@ -13,15 +13,12 @@ from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 CGROUPS = Path("/sys/fs/cgroup")
 _LINUX = "LinuxContainerExecutor"
 _NM = "yarn.nodemanager"
-_NO_YARN = "The profile is no YARN cluster."
 #: Share of a disk above which a NodeManager takes it out of service, by Hadoop's default.
 _FULL = 0.90
 
 
 def container_executor(patient: Patient) -> Finding:
     """Which executor starts containers; GPUs are kept apart by the Linux one only."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     name = patient.conf.get(f"{_NM}.container-executor.class").rpartition(".")[2]
     gpus = "yarn.io/gpu" in patient.conf.words(f"{_NM}.resource-plugins")
     if name != _LINUX:
@@ -63,8 +60,6 @@ def _linux_executor(patient: Patient) -> Finding:
 
 def cgroups(patient: Patient) -> Finding:
     """Whether YARN holds containers to their size, and whether the kernel's cgroups fit it."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     conf = patient.conf
     handler = conf.get(f"{_NM}.linux-container-executor.resources-handler.class")
     wanted = handler.endswith("CgroupsLCEResourcesHandler") or any(
@@ -88,8 +83,6 @@ def cgroups(patient: Patient) -> Finding:
 
 def memory_checks(patient: Patient) -> Finding:
     """YARN's virtual memory check kills programs that only reserve address space."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     conf = patient.conf
     if conf.get(f"{_NM}.vmem-check-enabled", "true").lower() == "false":
         return ok("Virtual memory is not counted against containers.")
@@ -103,8 +96,6 @@ def memory_checks(patient: Patient) -> Finding:
 
 def docker(patient: Patient) -> Finding:
     """The Docker runtime; only jobs with an image need it, but said where it is half set up."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     allowed = patient.conf.words(f"{_NM}.runtime.linux.allowed-runtimes")
     if "docker" not in allowed:
         return skipped("YARN allows no Docker containers here; only --docker_image needs them.")
@@ -122,8 +113,6 @@ def docker(patient: Patient) -> Finding:
 
 def local_directories(patient: Patient) -> Finding:
     """The disks that containers write on."""
-    if not patient.on_yarn:
-        return skipped(_NO_YARN)
     named = patient.conf.words(f"{_NM}.local-dirs") + patient.conf.words(f"{_NM}.log-dirs")
     paths = [Path(item.removeprefix("file://")) for item in named]
     there = [path for path in paths if path.is_dir()]

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.errors import ClusterError
+from submarine_jobs.errors import ClusterError, ConfigError, no_cluster
 from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.options.spec_of import no_cluster
 from submarine_jobs.profile import Profile
 
 if TYPE_CHECKING:
@@ -52,6 +51,15 @@ class Patient:
         return self.profile.backend == "yarn"
 
     @property
+    def no_cluster(self) -> str:
+        """Why there is no YARN cluster to examine, as a clause; empty where there is one."""
+        if self.on_yarn:
+            return ""
+        if self.profile.backend is None:
+            return "no cluster is configured"
+        return f"profile {self.profile.name} runs jobs on this machine"
+
+    @property
     def yarn(self) -> YarnBackend:
         """The cluster.
 
@@ -73,6 +81,14 @@ class Patient:
     def conf(self) -> HadoopConf:
         """The cluster's client configuration; raises ConfigError when it is none."""
         return self.yarn.conf
+
+    @property
+    def cluster_elsewhere(self) -> bool:
+        """Whether there is a cluster, by a configuration that can be read, on other machines."""
+        try:
+            return self.on_yarn and not self.conf.on_loopback
+        except ConfigError:
+            return False
 
     def ask_rm(self, path: str) -> Any:
         """An answer of the ResourceManager's REST interface, asked for once by all checks."""

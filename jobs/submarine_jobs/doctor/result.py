@@ -44,6 +44,10 @@ class Check:
         How long it may take.
     node, client
         Whether it makes sense on a cluster's node, and where jobs are submitted.
+    cluster
+        Whether it is about a YARN cluster: not run where the profile is none.
+    needs
+        Names of earlier checks: not run when one of them has found an error.
     """
 
     name: str
@@ -51,17 +55,26 @@ class Check:
     seconds: float = 20.0
     node: bool = False
     client: bool = True
+    cluster: bool = False
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Result:
-    """A finding with the name of its check and the seconds that it took."""
+    """A finding with the name of its check and the seconds that it took.
+
+    Parameters
+    ----------
+    unchecked
+        The check was not run, since there is no cluster or a check that it needs found an error.
+    """
 
     name: str
     status: Status
     sentence: str
     fix: str = ""
     seconds: float = 0.0
+    unchecked: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

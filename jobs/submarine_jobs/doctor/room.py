@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.doctor.patient import Patient
-from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
+from submarine_jobs.doctor.result import Finding, error, ok, warning
 from submarine_jobs.options.role_options import RoleOptions
 from submarine_jobs.options.roles_of import asked_roles
 from submarine_jobs.options.run_options import RunOptions
@@ -24,8 +24,6 @@ _NOTHING = "true"
 
 def room(patient: Patient) -> Finding:
     """Whether a job of the size that was asked about could start now, and why not."""
-    if not patient.on_yarn:
-        return skipped("The profile is no YARN cluster.")
     wish = patient.wish
     workers = replace(wish.role("worker") or RoleOptions("worker"), command=_NOTHING)
     others = tuple(role for role in wish.roles if role.name != "worker")

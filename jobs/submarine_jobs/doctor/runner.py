@@ -1,11 +1,14 @@
-"""Runs all checks at once, each in its own thread and within its own time."""
+"""Run the checks at once, each in its own thread and within its own time.
+
+A check that needs another one waits for it, and is not run when that one has found an error: one
+fault gives one finding.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from submarine_jobs.doctor.patient import Patient
 from submarine_jobs.doctor.result import Check, Finding, Result, Status
@@ -25,25 +28,23 @@ def examine(patient: Patient, checks: Sequence[Check], *, node: bool = False) ->
         This machine is a node of the cluster; else it is one that submits jobs.
     """
     chosen = [check for check in checks if (check.node if node else check.client)]
+    running: dict[str, Future[Result]] = {}
     with ThreadPoolExecutor(AT_ONCE, "submarine-doctor") as pool:
-        return _once(list(pool.map(lambda check: _look(check, patient), chosen)))
+        for check in chosen:
+            # Only earlier checks, which the pool has started before: waiting cannot block it.
+            needed = [running[name] for name in check.needs if name in running]
+            running[check.name] = pool.submit(_look, check, patient, needed)
+        return [future.result() for future in running.values()]
 
 
-def _once(results: list[Result]) -> list[Result]:
-    """The first of several errors that have one cause; the others name it and are skipped."""
-    first: dict[str, str] = {}
-    told = []
-    for result in results:
-        if result.status is Status.ERROR and result.sentence in first:
-            sentence = f"It needs what {first[result.sentence]} found wrong."
-            result = replace(result, status=Status.SKIPPED, sentence=sentence, fix="")
-        elif result.status is Status.ERROR:
-            first[result.sentence] = result.name
-        told.append(result)
-    return told
-
-
-def _look(check: Check, patient: Patient) -> Result:
+def _look(check: Check, patient: Patient, needed: Sequence[Future[Result]]) -> Result:
+    why_not = patient.no_cluster if check.cluster else ""
+    for result in (future.result() for future in needed):
+        if not why_not and result.status is Status.ERROR:
+            why_not = f"`{result.name}` found an error"
+    if why_not:
+        sentence = f"Not checked, because {why_not}."
+        return Result(check.name, Status.SKIPPED, sentence, unchecked=True)
     started = time.monotonic()
     try:
         found = call_within(check.seconds, lambda: check.look(patient))

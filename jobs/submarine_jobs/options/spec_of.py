@@ -12,7 +12,7 @@ from typing import Protocol
 from submarine_jobs.config_values import python_of
 from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.environments.python_env import parse_python_env
-from submarine_jobs.errors import NoClusterError, UsageError
+from submarine_jobs.errors import UsageError, no_cluster
 from submarine_jobs.options.role_checks import check_image, check_roles
 from submarine_jobs.options.roles_of import (
     BOARD,
@@ -42,15 +42,6 @@ class Program(Protocol):
     @property
     def digest(self) -> str:
         """SHA-256 of the program, hex."""
-
-
-def no_cluster() -> NoClusterError:
-    """The refusal of a ``run`` for which no cluster is configured; names the two ways on."""
-    return NoClusterError(
-        "No cluster is configured: HADOOP_CONF_DIR is not set and no submarine.toml names one.",
-        "Start one on this machine with `submarine minicluster start` and add "
-        "`--profile minicluster`, or run without a cluster: `--backend local`.",
-    )
 
 
 def check_options(options: RunOptions) -> None:

@@ -16,10 +16,10 @@ from submarine_jobs.bundle import Bundle
 from submarine_jobs.commands.environment_line import EnvironmentLine
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.environments.python_env import parse_python_env
-from submarine_jobs.errors import RefusedError, UsageError
+from submarine_jobs.errors import RefusedError, UsageError, no_cluster
 from submarine_jobs.options.role_options import RoleOptions
 from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.options.spec_of import no_cluster, spec_from_options
+from submarine_jobs.options.spec_of import spec_from_options
 from submarine_kernel.notebook import ROLE
 from submarine_kernel.notebook.container import surroundings
 from submarine_runtime.sourcemap import SourceMap

@@ -111,7 +111,7 @@ def program() -> Bundle:
 def session_of(asked: Asked) -> Session:
     """The session of the profile that the kernelspec names."""
     from submarine_jobs.config import load_config
-    from submarine_jobs.options.spec_of import no_cluster
+    from submarine_jobs.errors import no_cluster
     from submarine_jobs.session import Session
 
     config = load_config(run_options(asked).config_options)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from submarine_jobs.display.untrusted import printable
-from submarine_jobs.errors import NoClusterError, StorageError, UsageError
+from submarine_jobs.errors import NAME_CLUSTER, NoClusterError, StorageError, UsageError
 from submarine_workflows.headless.place import MAX_BYTES, Place, bounded, without_password
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class HdfsPlace(Place):
         if not host:
             raise NoClusterError(
                 f"{printable(self.url, 200)} names no NameNode, and no cluster is configured.",
-                "Write hdfs://namenode:8020/path, or choose a cluster with --profile.",
+                f"Write hdfs://namenode:8020/path. {NAME_CLUSTER}, or choose one with --profile.",
             )
         conf_dir = conf.directory if conf else None
         other = hdfs_storage(

@@ -45,9 +45,9 @@ from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.errors import (
     ClusterError,
     ConfigError,
-    NoClusterError,
     StorageError,
     SubmarineError,
+    no_cluster,
 )
 from submarine_jobs.profile import Profile, hadoop_user
 from submarine_jobs.spec import JobSpec
@@ -83,11 +83,7 @@ class YarnBackend(Backend):
         """The cluster's client configuration."""
         directory = self._profile.hadoop_conf_dir or os.environ.get("HADOOP_CONF_DIR")
         if not directory:
-            raise NoClusterError(
-                "No Hadoop configuration is named.",
-                "Set HADOOP_CONF_DIR, or start one with `submarine minicluster start`, or use "
-                "--backend local.",
-            )
+            raise no_cluster()
         return HadoopConf(Path(directory))
 
     @cached_property

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from xml.etree import ElementTree
 
-from submarine_jobs.errors import ConfigError
+from submarine_jobs.errors import NAME_CLUSTER, ConfigError
 from submarine_jobs.storage.base import DEFAULT_PORTS
 
 #: In the order in which Hadoop reads them; later files win, as in Hadoop.
@@ -47,7 +47,7 @@ class HadoopConf:
         if not (directory / "core-site.xml").is_file():
             raise ConfigError(
                 f"{directory} holds no core-site.xml.",
-                "Let HADOOP_CONF_DIR name the directory of Hadoop's client configuration.",
+                f"{NAME_CLUSTER}.",
             )
         self._values: dict[str, str] = {}
         for name in FILES:
