@@ -26,6 +26,12 @@ def test_every_state_says_why(state: State) -> None:
     assert ("Cancel it with: submarine cancel digits" in words[-1]) is not state.ended
 
 
+def test_a_detail_that_repeats_the_reason_is_shown_once() -> None:
+    words = "The application master died."
+    failed = record(State.FAILED, reason=EndReason.MASTER_LOST, detail=words)
+    assert display.text(JobView(failed), now=NOW).split("\n")[1].count(words) == 1
+
+
 def test_waiting_says_what_for() -> None:
     view = JobView(record(State.PENDING), pending="The queue gpu has no free GPU.")
     assert "The queue gpu has no free GPU." in display.text(view, now=NOW)

@@ -91,7 +91,7 @@ def sentence(view: JobView) -> str:
             words = f"{meaning_of(record.reason).sentence} {saved(record)}".strip()
         else:
             words = f"The job ended: {record.reason or 'no reason is known'}."
-        return f"{words} {_ending_detail(record)}".strip()
+        return f"{words} {_ending_detail(record, words)}".strip()
     return situation.sentence(view)
 
 
@@ -110,8 +110,10 @@ def saved(record: JobRecord) -> str:
     return f"Saved: {files:,} file{'s' if files != 1 else ''}, {size(total)}."
 
 
-def _ending_detail(record: JobRecord) -> str:
+def _ending_detail(record: JobRecord, said: str) -> str:
     words = record.detail.strip()
+    if words in said:
+        words = ""
     if words and words[-1] not in ".!?:":
         words += "."
     if record.failure is None and record.exit_code and "exit code" not in words.lower():
