@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import pwd
 import statistics
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
 from submarine_jobs.storage.local import LocalStorage
-from submarine_runtime.agent.device_locks import DIRECTORY
+from submarine_runtime.agent.device_locks import Places
 from submarine_runtime.agent.gpu_view import device_numbers
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
@@ -122,9 +122,9 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("FAKE_NVML", str(file))
     monkeypatch.setenv("LD_LIBRARY_PATH", str(library.parent))
     yield file
-    for number in range(3):
-        with suppress(FileNotFoundError):
-            os.unlink(f"{DIRECTORY}/{name}-{number}")
+    for directory in (*Places.sticky, Places.shared):
+        for lock in Path(directory).glob(f"*{name}-*"):
+            lock.unlink()
 
 
 ASK = """
@@ -180,7 +180,8 @@ def test_who_waits_for_a_device_says_so_and_hears_a_cancel(node: Path, tmp_path:
         said = wait_for(lambda: second.record().tasks and second.record().tasks[0].detail)
         assert first.handle is not None
         holder = first.handle["pid"]
-        assert said == f"Waits for 1 GPU: this node has 3, held by process {holder}."
+        user = pwd.getpwuid(os.getuid()).pw_name
+        assert said == f"Waits for 1 GPU: this node has 3, held by process {holder} ({user})."
         second.cancel("enough")
         record = second.wait(60)
         assert (record.state, record.reason) == (State.CANCELLED, EndReason.CANCELLED)

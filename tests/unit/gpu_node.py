@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ backend = orders["config"].pop("backend", "yarn")
 config = AgentConfig("j", "j", "ada", backend, "1", 0.0, store, "/nowhere", **orders["config"])
 try:
     claim = gpus.claim(config, orders["environ"], patience=orders["patience"],
-                       directory=orders["directory"])
+                       places=device_locks.Places(tuple(orders["sticky"]), orders["shared"]))
 except gpus.NoDeviceError as exc:
     print(json.dumps({"error": str(exc)}), flush=True)
     sys.exit(1)
@@ -33,7 +34,7 @@ child = None
 if orders["child"]:
     child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL).pid
 print(json.dumps({"devices": claim.devices, "variables": claim.variables, "note": claim.note,
-                  "driver": claim.driver, "child": child}), flush=True)
+                  "warning": claim.warning, "driver": claim.driver, "child": child}), flush=True)
 sys.stdin.read()
 claim.release()
 print(flush=True)
@@ -61,8 +62,9 @@ class Claimer:
 
     def __init__(
         self,
-        directory: Path,
+        shared: Path,
         *,
+        sticky: Sequence[Path] = (),
         environ: dict[str, str] | None = None,
         driver: Path | None = None,
         patience: float = 0.0,
@@ -75,7 +77,8 @@ class Claimer:
             "config": {"gpus": 1, **config},
             "environ": environ or {},
             "patience": patience,
-            "directory": str(directory),
+            "shared": str(shared),
+            "sticky": [str(one) for one in sticky],
             "uid": uid,
             "child": child,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from submarine_runtime.agent import gpu_view, gpus
-from submarine_runtime.agent.device_locks import DeviceLocks, LocksError
+from submarine_runtime.agent.device_locks import DeviceLocks, LocksError, Places
 from submarine_runtime.agent.gpu_meter import GpuMeter
 from submarine_runtime.agent.nvml import Nvml, Reading, within
 from submarine_runtime.protocol.launch import AgentConfig, JobStore
@@ -48,7 +49,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Claimer]]:
     started: list[Claimer] = []
 
     def run(**options: Any) -> Claimer:
-        started.append(Claimer(options.pop("directory", tmp_path / "locks"), **options))
+        started.append(Claimer(options.pop("shared", tmp_path / "locks"), **options))
         return started[-1]
 
     yield run
@@ -56,6 +57,10 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Claimer]]:
         one.process.kill()
         with suppress(ValueError):
             one.process.communicate()
+
+
+def places(shared: Path | str) -> Places:
+    return Places((), str(shared))
 
 
 def config(**fields: Any) -> AgentConfig:
@@ -74,6 +79,7 @@ def test_what_the_driver_tells_of_many_devices(devices: Node) -> None:
     assert [d.uuid for d in found] == [f"GPU-{n:02}" for n in range(40) if n not in (7, 9)]
     assert driver.denied == 1
     assert driver.reading(found[-1]) == Reading(39.0, 3900.0, 143771.0)
+    assert [driver.minor(device) for device in found[:2]] == [900, 901]
     assert [driver.busy(device) for device in found[:4]] == [False, True, False, True]
     driver.close()
     assert driver.devices() == []
@@ -91,6 +97,7 @@ def test_slices_stand_for_their_gpu(devices: Node) -> None:
         ("MIG-2", True, 0),
         ("GPU-b", False, 1),
     ]
+    assert [driver.minor(device) for device in found] == [None, None, None, 901]
     # The driver tells no utilisation of a slice, and that is no error.
     assert driver.reading(found[0]) == Reading(None, 5.0, 143771.0)
 
@@ -213,9 +220,10 @@ def test_who_waits_for_a_device_says_so_once_and_can_give_up(
     waits: list[float] = []
     with pytest.raises(KeyboardInterrupt):
         gpus.claim(
-            config(gpus=1), {}, wait=wait, directory=str(tmp_path / "locks"), tell=said.append
+            config(gpus=1), {}, wait=wait, places=places(tmp_path / "locks"), tell=said.append
         )
-    assert said == [f"Waits for 1 GPU: this node has 1, held by process {holder.process.pid}."]
+    held = f"process {holder.process.pid} ({pwd.getpwuid(os.getuid()).pw_name})"
+    assert said == [f"Waits for 1 GPU: this node has 1, held by {held}."]
 
 
 @no_devices
@@ -263,9 +271,10 @@ from submarine_runtime.protocol.launch import AgentConfig, JobStore
 store = JobStore("local", "/nowhere")
 config = AgentConfig("j", "j", "a", "yarn", "1", 0.0, store, "/nowhere", gpus=2)
 names = [f"GPU-{n}" for n in range(7)]
+places = device_locks.Places((), sys.argv[2])
 def race():
     for _ in range(2):
-        claim = gpus._Locks(config.gpus, time.sleep, 50.0, sys.argv[2]).take(names)
+        claim = gpus._Locks(config.gpus, time.sleep, 50.0, places).take(names)
         for name in claim.devices:  # fails where somebody else has it now
             os.close(os.open(f"{sys.argv[3]}/{name}", os.O_CREAT | os.O_EXCL))
         time.sleep(0.002)
@@ -304,18 +313,18 @@ def test_all_users_of_the_node_share_the_locks(start: Any) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as top:
         os.chmod(top, 0o777)
         directory = Path(top, "locks")
-        first = start(directory=directory, uid=users[0])
+        first = start(shared=directory, uid=users[0])
         got = first.answer()
         assert got.get("devices") == ["0"], got
-        assert start(directory=directory, uid=users[1]).answer()["devices"] == ["1"]
+        assert start(shared=directory, uid=users[1]).answer()["devices"] == ["1"]
         first.kill()
         # The file of device 0 is another user's: it is locked all the same.
-        got = start(directory=directory, uid=users[1], gpus=2).answer()
+        got = start(shared=directory, uid=users[1], gpus=2).answer()
         assert got["devices"] == ["0", "2"]
 
 
 def test_what_others_put_into_the_directory_does_no_harm(tmp_path: Path) -> None:
-    locks = DeviceLocks(str(tmp_path / "locks"))
+    locks = DeviceLocks(places(tmp_path / "locks"))
     target = tmp_path / "mine"
     target.write_text("precious")
     (tmp_path / "locks/a").symlink_to(target)
@@ -327,9 +336,9 @@ def test_what_others_put_into_the_directory_does_no_harm(tmp_path: Path) -> None
     assert target.read_text() == "precious"
     # Somebody empties the directory: the next lock is on the new file, not on the old one.
     (tmp_path / "locks/d").unlink()
-    other = DeviceLocks(str(tmp_path / "locks"))
+    other = DeviceLocks(places(tmp_path / "locks"))
     assert other.take(["d"], 1)
-    assert not DeviceLocks(str(tmp_path / "locks")).take(["d"], 1)
+    assert not DeviceLocks(places(tmp_path / "locks")).take(["d"], 1)
     locks.release()
     locks.release()
     other.release()
@@ -338,17 +347,17 @@ def test_what_others_put_into_the_directory_does_no_harm(tmp_path: Path) -> None
 def test_a_directory_that_is_not_shared_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(LocksError, match="no directory that all users"):
-        DeviceLocks(str(tmp_path / "link"))
+        DeviceLocks(places(tmp_path / "link"))
     (tmp_path / "file").write_text("")
     with pytest.raises(LocksError, match="no directory"):
-        DeviceLocks(str(tmp_path / "file"))
+        DeviceLocks(places(tmp_path / "file"))
     with pytest.raises(LocksError, match="cannot make"):
-        DeviceLocks("/proc/locks-of-submarine")
+        DeviceLocks(places("/proc/locks-of-submarine"))
     with pytest.raises(gpus.NoDeviceError, match="cannot be claimed"):
-        gpus.claim(config(gpus=1), {}, directory=str(tmp_path / "file"))
+        gpus.claim(config(gpus=1), {}, places=places(tmp_path / "file"))
     old = os.umask(0o077)
     try:
-        DeviceLocks(str(tmp_path / "made")).release()
+        DeviceLocks(places(tmp_path / "made")).release()
     finally:
         os.umask(old)
     assert (tmp_path / "made").stat().st_mode & 0o7777 == 0o1777

@@ -1,27 +1,60 @@
-"""One locked file a device: who holds the lock has the device, until released or dead.
+"""Locks on devices that all users of a node share: ``flock``, until released or the process ends.
 
-All users of a node share one directory. Nothing is ever written to a file or read from one, links
-are not followed and files of others are only locked, so the worst that another user can do there is
-what that user could do by using all devices: make us wait. Knows nothing of GPUs.
+An agent takes every lock of a device that it can, so that agents with different access (of another
+user, or in a container with a `/tmp` of its own) exclude each other wherever they share one place:
+
+- the device file, which belongs to root: nobody else can remove or replace it;
+- a file of its own in a directory of root with mode 1777 (`/run/lock`, `/dev/shm`). Other users see
+  that it is locked and cannot remove it;
+- one file for all users in `/tmp/submarine-devices`. The owners of that directory and of the file
+  can remove it, so a device with this lock alone is reported as ``weak``.
+
+Nothing is written to a lock file or read from one, and links are not followed. Another user can
+make an agent wait, as by using the devices, and nothing else. This module knows nothing of GPUs.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import pwd
 import stat
 import time
-from typing import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Callable, Iterable, Mapping, Sequence
 
-#: Where every user may write and which the node empties when it starts.
-DIRECTORY = "/tmp/submarine-devices"  # noqa: S108 - checked: see _open_directory
 #: Most seconds that another may be in the middle of taking devices.
 TURN = 5.0
 _PAUSE = 0.02
+_PREFIX = "submarine-device-"
+#: No O_CREAT on a name that may exist: kernels refuse that for files of other users in a
+#: directory with mode 1777 (fs.protected_regular).
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class Places:
+    """The directories of a node that hold locks.
+
+    Parameters
+    ----------
+    sticky
+        Directories that count only where they belong to root and have mode 1777.
+    shared
+        The directory that the first agent makes, for all users.
+    """
+
+    sticky: tuple[str, ...] = ("/run/lock", "/dev/shm")  # noqa: S108 - see _open_sticky
+    shared: str = "/tmp/submarine-devices"  # noqa: S108 - checked: see _open_shared
 
 
 class LocksError(Exception):
-    """The directory of locks cannot be used; one sentence."""
+    """No lock can be taken on this node; one sentence."""
+
+
+class _HeldError(Exception):
+    """Another process holds the lock."""
 
 
 class DeviceLocks:
@@ -30,18 +63,39 @@ class DeviceLocks:
     The process holds them and not its children: the descriptors are closed on exec, so a program
     that outlives its agent keeps none.
 
+    Parameters
+    ----------
+    places
+        Where lock files are; None: those of every node.
+    files
+        The device files, by name, of the names that have one.
+
+    Attributes
+    ----------
+    weak
+        Whether a device is held by its lock in the shared directory alone.
+
     Raises
     ------
     LocksError
-        If ``directory`` is no directory that all users share.
+        If this process can use none of the places.
     """
 
-    def __init__(self, directory: str = DIRECTORY) -> None:
-        self._directory = directory
-        self._folder = _open_directory(directory)
-        self._held: dict[str, int] = {}
-        # systemd-tmpfiles leaves alone what lies in a directory that somebody has locked.
-        fcntl.flock(self._folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    def __init__(
+        self, places: Places | None = None, files: Mapping[str, str] | None = None
+    ) -> None:
+        places = places or Places()
+        self._files = dict(files or {})
+        self._held: dict[str, list[int]] = {}
+        self.weak = False
+        self._sticky = [one for one in map(_open_sticky, places.sticky) if one is not None]
+        self._shared: _Shared | None = None
+        try:
+            self._shared = _Shared(_open_shared(places.shared))
+        except LocksError:
+            # Another user may have spoilt it, which must not stop all jobs of the node.
+            if not self._sticky and not self._files:
+                raise
 
     @property
     def held(self) -> list[str]:
@@ -49,25 +103,29 @@ class DeviceLocks:
         return list(self._held)
 
     def take(self, names: Iterable[str], count: int) -> bool:
-        """Take the first ``count`` free ones of ``names``, all or none; waits for nobody's end."""
-        turn = self._turn()
+        """Take the first ``count`` free ones of ``names``, all or none; does not wait for them."""
+        turns = self._turns()
+        taken: dict[str, list[int]] = {}
+        weak = False
         try:
-            taken: dict[str, int] = {}
             for name in names:
                 if len(taken) == count:
                     break
-                descriptor = None if name in self._held else self._try(name)
-                if descriptor is not None:
-                    taken[name] = descriptor
-            if len(taken) < count:
-                for descriptor in taken.values():
-                    os.close(descriptor)
-                return False
-            self._held.update(taken)
-            return True
+                if name in self._held:
+                    continue
+                strong, last = self._lock(name)
+                if strong or last:
+                    taken[name] = strong + last
+                    weak = weak or not strong
+            if len(taken) == count:
+                self._held.update(taken)
+                self.weak = self.weak or weak
+                taken = {}
+                return True
+            return False
         finally:
-            if turn is not None:
-                os.close(turn)
+            self._drop(taken)
+            _close(turns)
 
     def take_within(
         self,
@@ -87,85 +145,316 @@ class DeviceLocks:
             pause = min(1.0, pause * 1.5)
         return True
 
-    def holders(self, names: Iterable[str]) -> list[int]:
-        """Process ids that hold one of ``names``, as far as this user may see."""
-        return _lock_holders({self._inode(name) for name in names})
+    def holders(self, names: Iterable[str]) -> list[str]:
+        """Who holds one of ``names``: ``process 4711 (ada)``.
+
+        Where the process is not visible from here, the owner of the lock file.
+        """
+        candidates: set[tuple[int, int]] = set()
+        owners: set[int] = set()
+        for name in names:
+            for directory in self._directories:
+                for entry in directory.entries(name):
+                    candidates |= directory.identity(entry)
+                    owners |= directory.holding_owner(entry)
+            with suppress(KeyError, OSError):
+                found = os.stat(self._files[name])
+                candidates.add((found.st_dev, found.st_ino))
+        processes = [f"process {pid}{_user_of(pid)}" for pid in _lock_holders(candidates)]
+        return processes or [f"a lock file of {_user_name(uid)}" for uid in sorted(owners)]
 
     def release(self) -> None:
-        """Give everything back; no matter how often."""
-        while self._held:
-            os.close(self._held.popitem()[1])
-        if self._folder >= 0:
-            os.close(self._folder)
-            self._folder = -1
+        """Give everything back; may be called again."""
+        self._drop(self._held)
+        for directory in self._directories:
+            directory.close()
 
-    def _inode(self, name: str) -> int | None:
+    @property
+    def _directories(self) -> list[_Directory]:
+        return [*self._sticky, *([self._shared] if self._shared is not None else [])]
+
+    def _drop(self, locks: dict[str, list[int]]) -> None:
+        for directory in self._sticky:
+            for name in locks:
+                directory.remove(name)
+        while locks:
+            _close(locks.popitem()[1])
+
+    def _lock(self, name: str) -> tuple[list[int], list[int]]:
+        """All locks of a device that can be taken, the shared directory's apart.
+
+        Two empty lists while another process holds one of them.
+        """
+        strong: list[int] = []
         try:
-            return os.stat(name, dir_fd=self._folder, follow_symlinks=False).st_ino
+            file = self._files.get(name)
+            _append(strong, _device_lock(file) if file else None)
+            for directory in self._sticky:
+                _append(strong, directory.lock(name))
+            shared = None if self._shared is None else self._shared.lock(name)
+        except _HeldError:
+            self._drop({name: strong})
+            return [], []
+        return strong, [] if shared is None else [shared]
+
+    def _turns(self) -> list[int]:
+        """The locks under which devices are taken, so that no agent sees one that is only tried.
+
+        A process that was stopped while it held one must not stop all others, so after a time
+        devices are taken without. They are never given twice by that, but two agents may each
+        find the other's and both try again.
+        """
+        deadline = time.monotonic() + TURN
+        turns: list[int] = []
+        for directory in self._directories:
+            while not directory.take_turn(turns) and time.monotonic() < deadline:
+                time.sleep(_PAUSE)
+        return turns
+
+
+class _Directory:
+    """An open directory of lock files."""
+
+    turn = _PREFIX + "turn"
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def close(self) -> None:
+        """Close it; may be called again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def lock(self, name: str) -> int | None:
+        """A descriptor that holds the lock of a device; None where there can be none here.
+
+        Raises
+        ------
+        _HeldError
+            If another process holds it.
+        """
+        raise NotImplementedError
+
+    def entries(self, name: str) -> list[str]:
+        """Names of the files that are locked for a device."""
+        raise NotImplementedError
+
+    def identity(self, entry: str) -> set[tuple[int, int]]:
+        """Device and inode of a file; empty when it does not exist."""
+        found = self._stat(entry)
+        return set() if found is None else {(found.st_dev, found.st_ino)}
+
+    def holding_owner(self, entry: str) -> set[int]:
+        """The owner of a file that is locked, or closed to this user."""
+        found = self._stat(entry)
+        if found is None:
+            return set()
+        descriptor = self._open(entry)
+        if descriptor is None:
+            return {found.st_uid}
+        try:
+            _flock(descriptor, fcntl.LOCK_SH)
+        except _HeldError:
+            return {found.st_uid}
+        finally:
+            os.close(descriptor)
+        return set()
+
+    def common_lock(self, entry: str) -> int | None:
+        """Lock a file of all users, made where it is missing; None where it cannot be used."""
+        for _ in range(8):  # its owner may remove it at any moment
+            descriptor = self._open(entry)
+            if descriptor is None:
+                descriptor = self._create(entry)
+            if descriptor is not None and self._lock_there(descriptor, entry):
+                return descriptor
+        return None
+
+    def take_turn(self, turns: list[int]) -> bool:
+        """Lock the file of those who take devices; False while another process holds it."""
+        try:
+            _append(turns, self.common_lock(self.turn))
+        except _HeldError:
+            return False
+        return True
+
+    def _stat(self, entry: str) -> os.stat_result | None:
+        try:
+            return os.stat(entry, dir_fd=self._descriptor, follow_symlinks=False)
         except OSError:
             return None
 
-    def _turn(self) -> int | None:
-        """The lock under which devices are taken: so nobody sees one that is only being tried.
-
-        Somebody who was stopped while holding it must not stop everybody: then it goes without.
-        """
-        deadline = time.monotonic() + TURN
-        while True:
-            descriptor = self._try("turn")
-            if descriptor is not None or time.monotonic() > deadline:
-                return descriptor
-            time.sleep(_PAUSE)
-
-    def _try(self, name: str) -> int | None:
-        """A descriptor that holds the lock of ``name``, or None while somebody else does."""
-        while True:
-            descriptor = self._open(name)
-            if descriptor is None:
-                return None
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                mine = os.fstat(descriptor)
-                there = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
-            except FileNotFoundError:
-                os.close(descriptor)  # somebody has emptied the directory: lock the new file
-                continue
-            except OSError:
-                os.close(descriptor)
-                return None
-            if mine.st_ino == there.st_ino:
-                return descriptor
-            os.close(descriptor)
-
-    def _open(self, name: str) -> int | None:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        for _ in range(3):
-            try:
-                # Never O_CREAT on a name that may be there: kernels refuse that for files of
-                # other users in a directory like this (fs.protected_regular).
-                descriptor = os.open(name, flags, dir_fd=self._folder)
-            except FileNotFoundError:
-                try:
-                    descriptor = os.open(
-                        name, flags | os.O_CREAT | os.O_EXCL, 0o444, dir_fd=self._folder
-                    )
-                    os.fchmod(descriptor, 0o444)
-                except FileExistsError:
-                    continue
-                except OSError as exc:
-                    raise LocksError(
-                        f"cannot make {self._directory}/{name}: {exc.strerror}"
-                    ) from exc
-            except OSError:
-                return None  # a link, or a file that we may not read: never ours
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return descriptor
-            os.close(descriptor)
+    def _open(self, entry: str) -> int | None:
+        """Open an existing file; None for a link, another kind of file, or without permission."""
+        try:
+            descriptor = os.open(entry, _FLAGS, dir_fd=self._descriptor)
+        except OSError:
             return None
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
         return None
 
+    def _create(self, entry: str) -> int | None:
+        """Create a file that every user can lock; None where that is not possible."""
+        flags = _FLAGS | os.O_CREAT | os.O_EXCL
+        try:
+            descriptor = os.open(entry, flags, 0o444, dir_fd=self._descriptor)
+        except OSError:
+            return None
+        with suppress(OSError):
+            os.fchmod(descriptor, 0o444)  # the umask may have taken rights away
+        return descriptor
 
-def _open_directory(path: str) -> int:
+    def _lock_there(self, descriptor: int, entry: str) -> bool:
+        """Lock an open file; False, and closed, when it is no longer the one in the directory."""
+        locked = False
+        try:
+            _flock(descriptor)
+            there = self._stat(entry)
+            locked = there is not None and there.st_ino == os.fstat(descriptor).st_ino
+        finally:
+            if not locked:
+                os.close(descriptor)
+        return locked
+
+
+class _Shared(_Directory):
+    """The directory with one file for all users."""
+
+    turn = "turn"
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        # systemd-tmpfiles leaves the content of a locked directory alone.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def lock(self, name: str) -> int | None:
+        """See ``_Directory``."""
+        return self.common_lock(name)
+
+    def entries(self, name: str) -> list[str]:
+        """See ``_Directory``."""
+        return [name]
+
+
+class _Sticky(_Directory):
+    """A directory of root in which each user locks files of their own.
+
+    The own file is locked first, and then the other users' files are tried: of two agents that take
+    a device at the same time at least one finds the other's lock. No user can remove the file by
+    which another one holds a device.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        self._locked: dict[str, str] = {}
+
+    def lock(self, name: str) -> int | None:
+        """See ``_Directory``."""
+        own, own_entry = self._own(name)
+        if own is None:
+            return None
+        self._locked[name] = own_entry
+        try:
+            for entry in self.entries(name):
+                if entry == own_entry:
+                    continue
+                # A file that cannot be opened was closed by its owner, who gets no lock by that:
+                # agents make files that all can open.
+                other = self._open(entry)
+                if other is not None:
+                    try:
+                        _flock(other, fcntl.LOCK_SH)
+                    finally:
+                        os.close(other)
+        except _HeldError:
+            self.remove(name)
+            os.close(own)
+            raise
+        return own
+
+    def remove(self, name: str) -> None:
+        """Remove the locked file; that of a killed process stays, and is used again."""
+        entry = self._locked.pop(name, None)
+        if entry is not None:
+            with suppress(OSError):
+                os.unlink(entry, dir_fd=self._descriptor)
+
+    def entries(self, name: str) -> list[str]:
+        """See ``_Directory``."""
+        try:
+            found = os.listdir(self._descriptor)
+        except OSError:
+            return []
+        return sorted(entry for entry in found if entry.startswith(f"{_PREFIX}{name}."))
+
+    def _own(self, name: str) -> tuple[int | None, str]:
+        """Lock a file that belongs to this user."""
+        for entry in self.entries(name):
+            descriptor = self._open(entry)
+            if descriptor is None:
+                continue
+            if os.fstat(descriptor).st_uid != os.geteuid():
+                os.close(descriptor)
+            elif self._lock_there(descriptor, entry):
+                return descriptor, entry
+        # Random, because another user could make the file of a name that is known beforehand.
+        entry = f"{_PREFIX}{name}.{os.urandom(8).hex()}"
+        made = self._create(entry)
+        if made is not None and self._lock_there(made, entry):
+            return made, entry
+        return None, entry
+
+
+def _flock(descriptor: int, kind: int = fcntl.LOCK_EX) -> None:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _HeldError from None
+
+
+def _device_lock(path: str) -> int | None:
+    """A descriptor that holds the lock of a device file; None where it cannot be opened."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except OSError:
+        return None
+    try:
+        _flock(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _append(descriptors: list[int], descriptor: int | None) -> None:
+    if descriptor is not None:
+        descriptors.append(descriptor)
+
+
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _open_sticky(path: str) -> _Sticky | None:
+    """The directory, if it belongs to root and every user may make files there."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags)
+    except OSError:
+        return None
+    info = os.fstat(descriptor)
+    if info.st_uid == 0 and stat.S_IMODE(info.st_mode) == 0o1777:
+        return _Sticky(descriptor)
+    os.close(descriptor)
+    return None
+
+
+def _open_shared(path: str) -> int:
     """A descriptor of the directory, made for all users where it is missing."""
     try:
         os.mkdir(path, 0o700)
@@ -204,17 +493,33 @@ def _share(folder: int) -> bool:
     return stat.S_IMODE(info.st_mode) == 0o1777
 
 
-def _lock_holders(inodes: set[int | None]) -> list[int]:
-    found = []
+def _lock_holders(candidates: set[tuple[int, int]]) -> list[int]:
+    """Process ids that hold a lock on one of these (device, inode), as far as they are visible."""
+    found = set()
     try:
-        with open("/proc/locks", encoding="ascii", errors="replace") as file:
+        with open("/proc/locks", encoding="utf-8", errors="replace") as file:
             lines = file.read(1 << 20).splitlines()
     except OSError:
         return []
     for line in lines:
         words = line.split()
-        if len(words) >= 6 and words[1] == "FLOCK":
-            inode = words[5].rpartition(":")[2]
-            if inode.isdigit() and int(inode) in inodes and words[4].isdigit():
-                found.append(int(words[4]))
-    return found
+        if len(words) < 6 or words[1] != "FLOCK" or not words[4].isdigit():
+            continue
+        major, minor, inode = words[5].split(":")
+        if (os.makedev(int(major, 16), int(minor, 16)), int(inode)) in candidates:
+            found.add(int(words[4]))
+    return sorted(found)
+
+
+def _user_of(pid: int) -> str:
+    try:
+        return f" ({_user_name(os.stat(f'/proc/{pid}').st_uid)})"
+    except OSError:
+        return ""
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

@@ -10,6 +10,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Mapping, Sequence
 
+#: A device file's path, without its number.
+FILE = "/dev/nvidia"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 #: Seconds that a driver may take to answer; one that wakes its devices takes some.
 DRIVER_PATIENCE = 20.0
@@ -17,12 +19,27 @@ DRIVER_PATIENCE = 20.0
 
 @dataclass
 class Seen:
-    """What the node shows to this container: identifiers, and which are busy by others."""
+    """What the node shows to this container.
+
+    Parameters
+    ----------
+    devices
+        Identifiers.
+    busy
+        Those on which some process computes.
+    denied
+        Number of devices that this container may not use.
+    nvml
+        Whether the driver told this.
+    files
+        Device files of whole GPUs, by identifier.
+    """
 
     devices: list[str] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
     denied: int = 0
     nvml: bool = False
+    files: dict[str, str] = field(default_factory=dict)
 
     def isolated(self, environ: Mapping[str, str]) -> bool:
         """Whether somebody has already chosen devices for this container."""
@@ -42,18 +59,18 @@ class Seen:
                 devices += [device for device in self.devices if device.startswith(name)]
             else:
                 break  # as CUDA has it: the first invalid one ends the list
-        return Seen(list(dict.fromkeys(devices)), self.busy, self.denied, self.nvml)
+        return Seen(list(dict.fromkeys(devices)), self.busy, self.denied, self.nvml, self.files)
 
 
 def device_numbers() -> list[str]:
     """Numbers of the device files, ``["0", "1"]``; they are there without any permission."""
-    names = (path[len("/dev/nvidia") :] for path in glob.glob("/dev/nvidia[0-9]*"))
+    names = (path[len(FILE) :] for path in glob.glob(f"{FILE}[0-9]*"))
     return sorted((name for name in names if name.isdigit()), key=int)
 
 
 def look(numbers: Sequence[str]) -> Seen:
     """Ask the driver; without its library, try the device files ``numbers``."""
-    from submarine_runtime.agent.nvml import Nvml, within
+    from submarine_runtime.agent.nvml import Nvml, within  # ctypes: only for tasks with GPUs
 
     def ask() -> Seen | None:
         driver = Nvml.open()
@@ -62,18 +79,22 @@ def look(numbers: Sequence[str]) -> Seen:
         found = driver.devices()
         busy = {device.uuid for device in found if driver.busy(device)}
         denied = driver.denied
+        minors = {device.uuid: driver.minor(device) for device in found}
+        files = {uuid: f"{FILE}{minor}" for uuid, minor in minors.items() if minor is not None}
         driver.close()
-        return Seen([device.uuid for device in found], busy, denied, True)
+        return Seen([device.uuid for device in found], busy, denied, True, files)
 
     told = within(DRIVER_PATIENCE, ask, None)
     if told is not None and (told.devices or told.denied):
         return told
     seen = Seen()
     for number in numbers:
-        allowed = _may_open(f"/dev/nvidia{number}")
+        path = f"{FILE}{number}"
+        allowed = _may_open(path)
         seen.denied += allowed is False
         if allowed:
             seen.devices.append(number)
+            seen.files[number] = path
     return seen
 
 

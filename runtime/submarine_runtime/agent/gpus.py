@@ -9,17 +9,27 @@ no driver, numbers are claimed in the same way. Measures nothing (``nvml``).
 from __future__ import annotations
 
 import os
+import re
 import time
 from dataclasses import dataclass, field
-from typing import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from submarine_runtime.agent.gpu_view import VISIBLE, Seen, device_numbers, look
 from submarine_runtime.protocol.launch import AgentConfig
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.device_locks import Places
 
 #: Seconds that a device of a container that is just ending may take to become free.
 PATIENCE = 60.0
 #: A node without a driver has at most so many counted devices.
 MAX_COUNTED = 1024
+#: What a claim says whose locks another user could remove.
+WEAK = (
+    "The GPUs are locked by files in /tmp/submarine-devices only, which another user may be able "
+    "to remove: neither device files nor a directory of root with mode 1777 (/run/lock, /dev/shm) "
+    "can be used here."
+)
 
 
 class NoDeviceError(ValueError):
@@ -38,6 +48,8 @@ class Claim:
         What the program's environment gets; what the user set with ``--env`` goes on top.
     note
         One sentence for the job's events, empty when there is nothing to say.
+    warning
+        The same, for a weakness of the locks.
     driver
         Whether there is anything to measure: a driver, and devices.
     """
@@ -45,6 +57,7 @@ class Claim:
     devices: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     note: str = ""
+    warning: str = ""
     driver: bool = False
     _give_back: Callable[[], None] | None = None
 
@@ -61,7 +74,7 @@ def claim(
     *,
     wait: Callable[[float], object] = time.sleep,
     patience: float = PATIENCE,
-    directory: str | None = None,
+    places: Places | None = None,
     tell: Callable[[str], object] = lambda sentence: None,
 ) -> Claim:
     """The devices of this task.
@@ -74,8 +87,8 @@ def claim(
         How to wait for some seconds: so that SIGTERM and a cancel are heard meanwhile.
     patience
         Seconds to wait for a device of a container that ends.
-    directory
-        Where the locks lie; None: the one directory of this node.
+    places
+        Where the locks are; None: those of every node.
     tell
         Told once, in a sentence, when it has to wait.
 
@@ -96,7 +109,7 @@ def claim(
     isolated = config.backend != "local" and seen.isolated(variables)
     if config.claim_gpus is False or (config.claim_gpus is None and isolated):
         return _given(config, seen)
-    locks = _Locks(config.gpus, wait, patience, directory, tell)
+    locks = _Locks(config.gpus, wait, patience, places, tell)
     if not numbers and not seen.devices:
         return _counted(config, variables, locks)
     return _taken(config, seen.allowed(variables), locks)
@@ -129,7 +142,7 @@ def _taken(config: AgentConfig, seen: Seen, locks: _Locks) -> Claim:
             f"{len(seen.devices) or 'none'}: ask for fewer, or have the node's devices looked at."
         )
     order = sorted(seen.devices, key=lambda device: device in seen.busy)
-    claimed = locks.take(order)
+    claimed = locks.take(order, seen.files)
     if seen.nvml:
         claimed.variables = {VISIBLE: ",".join(claimed.devices)}
     else:
@@ -166,18 +179,18 @@ class _Locks:
         count: int,
         wait: Callable[[float], object],
         patience: float,
-        directory: str | None,
+        places: Places | None,
         tell: Callable[[str], object] = lambda sentence: None,
     ) -> None:
         self._count = count
         self._wait = wait
         self._patience = patience
-        self._directory = directory
+        self._places = places
         self._tell = tell
 
-    def take(self, names: Sequence[str]) -> Claim:
-        """Some of ``names``, the first ones that are free."""
-        from submarine_runtime.agent.device_locks import DIRECTORY, DeviceLocks, LocksError
+    def take(self, names: Sequence[str], files: Mapping[str, str] | None = None) -> Claim:
+        """Some of ``names``, the first ones that are free; ``files`` are their device files."""
+        from submarine_runtime.agent.device_locks import DeviceLocks, LocksError
 
         by_file = {_file(name): name for name in names}
         told = False
@@ -188,16 +201,17 @@ class _Locks:
                 told = True
                 self._tell(
                     f"Waits for {_count(self._count)}: this node has {len(names)}"
-                    f"{_by(sorted(set(locks.holders(by_file))))}."
+                    f"{_by(locks.holders(by_file))}."
                 )
             self._wait(seconds)
 
         try:
-            locks = DeviceLocks(self._directory or DIRECTORY)
+            paths = {_file(name): path for name, path in (files or {}).items()}
+            locks = DeviceLocks(self._places, paths)
             if locks.take_within(list(by_file), self._count, self._patience, wait):
                 held = [by_file[name] for name in locks.held]
-                return Claim(held, _give_back=locks.release)
-            holders = sorted(set(locks.holders(by_file)))
+                return Claim(held, warning=WEAK if locks.weak else "", _give_back=locks.release)
+            holders = locks.holders(by_file)
             locks.release()
         except LocksError as exc:
             raise NoDeviceError(f"GPUs cannot be claimed: {exc}.") from exc
@@ -207,15 +221,13 @@ class _Locks:
         )
 
 
-def _by(holders: Sequence[int]) -> str:
-    if not holders:
-        return ""
-    return ", held by process " + ", ".join(map(str, holders[:8]))
+def _by(holders: Sequence[str]) -> str:
+    return ", held by " + ", ".join(holders[:8]) if holders else ""
 
 
 def _file(device: str) -> str:
     """A file's name for a device; a driver's words are no paths."""
-    return "".join(sign if sign.isalnum() or sign == "-" else "_" for sign in device)[:128]
+    return re.sub("[^0-9A-Za-z-]", "_", device)[:128]
 
 
 def _count(number: int) -> str:

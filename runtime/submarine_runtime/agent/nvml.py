@@ -150,6 +150,12 @@ class Nvml:
             return ""
         return buffer.value.decode("utf-8", "replace")
 
+    def minor(self, device: Device) -> int | None:
+        """The number of a whole GPU's device file; None for a slice, or where it is not told."""
+        number = ctypes.c_uint()
+        code = self._call("nvmlDeviceGetMinorNumber", device.handle, ctypes.byref(number))
+        return None if device.slice or code != 0 else int(number.value)
+
     def reading(self, device: Device) -> Reading:
         """How busy and how full the device is now."""
         rates = _Rates()

@@ -101,6 +101,8 @@ class Preparing:
         self.found.variables = dict(self._claim.variables)
         if self._claim.note:
             self._event("gpus", self._claim.note)
+        if self._claim.warning:
+            self._event("warning", self._claim.warning)
         return None
 
     def _wait_unless_over(self, seconds: float) -> None:
