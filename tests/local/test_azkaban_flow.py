@@ -30,12 +30,12 @@ JOB = (
     "accuracy = 0.5 + rows / 10",
 )
 FLOW = """
-config: {rows: "4", folder: "/nowhere", failure.emails: ops@example.org}
+config: {rows: "4", folder: "/nowhere", note: "", failure.emails: ops@example.org}
 nodes:
   - {name: data, type: noop, needs: "{folder}/_SUCCESS"}
   - name: train
     notebook: train.ipynb
-    params: {rows: "${rows}", folder: "${folder}"}
+    params: {rows: "${rows}", folder: "${folder}", note: "${note}"}
     dependsOn: [data]
   - name: inner
     type: flow
@@ -54,6 +54,8 @@ nodes:
     config: {command: sh report.sh never}
   - {name: last, type: noop, dependsOn: [inner, never], condition: one_success}
 """
+#: As options it would start no job, in a queue that does not exist.
+NOTE = "it's' --dry-run --job queue=none --job 'x"
 REPORT = """\
 echo "report $1 $2, with ${SUBMARINE_WORKFLOW_NODE} of ${SUBMARINE_WORKFLOW_RUN}"
 test -e tried || { touch tried; exit 3; }
@@ -95,7 +97,8 @@ def do(*words: str) -> Outcome:
 
 
 def submitted(nightly: Path, folder: Path) -> str:
-    done = do("submit", str(nightly), "--to", "azkaban", "--run", "-p", "folder", str(folder))
+    given = ("-p", "folder", str(folder), "-p", "note", NOTE)
+    done = do("submit", str(nightly), "--to", "azkaban", "--run", *given)
     assert f"Runs as {done.value['run']}: " in done.text
     return str(done.value["run"])
 
@@ -137,6 +140,7 @@ def test_a_run_from_the_notebook_to_its_last_node(
     assert said in logs
     executed = nbformat.read(execution.folder / "executed" / "train.ipynb", 4)
     assert "trained" in str(executed.cells)
+    assert f'note = "{NOTE}"' in executed.cells[1].source
     job = the_job(tmp_path)
     record = job.record()
     assert (record.workflow, record.workflow_run, record.workflow_node) == ("nightly", run, "train")

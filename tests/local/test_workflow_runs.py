@@ -221,7 +221,7 @@ def test_a_workflow_that_this_machine_cannot_run_is_refused_before_it_starts(flo
 def test_dry_run_shows_commands_and_runs_nothing(flows):
     flows.write("nodes: [{name: a, type: command, needs: /x, config: {command: touch a}}]")
     outcome = flows.run("--dry-run")
-    assert "submarine workflow await /x --timeout 21600s\n  touch a" in outcome.text
+    assert "submarine workflow await --timeout 21600s -- /x\n  touch a" in outcome.text
     assert not flows.file("a").exists()
     assert not flows.runs.folder.exists()
 

@@ -102,11 +102,14 @@ def test_the_whole_project(nightly: Path) -> None:
     }
     features = nodes["features"].config
     assert features["command"] == (
-        "submarine workflow await 'hdfs:///data/${date}/_SUCCESS' --timeout 21600s"
+        "submarine workflow with-values workflow await --timeout 21600s -- @SUBMARINE_VALUE_1"
     )
-    assert split_command(features["command.1"])[:5] == [
-        "submarine", "run", "features.ipynb", "-o", "executed/features.ipynb",
+    assert features["env.SUBMARINE_VALUE_1"] == "hdfs:///data/${date}/_SUCCESS"
+    assert split_command(features["command.1"])[:7] == [
+        "submarine", "workflow", "with-values", "run", "features.ipynb", "-o",
+        "executed/features.ipynb",
     ]  # fmt: skip
+    assert features["env.SUBMARINE_VALUE_2"] == "nightly/${azkaban.flow.execid}/features"
     assert (features["retries"], features["retry.backoff"]) == ("2", "60000")
     assert features["env.TZ"] == "Europe/Berlin"
     train = split_command(nodes["train"].config["command"])
@@ -177,10 +180,11 @@ def test_a_notebook_elsewhere_is_read_by_the_executor(nightly: Path) -> None:
         ("type: noop, needs: /data/y", "type: noop, config: {command: ls}", "runs no command"),
         ("summary, plot", "summary, \"\"", "list of names"),
         (">= 0.9", ">= 'a<b'", "Azkaban does not take"),
-        ("params: {date:", "params: {empty: \"\", date:", "An empty word"),
-        ('date: "2026-11-22"', 'title: ""\n  date: "2026-11-22"', "whose value is empty"),
-        ('date: "2026-11-22"', "title: It's\n  date: \"2026-11-22\"", "has a ' in it"),
-        ("schedule:", "name: ../x\nschedule:", "`../x` is no name of a flow"),
+        ("params: {date:", "params: {x: $(1 + 1), date:", "`train` has `$(`, which begins"),
+        ('date: "2026-11-22"', 'title: $(2)\n  date: "2026-11-22"', "whose value has `$(`"),
+        ("schedule:", "name: ../x\nschedule:", "'../x' is no name of a flow"),
+        ("schedule:", "name: ~x\nschedule:", "`~x` is no name of a flow"),
+        ("schedule:", "name: \"a\\n* * * * * id\"\nschedule:", "'a * * * * * id' is no name"),
         ("{job.class: a.B}", "{job.class: a.B}, needs: /z", "`java`, which waits for nothing"),
     ],
 )  # fmt: skip

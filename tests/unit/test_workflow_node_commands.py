@@ -53,8 +53,9 @@ def commands(
 
 def test_a_notebook_waits_for_its_data_and_runs_once_for_all_its_attempts():
     assert commands("features") == [
-        ["submarine", "workflow", "await", "hdfs:///data/${date}/_SUCCESS", "--timeout", "21600s"],
-        ["submarine", "workflow", "await", "./-odd", "--timeout", "90s"],
+        ["submarine", "workflow", "await", "--timeout", "21600s", "--",
+         "hdfs:///data/${date}/_SUCCESS"],
+        ["submarine", "workflow", "await", "--timeout", "90s", "--", "-odd"],
         ["submarine", "run", "features.ipynb", "-o", "out/features.ipynb",
          "--run-id", "nightly/7/features", "--on-interrupt", "cancel"],
     ]  # fmt: skip
@@ -84,7 +85,7 @@ def test_a_command_is_filled_in_before_it_is_taken_apart_as_in_azkaban():
 
 def test_what_a_flow_needs_is_waited_for_where_it_begins():
     assert commands("deliver") == []
-    assert commands("a")[0][3] == "/tmp/stamp"
+    assert commands("a")[0][-1] == "/tmp/stamp"
     assert commands("b") == []
 
 

@@ -15,7 +15,7 @@ from submarine_jobs.commands.verb_group import verb_group
 from submarine_jobs.errors import UsageError
 from submarine_workflows.azkaban.commands import submit, unschedule
 from submarine_workflows.errors import WorkflowError
-from submarine_workflows.export.commands import export, holds
+from submarine_workflows.export.commands import export, holds, with_values
 from submarine_workflows.local.verbs import VERBS
 from submarine_workflows.named import WORKFLOW_FILE
 from submarine_workflows.workflow import Workflow
@@ -41,6 +41,7 @@ SECTIONS = {
     "What nodes call": {
         "await": "Wait for data: a path, hdfs:// or another URL.",
         "holds": "Say whether a condition on outputs of nodes holds.",
+        "with-values": "Run a command with values from the environment.",
     },
 }
 
@@ -111,6 +112,7 @@ def graph(file: Path, target: Path | None) -> Outcome:
 
 workflow.add_command(export)
 workflow.add_command(holds)
+workflow.add_command(with_values)
 workflow.add_command(submit)
 workflow.add_command(unschedule)
 for verb in VERBS:

@@ -7,6 +7,16 @@ import re
 
 _UNFIT = re.compile(r"[^\w.+~-]", re.ASCII)
 _LONGEST = 120
+_LONGEST_NAME = 128
+
+
+def is_workflow_name(name: str) -> bool:
+    """Whether a workflow may have this name.
+
+    It becomes the name of files and folders, a line of a crontab and text on a terminal.
+    """
+    plain = name.isprintable() and not {"/", "\\"}.intersection(name)
+    return plain and 0 < len(name) <= _LONGEST_NAME and name not in (".", "..")
 
 
 def file_name(name: str) -> str:

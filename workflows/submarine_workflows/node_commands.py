@@ -25,7 +25,7 @@ from submarine_workflows.workflow import Kind, Need, Node, Scalar, Workflow
 #: The execution's number in Azkaban's own words.
 EXECUTION = "${azkaban.flow.execid}"
 ENVIRONMENT = "env."
-_AWAIT = ("workflow", "await")
+_AWAIT = ("workflow", "await")  # followed by `--timeout TIME -- URL`
 _BRACES = re.compile(r"(?<!\$)\{([A-Za-z_][\w.]*)\}")
 _OUTPUT = re.compile(r"\$\{([^{}:]+):([^{}]+)\}")
 _NUMBER = re.compile(r"[-+]?(\d+(_\d+)*)?(\.\d*)?(e[-+]?\d+)?|[-+]?(nan|inf|infinity)", re.I)
@@ -88,8 +88,8 @@ def commands_of(
             split_command(fill(line)) for line in _lines(properties_of(workflow, node, flows))
         ]
     elif node.kind in (Kind.NOTEBOOK, Kind.CELLS):
-        words = _run(workflow, node, flows, where)
-        found.append([*where.program, *(fill(word) for word in words)])
+        notebook, *words = (fill(word) for word in _run(workflow, node, flows, where))
+        found.append([*where.program, "run", no_option(notebook), *words])
     elif node.kind is Kind.OTHER:
         raise UsageError(
             f"`{node.name}` is of type `{node.type}`, which Azkaban alone runs.",
@@ -149,13 +149,14 @@ def parameters_in(text: str) -> str:
 
 
 def _await(need: Need, where: Setting, fill: Callable[[str], str]) -> list[str]:
-    url = fill(_no_option(parameters_in(need.url)))
-    return [*where.program, *_AWAIT, url, "--timeout", f"{need.timeout:.12g}s"]
+    # The value of a parameter may begin with a dash: after `--` it is no option.
+    url = fill(parameters_in(need.url))
+    return [*where.program, *_AWAIT, "--timeout", f"{need.timeout:.12g}s", "--", url]
 
 
 def data_waited_for(words: Sequence[str]) -> str:
     """The data that a command of a node waits for, without a password; empty: it does not."""
-    return without_password(words[-3]) if tuple(words[-5:-3]) == _AWAIT else ""
+    return without_password(words[-1]) if tuple(words[-6:-4]) == _AWAIT else ""
 
 
 def is_notebook(words: Sequence[str]) -> bool:
@@ -172,6 +173,7 @@ def _lines(properties: Mapping[str, str]) -> list[str]:
 
 
 def _run(workflow: Workflow, node: Node, flows: Sequence[Node], where: Setting) -> list[str]:
+    """The words after ``run``: the notebook, then options."""
     written_in = where.notebook or workflow.notebook
     notebook = node.notebook if node.kind is Kind.NOTEBOOK else written_in
     if not notebook:
@@ -182,7 +184,7 @@ def _run(workflow: Workflow, node: Node, flows: Sequence[Node], where: Setting) 
         )
     path = path_of(node, flows)
     output = f"{file_name(path)}.ipynb"
-    words = ["run", _no_option(notebook), "-o", _joined(where.outputs, output)]
+    words = [notebook, "-o", _joined(where.outputs, output)]
     if node.kind is Kind.CELLS:
         words += ["--cells", ",".join(node.cells)]
     for name, value in node.params.items():
@@ -195,7 +197,7 @@ def _run(workflow: Workflow, node: Node, flows: Sequence[Node], where: Setting) 
     return [*words, "--return", ",".join(returns)] if returns else words
 
 
-def _no_option(path: str) -> str:
+def no_option(path: str) -> str:
     """A path that no command takes for one of its options."""
     return f"./{path}" if path.startswith("-") else path
 

@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
+from submarine_jobs.display.untrusted import one_line
 from submarine_workflows.conditions import ConditionError, read_condition
 from submarine_workflows.errors import Problem
 from submarine_workflows.job_options import problem_of
+from submarine_workflows.naming import is_workflow_name
 from submarine_workflows.node_commands import parameters_in, returns_of
 from submarine_workflows.properties import NUMBERS, number_problem
 from submarine_workflows.schedule import ScheduleError, read_schedule, read_timezone
@@ -34,6 +36,7 @@ def check(workflow: Workflow, given: Iterable[str] = ()) -> list[Problem]:
         Names of parameters that the run is given values for.
     """
     checker = _Checker(workflow, given)
+    checker.name()
     checker.schedule()
     checker.common()
     checker.level(workflow.nodes, "the workflow")
@@ -49,6 +52,15 @@ class _Checker:
         self._workflow = workflow
         self._given = frozenset(given)
         self.problems: list[Problem] = []
+
+    def name(self) -> None:
+        """The workflow's own name."""
+        if not is_workflow_name(self._workflow.name):
+            sentence = (
+                f"{one_line(self._workflow.name, 80)!r} is no name of a flow; it has 1 to 128 "
+                "printable characters and no slash."
+            )
+            self._add(0, sentence)
 
     def schedule(self) -> None:
         workflow = self._workflow

@@ -136,7 +136,7 @@ class Verb(click.Command):
         outcome = super().invoke(ctx)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"{self.name} returned {type(outcome).__name__}, not an Outcome")
-        return replace(outcome, as_json=as_json)
+        return replace(outcome, as_json=as_json or outcome.as_json)
 
 
 def help_option(names: Sequence[str]) -> click.Option:

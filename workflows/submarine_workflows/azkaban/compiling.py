@@ -14,7 +14,7 @@ files beside them are a node's working directory when it runs (``FlowLoaderFacto
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from submarine_workflows.azkaban.condition import azkabans_condition
 from submarine_workflows.azkaban.flow_text import flow_text
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.azkaban.secrets import find_secrets
+from submarine_workflows.azkaban.word_values import VERB, with_references
 from submarine_workflows.carried import is_url
 from submarine_workflows.carrying import carry
 from submarine_workflows.command_line import join_command
@@ -105,15 +106,11 @@ def job_file_environment() -> dict[str, str]:
     return {**environment("${azkaban.flow.flowid}"), f"{ENVIRONMENT}{NODE}": "${azkaban.job.id}"}
 
 
-def unfit_value(name: str, value: str | None, text: str) -> str | None:
-    """Why a parameter's value cannot be filled into commands of ours, ``text``; None: it can."""
-    if value is None:
-        return None
-    if not value and f"'${{{name}}}'" in text:
-        return "is empty, and Azkaban leaves an empty word out of a command"
-    if "'" in value:
-        return "has a ' in it, where Azkaban ends the word in a command"
-    return "has a line break in it" if "\n" in value else None
+def unfit_value(value: str | None) -> str | None:
+    """Why Azkaban does not pass a parameter's value on as it stands; None: it does."""
+    if value is not None and "$(" in value:
+        return "has `$(`, which begins an expression of Azkaban's own (JEXL)"
+    return None
 
 
 class _Compiler:
@@ -173,7 +170,8 @@ class _Compiler:
         own = dict(node.config)
         if node.kind is Kind.FLOW:
             return own
-        lines = self._lines(node, flows)
+        values: dict[str, str] = {}
+        lines = self._lines(node, flows, values)
         if node.kind is not Kind.OTHER:
             theirs = [own.pop(key) for key in _command_keys(own)]
             if theirs and node.kind is not Kind.COMMAND:
@@ -184,10 +182,15 @@ class _Compiler:
         numbered = {f"command.{number}" if number else "command": line
                     for number, line in enumerate(lines)}  # fmt: skip
         name = {f"{ENVIRONMENT}{NODE}": path_of(node, flows)}
-        return {**numbered, **name, **own}
+        # The values last: a node's own `config:` must not replace them.
+        passed = {f"{ENVIRONMENT}{variable}": value for variable, value in values.items()}
+        return {**numbered, **name, **own, **passed}
 
-    def _lines(self, node: Node, flows: tuple[Node, ...]) -> list[str]:
-        """What comes before a node's own command: waiting, and for a notebook the run itself."""
+    def _lines(self, node: Node, flows: tuple[Node, ...], values: dict[str, str]) -> list[str]:
+        """What comes before a node's own command: waiting, and for a notebook the run itself.
+
+        ``values`` receives the variables that these commands refer to.
+        """
         needs = needs_of(node, flows)
         if node.kind is Kind.OTHER:
             if needs:
@@ -200,20 +203,25 @@ class _Compiler:
         commands = commands_of(self._workflow, node, flows, self.setting)
         if node.kind is Kind.COMMAND:
             commands = commands[: len(needs)]
+        program = list(self.setting.program)
         lines = []
         for words in commands:
+            own = words[len(program) :]
+            rest = with_references(own, values)
+            verb = [] if rest == own else ["workflow", VERB]
             try:
-                lines.append(join_command(words))
+                lines.append(join_command([*program, *verb, *rest]))
             except ValueError as exc:
                 self._add(node, f"`{node.name}`: {exc}")
-        self._values(node, lines, properties_of(self._workflow, node, flows))
+            if (why := unfit_value(" ".join(words))) is not None:
+                self._add(node, f"A command of `{node.name}` {why}.")
+        self._values(node, values.values(), properties_of(self._workflow, node, flows))
         return lines
 
-    def _values(self, node: Node, lines: Sequence[str], values: Mapping[str, str]) -> None:
-        """What Azkaban fills in, before it takes a line apart, must leave the words as they are."""
-        text = "\n".join(lines)
-        for name in dict.fromkeys(_PARAMETER.findall(text)):
-            if (why := unfit_value(name, values.get(name), text)) is not None:
+    def _values(self, node: Node, texts: Iterable[str], values: Mapping[str, str]) -> None:
+        """What Azkaban fills in must leave the words as they are."""
+        for name in dict.fromkeys(_PARAMETER.findall("\n".join(texts))):
+            if (why := unfit_value(values.get(name))) is not None:
                 self._add(node, f"`{node.name}` uses ${{{name}}}, whose value {why}.")
 
     def _add(self, node: Node, sentence: str) -> None:

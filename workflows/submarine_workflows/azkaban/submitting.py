@@ -201,7 +201,7 @@ def _check_parameters(parameters: Mapping[str, str], made: Project) -> None:
     text = b"".join(texts).decode("utf-8", "replace")
     for name, value in parameters.items():
         used = f"${{{name}}}" in text
-        if used and (why := unfit_value(name, value, text)) is not None:
+        if used and (why := unfit_value(value)) is not None:
             raise UsageError(f"The value of the parameter {name} {why}.")
         if what := looks_secret(name, value):
             raise UsageError(

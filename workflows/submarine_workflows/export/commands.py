@@ -13,9 +13,11 @@ from pathlib import Path, PurePosixPath
 import click
 
 from submarine_jobs.commands import Outcome
+from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import JOB_FAILED
-from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.commands.verb import CONTEXT, Verb, option
 from submarine_jobs.errors import UsageError
+from submarine_workflows.azkaban.word_values import VERB
 from submarine_workflows.export.targets import TARGETS, Export, Wishes
 from submarine_workflows.named import WORKFLOW_FILE
 
@@ -95,6 +97,26 @@ def holds(condition: str, outputs: tuple[str, ...]) -> Outcome:
     true = judge(condition, outputs)
     text = f"{condition}: {'holds' if true else 'does not hold'}."
     return Outcome(text, value={"holds": true}, exit_code=0 if true else JOB_FAILED)
+
+
+@click.command(
+    VERB,
+    cls=Verb,
+    context_settings={**CONTEXT, "ignore_unknown_options": True, "allow_interspersed_args": False},
+    example=("workflow with-values run fit.ipynb -p date @SUBMARINE_VALUE_1",),
+)
+@click.argument("words", metavar="COMMAND", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_obj
+def with_values(mouth: Mouth, /, words: tuple[str, ...]) -> Outcome:
+    """Run COMMAND with the variable NAME in the place of each word @NAME.
+
+    A project for Azkaban runs its notebooks so: a value that is entered in Azkaban's page stays one
+    word, whatever it holds.
+    """
+    from submarine_jobs.commands import execute
+    from submarine_workflows.azkaban.word_values import with_values as replaced
+
+    return execute(replaced(words, os.environ), mouth)
 
 
 def _words(program: str) -> tuple[str, ...]:

@@ -10,13 +10,16 @@ goes by the machine's zone (their pages crontab(5)).
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import UsageError
-from submarine_workflows.schedule import read_schedule
+from submarine_workflows.node_commands import no_option
+from submarine_workflows.schedule import read_schedule, read_timezone
 from submarine_workflows.workflow import Workflow
 
 
@@ -48,19 +51,35 @@ def crontab_of(
             'Give it one, as in `schedule: "0 30 2 ? * *"`.',
         )
     fields = five_fields(workflow.schedule)
-    words = [*program, "workflow", "run", file.name, "--scheduled"]
+    words = [*program, "workflow", "run", no_option(file.name), "--scheduled"]
     words += [word for name, value in options.items() if value for word in (name, value)]
-    command = f"cd {shlex.quote(str(file.parent))} && {shlex.join(words)}"
-    if "\n" in command or "\r" in command:
-        raise UsageError("A line of a crontab has no line break.", "Rename what has one.")
-    lines = [f"# {workflow.name}: {workflow.schedule}"]
+    command = " ".join(_word(word) for word in words)
+    schedule = " ".join(workflow.schedule.split())
+    lines = [f"# {workflow.name}: {schedule}"]
     if workflow.timezone:
         lines += [
             "# Debian's cron does not read CRON_TZ: there, write the hours of the machine's zone.",
-            f"CRON_TZ={workflow.timezone}",
+            f"CRON_TZ={read_timezone(workflow.timezone).key}",
         ]
-    # cron ends a command at a percent sign unless it is escaped.
-    return "\n".join([*lines, f"{fields} {command.replace('%', chr(92) + '%')}"]) + "\n"
+    lines.append(f"{fields} cd {_word(str(file.parent))} && {command}")
+    for line in lines:
+        if not line.isprintable():
+            raise UsageError(
+                "A line of a crontab has no line break and no control character: "
+                f"{one_line(line, 80)}",
+                "Rename the workflow, file, folder or command that has one.",
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _word(word: str) -> str:
+    """A word for the shell that cron starts.
+
+    cron ends a command at a percent sign unless a backslash stands before it. Whether it removes
+    one of two backslashes differs between cron and cronie, so no backslash may stand before another
+    one or before a percent sign of the value: the quotes are closed and opened again between them.
+    """
+    return re.sub(r"\\(?=[\\%])", r"\\''", shlex.quote(word)).replace("%", r"\%")
 
 
 def five_fields(schedule: str) -> str:
