@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 #: Application -> label of its link, path of its page. Port 0: the one reserved for the task.
 LINKS = {"lab": ("JupyterLab", "/lab"), "zeppelin": ("Zeppelin", "/")}
 _PACKAGE = "submarine_notebook"
+#: The module of the runtime that travels with the program.
+_SHARED = "connection_limit.py"
 _MAIN = f"from {_PACKAGE}.main import main\n\nmain()\n"
 #: Smallest memory that each application is of use with, in MiB.
 LEAST = {"lab": 512, "zeppelin": 1024}
@@ -123,6 +125,9 @@ def program() -> Bundle:
     for item in directory.iterdir():
         if item.name.endswith(".py"):
             files[f"{_PACKAGE}/{item.name}"] = item.read_bytes()
+    # The container has no submarine_runtime that the program could import.
+    shared = resources.files("submarine_runtime") / _SHARED
+    files[f"{_PACKAGE}/{_SHARED}"] = shared.read_bytes()
     return Bundle("main.py", files, SourceMap({}))
 
 

@@ -43,7 +43,9 @@ class Handler(BaseHTTPRequestHandler):
         if scheme.lower() != "bearer" or not self.server.is_token(token.strip()):
             self._answer(401)
             return False
-        self.server.authorised(self.connection)
+        if not self.server.authorised(self.connection):
+            self._answer(503)
+            return False
         return True
 
     def handle_expect_100(self) -> bool:

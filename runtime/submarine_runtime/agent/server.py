@@ -18,9 +18,14 @@ from submarine_runtime.agent.certificate import server_context
 from submarine_runtime.agent.logfiles import LogFiles
 from submarine_runtime.agent.status import Status
 from submarine_runtime.agent.tunnel import Tunnels
+from submarine_runtime.connection_limit import ConnectionLimit
 
-MAX_CONNECTIONS = 32
+#: Requests with the token that are answered at once; tunnels have a limit of their own.
+MAX_REQUESTS = 32
 MAX_STREAMS = 16
+#: Connections that have not shown the token: from one address, and in all. A new one replaces the
+#: oldest. More than a client opens at once: some twenty tunnels, when a page is loaded again.
+MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED_OVERALL = 32, 128
 #: Seconds within which a connection must have shown the token.
 GREETING_SECONDS = 10.0
 
@@ -47,7 +52,8 @@ class LiveServer(ThreadingMixIn, TCPServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
-    request_queue_size = 16
+    # More than a burst of connections: one that does not fit waits a second for its next SYN.
+    request_queue_size = 128
 
     def __init__(
         self,
@@ -78,8 +84,10 @@ class LiveServer(ThreadingMixIn, TCPServer):
         self.streams = threading.BoundedSemaphore(MAX_STREAMS)
         self._token = secret["token"].encode()
         self._context = server_context(secret)
-        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        self._strangers: dict[socket.socket, float] = {}
+        self._unauthenticated: ConnectionLimit[socket.socket] = ConnectionLimit(
+            MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED_OVERALL
+        )
+        self._authenticated: set[socket.socket] = set()
         self._lock = threading.Lock()
 
     @property
@@ -106,51 +114,74 @@ class LiveServer(ThreadingMixIn, TCPServer):
         """Compare in constant time."""
         return hmac.compare_digest(presented.encode("utf-8", "replace"), self._token)
 
-    def authorised(self, request: socket.socket) -> None:
-        """Note that this connection has shown the token and may take its time."""
+    def authorised(self, request: socket.socket) -> bool:
+        """Note that a connection has shown the token and may take its time.
+
+        Returns
+        -------
+        bool
+            False if too many requests are being answered.
+        """
         with self._lock:
-            self._strangers.pop(request, None)
+            self._unauthenticated.remove(request)
+            if len(self._authenticated) >= MAX_REQUESTS:
+                return False
+            self._authenticated.add(request)
+            return True
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give the connection a thread, or close it when there are too many."""
-        if not self._slots.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except RuntimeError:  # no thread to be had
-            self._slots.release()
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Shake hands, answer one request, and be the tunnel that it may have asked for."""
-        secure = handler = None
+        """Give the connection a thread; the oldest one without a token may have to end for it."""
         try:
             request.settimeout(SOCKET_SECONDS)
             secure = self._context.wrap_socket(
                 request, server_side=True, do_handshake_on_connect=False
             )
-            with self._lock:
-                self._strangers[secure] = time.monotonic()
-            secure.do_handshake()
-            handler = Handler(secure, client_address, self)
+        except (OSError, ValueError):  # the other side has closed it already
+            self.shutdown_request(request)
+            return
+        with self._lock:
+            replaced = self._unauthenticated.add(secure, client_address[0], time.monotonic())
+        for one in replaced:
+            _cut(one)
+        try:
+            super().process_request(secure, client_address)
+        except RuntimeError:  # no thread to be had
+            self._forget(secure)
+            self.shutdown_request(secure)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Shake hands, answer one request, and be the tunnel that it may have asked for."""
+        handler = None
+        try:
+            request.do_handshake()
+            handler = Handler(request, client_address, self)
             if handler.tunnel is None:
-                secure.shutdown(socket.SHUT_WR)
+                request.shutdown(socket.SHUT_WR)
         except (OSError, ValueError):
             pass  # the other side's trouble
         finally:
-            if secure is not None:
-                self.authorised(secure)
-            self._slots.release()  # tunnels have a limit of their own
-            if secure and handler and handler.tunnel and self.tunnels:
-                self.tunnels.carry(secure, handler.tunnel)
-            self.shutdown_request(secure or request)
+            self._forget(request)
+            if handler and handler.tunnel and self.tunnels:
+                self.tunnels.carry(request, handler.tunnel)
+            self.shutdown_request(request)
 
     def service_actions(self) -> None:
         """Close what has been connected for long without showing the token."""
-        oldest = time.monotonic() - GREETING_SECONDS
         with self._lock:
-            late = [request for request, since in self._strangers.items() if since < oldest]
+            late = self._unauthenticated.older_than(time.monotonic() - GREETING_SECONDS)
         for request in late:
-            with suppress(OSError):
-                request.shutdown(socket.SHUT_RDWR)
+            _cut(request)
+
+    def _forget(self, request: socket.socket) -> None:
+        with self._lock:
+            self._unauthenticated.remove(request)
+            self._authenticated.discard(request)
+
+
+def _cut(request: socket.socket) -> None:
+    """End a connection that a thread reads from; that thread closes it.
+
+    Not by the shutdown of ssl.SSLSocket: the thread would go on without TLS.
+    """
+    with suppress(OSError):
+        socket.socket.shutdown(request, socket.SHUT_RDWR)

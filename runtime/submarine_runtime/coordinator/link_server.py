@@ -13,6 +13,7 @@ import sys
 import traceback
 from typing import Any, Callable, Mapping
 
+from submarine_runtime.connection_limit import ConnectionLimit
 from submarine_runtime.coordinator.channel import Channel, link_context
 from submarine_runtime.coordinator.greeting import BAD, REFUSED, Request, knows_token, parse_head
 from submarine_runtime.protocol import wire
@@ -24,7 +25,9 @@ from submarine_runtime.suspend import monotonic
 GREETING_SECONDS = 10.0
 MAX_HEAD = 8192
 ACCEPTS_AT_ONCE = 32
-MIN_STRANGERS = 128
+#: Connections from one address that have not shown the token, at least: all tasks of a job may run
+#: on one node. In all there may be twice as many.
+MIN_UNAUTHENTICATED = 128
 #: Malformed messages that are written to the log; later ones only end their connection.
 MAX_REPORTS = 20
 _SWITCH = f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n"
@@ -79,8 +82,8 @@ class LinkServer:
         self._token = secret["token"].encode()
         self._context = link_context(secret)
         self._on_line, self._on_closed, self._on_request = on_line, on_closed, on_request
-        self._most_strangers = max(MIN_STRANGERS, 2 * most)
-        self._strangers: dict[Peer, float] = {}
+        per_address = max(MIN_UNAUTHENTICATED, 2 * most)
+        self._unauthenticated: ConnectionLimit[Peer] = ConnectionLimit(per_address, 2 * per_address)
         self._reports = 0
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -123,9 +126,7 @@ class LinkServer:
 
     def expel(self, now: float) -> None:
         """Close what has been connected for long without showing the token."""
-        for peer, since in list(self._strangers.items()):
-            if now - since < GREETING_SECONDS:
-                break  # in order of age
+        for peer in self._unauthenticated.older_than(now - GREETING_SECONDS):
             self.close(peer)
 
     def send(self, peer: Peer, line: Mapping[str, Any]) -> None:
@@ -145,7 +146,7 @@ class LinkServer:
         """Close a connection; ``on_closed`` is told of a link."""
         if not peer.channel.open:
             return
-        self._strangers.pop(peer, None)
+        self._unauthenticated.remove(peer)
         self._selector.unregister(peer.channel.sock)
         peer.channel.close()
         if peer.linked:
@@ -170,7 +171,7 @@ class LinkServer:
     def _accept(self) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             try:
-                connection, _ = self._listener.accept()
+                connection, address = self._listener.accept()
             except OSError:
                 return  # nobody is left, or no descriptor
             now = monotonic()
@@ -181,9 +182,8 @@ class LinkServer:
                 connection.close()
                 continue
             self._selector.register(peer.channel.sock, peer.mask, peer)
-            self._strangers[peer] = now
-            if len(self._strangers) > self._most_strangers:
-                self.close(next(iter(self._strangers)))
+            for replaced in self._unauthenticated.add(peer, address[0], now):
+                self.close(replaced)
 
     def _serve(self, peer: Peer, mask: int) -> None:
         channel = peer.channel
@@ -252,7 +252,7 @@ class LinkServer:
         if headers.get("upgrade", "").lower() != PROTOCOL:
             self._answer(peer, BAD)
             return False
-        self._strangers.pop(peer, None)
+        self._unauthenticated.remove(peer)
         peer.linked, peer.buffer = True, bytearray(rest)
         peer.channel.send(_SWITCH.encode())
         return True
@@ -262,12 +262,12 @@ class LinkServer:
         self.close(peer)
 
     def _hand_over(self, peer: Peer, request: Request) -> None:
-        self._strangers.pop(peer, None)
+        self._unauthenticated.remove(peer)
         self._selector.unregister(peer.channel.sock)
         self._on_request(request)
 
     def _watch(self, peer: Peer) -> None:
-        if not peer.channel.open or (not peer.linked and peer not in self._strangers):
+        if not peer.channel.open or (not peer.linked and peer not in self._unauthenticated):
             return
         write = selectors.EVENT_WRITE if peer.channel.wants_write else 0
         if peer.mask != selectors.EVENT_READ | write:
