@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from submarine_workflows.azkaban.sessions import SessionFile
+from submarine_workflows.azkaban.settings import Settings
 from submarine_workflows.local.runs import RunFolder, Runs
 from tests.azkaban import server as azkabans
 from tests.local.channel_page import Message, Page
@@ -146,3 +148,35 @@ def test_an_execution_at_azkaban_is_followed_by_the_server(
         finally:
             nightly.go()
             shutil.rmtree(config)
+
+
+def test_no_output_makes_the_server_log_in(
+    server: Server, pages: list[Page], tmp_path: Path
+) -> None:
+    """With address, user and password in the user's own settings, but no session yet."""
+    page, config = pages[0], server.scratch / "config" / "jupyter-submarine"
+    with azkabans.running(tmp_path / "azkaban") as azkaban:
+        (config / "azkaban").mkdir(parents=True)
+        (config / "submarine.toml").write_text(
+            f'[azkaban]\nurl = "{azkaban.url}"\nuser = "alice"\n'
+        )
+        password = config / "azkaban" / f"{azkaban.url[7:].replace(':', '_')}.password"
+        password.touch(0o600)
+        password.write_text("correct horse\n")
+        try:
+            page.subscribe(1, "workflow", run="azkaban:1", url=azkaban.url)
+            answer = page.until(lambda m: m.get("id") == 1, PATIENCE)
+            assert azkaban.requests == []
+            state = Path(server.environment["SUBMARINE_STATE_DIR"])
+            SessionFile(state, Settings(azkaban.url, "alice")).write("over")
+            page.subscribe(2, "workflow", run="azkaban:1", url=azkaban.url)
+            later = page.until(lambda m: m.get("id") == 2, PATIENCE)
+        finally:
+            shutil.rmtree(config)
+        assert answer["error"] == (
+            f"There is no session at {azkaban.url} now, and showing an output logs nobody in."
+        )
+        assert "%submarine workflow status azkaban:1" in answer["fix"]
+        assert later["error"] == answer["error"]
+        assert azkaban.requests != []
+        assert not [call for call in azkaban.requests if "login" in call]

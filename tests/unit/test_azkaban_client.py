@@ -240,7 +240,7 @@ def test_a_page_for_people_is_no_session_that_is_over(
 
 def test_https_where_only_http_is_spoken(server: servers.Azkaban) -> None:
     settings = Settings(server.url.replace("http:", "https:"), "alice")
-    with pytest.raises(UnreachableError, match=r"speaks no https .* Is it http:// there\?"):
+    with pytest.raises(UnreachableError, match=r"speaks no https .* Name its port for https"):
         Azkaban(Connection(settings, lambda: "")).flows("nightly")
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.errors import ConfigError
-from submarine_workflows.azkaban.credentials import find_password, read_password
+from submarine_workflows.azkaban.connection import Connection
+from submarine_workflows.azkaban.credentials import VARIABLE, find_password, read_password
 from submarine_workflows.azkaban.settings import Settings, load_settings
 
 
@@ -42,7 +43,7 @@ def test_where_a_password_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
         find_password(elsewhere, None, {})
     os.chmod(host, 0o600)
     assert find_password(elsewhere, None, {}) == "of the other"
-    assert find_password(settings, None, {"SUBMARINE_AZKABAN_PASSWORD": "variable"}) == "variable"
+    assert find_password(settings, None, {VARIABLE: "variable"}) == "variable"
     project = tmp_path / "submarine.toml"
     project.write_text('[azkaban]\nurl = "https://evil:1"\npassword_file = "/etc/shadow"\n')
     with pytest.raises(ConfigError, match="a project's configuration names no password_file"):
@@ -53,6 +54,80 @@ def test_where_a_password_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (own / "empty").touch(0o600)
     with pytest.raises(ConfigError, match="is empty"):
         read_password(own / "empty")
+
+
+def test_the_variables_password_goes_to_the_address_that_the_user_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not to one that a project's file names, nor to another one that was typed."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    project = tmp_path / "submarine.toml"
+    project.write_text('[azkaban]\nurl = "https://evil:1"\nuser = "alice"\n')
+    secret = {VARIABLE: "hunter2"}
+
+    def sent(environ: dict[str, str], **options: str) -> str:
+        return find_password(load_settings(options, environ=environ), None, environ)
+
+    with pytest.raises(ConfigError) as caught:
+        sent(secret)
+    assert f"is not sent to https://evil:1, which {project}:2 names and not you" in str(
+        caught.value
+    )
+    assert "set SUBMARINE_AZKABAN_URL=https://evil:1 as well" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    mine = {**secret, "SUBMARINE_AZKABAN_URL": "https://az:8443"}
+    assert sent(mine) == "hunter2"
+    assert sent(secret, url="https://az:8443") == "hunter2"  # no address is configured
+    with pytest.raises(ConfigError, match="which --url names and not you"):
+        sent(mine, url="https://evil:1")
+    own = tmp_path / "home" / "jupyter-submarine" / "submarine.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('[azkaban]\nurl = "https://az:8443"\nuser = "alice"\n')
+    with pytest.raises(ConfigError, match="is not sent to https://evil:1"):
+        sent(secret)
+    project.write_text('[azkaban]\nurl = "https://AZ:8443/"\n')
+    assert sent(secret) == "hunter2"  # the same address
+    project.unlink()
+    assert sent(secret) == "hunter2"
+    assert sent({**secret, "SUBMARINE_CONFIG": str(own)}) == "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("url", "plain"),
+    [
+        ("http://az.example.org:8081", True),
+        ("http://127.0.0.1.example.org", True),
+        ("http://localhost.example.org", True),
+        ("http://10.0.0.1:8081", True),
+        ("http://0.0.0.0:8081", True),
+        ("http://localhost:8081", False),
+        ("http://127.0.0.1:8081", False),
+        ("http://127.8.8.8", False),
+        ("http://[::1]:8081", False),
+        ("https://az.example.org", False),
+    ],
+)
+def test_no_password_over_plain_http_but_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, plain: bool
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    environ = {"SUBMARINE_AZKABAN_URL": url, "SUBMARINE_AZKABAN_USER": "alice"}
+    asked: list[str] = []
+    if not plain:
+        assert load_settings(environ=environ).url == url
+        return
+    with pytest.raises(ConfigError, match="is no https, and over it the password could be read"):
+        load_settings(environ=environ)
+
+    def password() -> str:
+        asked.append(url)
+        return "secret"
+
+    with pytest.raises(ConfigError, match="is no https"):
+        Connection(Settings(url, "alice"), password).get("/executor", "the run")
+    assert asked == []
 
 
 @pytest.mark.parametrize(

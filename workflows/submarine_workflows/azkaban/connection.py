@@ -31,7 +31,7 @@ from submarine_workflows.azkaban.errors import (
 )
 from submarine_workflows.azkaban.replies import Reply, read_reply, refuse_error
 from submarine_workflows.azkaban.sessions import SessionFile
-from submarine_workflows.azkaban.settings import Settings, origin_of
+from submarine_workflows.azkaban.settings import Settings, origin_of, refuse_plain
 from submarine_workflows.azkaban.wire import CONNECT, in_words, limited
 
 #: Seconds for a whole answer.
@@ -113,6 +113,7 @@ class Connection:
             ) from None
 
     def _login(self) -> str:
+        refuse_plain(self.settings.url)  # also where the settings come from elsewhere
         what = f"the login of {self.settings.user}"
         form = {
             "action": "login",

@@ -1,7 +1,7 @@
 """Where Azkaban's password comes from: a variable, a file that is the user's alone, a question.
 
-Never an option or a key of a configuration file, which others can see. A project's configuration
-may name an Azkaban, but gets no password that was meant for another one.
+Never an option or a key of a configuration file, which others can see. Each password belongs to one
+address, which the user has named: a project's configuration may name an Azkaban, and gets none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import platformdirs
 from submarine_jobs.config_sections import load_section, user_section
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.file_safety import check_private
-from submarine_workflows.azkaban.settings import Settings, origin_of
+from submarine_workflows.azkaban.settings import URL_VARIABLE, Settings, origin_of
 
 VARIABLE = "SUBMARINE_AZKABAN_PASSWORD"
 _MAX_BYTES = 4096
@@ -40,18 +40,35 @@ def find_password(
         If there is none, or others can read the file that it is in.
     """
     environ = os.environ if environ is None else environ
-    if environ.get(VARIABLE):
+    if environ.get(VARIABLE) and _is_of_variable(settings, environ):
         return environ[VARIABLE]
     own = default_file(settings)
     for path in (own, _named_file(settings, environ)):
         if path is not None and path.exists():
             return read_password(path)
     if ask is None:
+        if environ.get(VARIABLE):
+            raise ConfigError(
+                f"{VARIABLE} is not sent to {settings.origin}, which "
+                f"{settings.named_by_project or '--url'} names and not you.",
+                f"If that is your Azkaban, set {URL_VARIABLE}={settings.url} as well, or put the "
+                f"password in {own}, readable by you alone (chmod 600).",
+            )
         raise ConfigError(
             f"The password of {settings.user} at {settings.origin} is not known here.",
             f"Put it in {own}, readable by you alone (chmod 600), or in {VARIABLE}.",
         )
     return ask(f"Password of {settings.user} at {settings.origin}")
+
+
+def _is_of_variable(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether the variable's password is for this Azkaban: the one that the user configured.
+
+    An address that was typed with ``--url`` counts where no other is configured.
+    """
+    own = user_section("azkaban", environ=environ).get("url")
+    url = environ.get(URL_VARIABLE) or (own.value if own is not None else "")
+    return origin_of(url) == settings.origin if url else not settings.named_by_project
 
 
 def default_file(settings: Settings) -> Path:

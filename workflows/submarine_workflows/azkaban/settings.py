@@ -5,19 +5,21 @@ Holds no password: that is ``credentials``'s.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from submarine_jobs.config_sections import load_section
+from submarine_jobs.config_sections import SectionValue, load_section
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import ConfigError
 from submarine_workflows.schedule import ScheduleError, read_timezone
 
+URL_VARIABLE = "SUBMARINE_AZKABAN_URL"
 VARIABLES = {
-    "SUBMARINE_AZKABAN_URL": "url",
+    URL_VARIABLE: "url",
     "SUBMARINE_AZKABAN_USER": "user",
     "SUBMARINE_AZKABAN_PROJECT": "project",
 }
@@ -43,6 +45,8 @@ class Settings:
         Where executed notebooks go; empty: a folder of the execution, which Azkaban removes.
     program
         How ``submarine`` is called on an executor.
+    named_by_project
+        ``file:line`` where a project's file names the address; empty: the user has named it.
     """
 
     url: str
@@ -52,6 +56,7 @@ class Settings:
     ca: str = ""
     outputs: str = ""
     program: str = "submarine"
+    named_by_project: str = ""
 
     @property
     def origin(self) -> str:
@@ -64,6 +69,28 @@ def origin_of(url: str) -> str:
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return f"{parts.scheme}://{parts.hostname}:{port}".lower()
+
+
+def is_plain(url: str) -> bool:
+    """Whether what is sent to ``url`` can be read on its way: http to another machine."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        here = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        here = host == "localhost"
+    return parts.scheme != "https" and not here
+
+
+def refuse_plain(url: str) -> None:
+    """Raise ConfigError if ``url`` is plain HTTP to another machine."""
+    if is_plain(url):
+        raise ConfigError(
+            f"{printable(url, 100)} is no https, and over it the password could be read on its way "
+            "by others.",
+            "Use the https address of this Azkaban, or a tunnel to it (`ssh -L`) and its address "
+            "on this machine.",
+        )
 
 
 def load_settings(
@@ -80,7 +107,8 @@ def load_settings(
         If no Azkaban or no user is named, or a value means nothing.
     """
     environ = os.environ if environ is None else environ
-    values = local_settings(options, environ=environ, cwd=cwd)
+    found = load_section("azkaban", environ=environ, cwd=cwd)
+    values = _in_force(found, options, environ)
     if not values.get("url"):
         raise ConfigError(
             "No Azkaban is named.",
@@ -92,7 +120,9 @@ def load_settings(
             "No user of Azkaban is named.",
             "Write `user = ...` under [azkaban] in submarine.toml, or set SUBMARINE_AZKABAN_USER.",
         )
-    return Settings(**{**values, "url": _checked_url(values["url"])})
+    item, typed = found.get("url"), (options or {}).get("url") or environ.get(URL_VARIABLE)
+    project = item.where if item is not None and not item.personal and not typed else ""
+    return Settings(**{**values, "url": _checked_url(values["url"])}, named_by_project=project)
 
 
 def local_settings(
@@ -104,6 +134,14 @@ def local_settings(
     """What is said of Azkaban, whether or not it is enough to reach one: for a project's zip."""
     environ = os.environ if environ is None else environ
     found = load_section("azkaban", environ=environ, cwd=cwd)
+    return _in_force(found, options, environ)
+
+
+def _in_force(
+    found: Mapping[str, SectionValue],
+    options: Mapping[str, str | None] | None,
+    environ: Mapping[str, str],
+) -> dict[str, str]:
     values = {key: item.value for key, item in found.items() if key != "password_file"}
     for variable, key in VARIABLES.items():
         if environ.get(variable):
@@ -135,4 +173,5 @@ def _checked_url(url: str) -> str:
             "The address of Azkaban has a user or password in it;",
             "name the user by `user`, and keep the password in a file.",
         )
+    refuse_plain(url)
     return url.rstrip("/")

@@ -144,11 +144,6 @@ def unschedule(mouth: Mouth, name: str, *, project: str = "", url: str | None = 
 def connect(settings: Settings, mouth: Mouth) -> Azkaban:
     """The Azkaban of the settings; asks for a password only where a login needs it."""
     ask = (lambda words: getpass.getpass(f"{words}: ")) if mouth.interactive else None
-    if settings.url.startswith("http://") and not _is_here(settings):
-        mouth.say(
-            f"{settings.origin} is no https: the password goes there for everybody on the way to "
-            "read."
-        )
     kept = SessionFile(mouth.config({}).profile.state_dir, settings)
     return Azkaban(Connection(settings, lambda: find_password(settings, ask), kept))
 
@@ -167,8 +162,3 @@ def flow_name(text: str) -> str:
     if path.suffix in (*FLOWS, ".zip") and path.exists():
         return open_workflow(path).name
     return path.stem if path.suffix in FLOWS else text
-
-
-def _is_here(settings: Settings) -> bool:
-    host = settings.origin.partition("://")[2].rpartition(":")[0]
-    return host in ("localhost", "127.0.0.1", "[::1]", "::1")

@@ -61,7 +61,7 @@ def in_words(origin: str, what: str, *, safe: bool) -> Iterator[None]:
         if not _is_distrust(exc):
             raise UnreachableError(
                 f"{origin} speaks no https that is understood here: {_reason(exc)}.",
-                "Is it http:// there?",
+                "Name its port for https; http:// is accepted on this machine alone.",
             ) from None
         raise UnreachableError(
             f"The certificate of {origin} is not trusted: {_reason(exc)}.",

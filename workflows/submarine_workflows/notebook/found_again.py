@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from submarine_jobs.commands import Mouth
 from submarine_jobs.errors import UsageError
 from submarine_workflows.local.runs import RunNotFoundError, Runs
 from submarine_workflows.notebook.local_run import LocalRun
@@ -34,7 +33,7 @@ def find_run(run: str, url: str, state_dir: Path) -> Source:
     SubmarineError
         If nothing is known here of such a run.
     """
-    return _execution(run, url) if url else _local(run, state_dir)
+    return _execution(run, url, state_dir) if url else _local(run, state_dir)
 
 
 def _local(run: str, state_dir: Path) -> Source:
@@ -45,10 +44,16 @@ def _local(run: str, state_dir: Path) -> Source:
     raise RunNotFoundError(f"No run {run[:80]} is among those of this server's user.")
 
 
-def _execution(run: str, url: str) -> Source:
+def _execution(run: str, url: str, state_dir: Path) -> Source:
+    """Follow an execution with the session of an earlier command; showing an output logs nobody in.
+
+    The output may be somebody else's, so it must not decide when a password is sent.
+    """
+    from submarine_workflows.azkaban.client import Azkaban
+    from submarine_workflows.azkaban.connection import Connection
     from submarine_workflows.azkaban.run_ids import execution_id
+    from submarine_workflows.azkaban.sessions import SessionFile
     from submarine_workflows.azkaban.settings import load_settings
-    from submarine_workflows.azkaban.verbs import connect
     from submarine_workflows.notebook.azkaban_run import AzkabanRun
 
     settings = load_settings()
@@ -57,4 +62,13 @@ def _execution(run: str, url: str) -> Source:
             f"This server asks {settings.url} and no other Azkaban.",
             "Its own configuration names it, under [azkaban] in submarine.toml.",
         )
-    return AzkabanRun(connect(settings, Mouth()), execution_id(run), _COMMAND)
+    number = execution_id(run)
+
+    def refuse() -> str:
+        raise UsageError(
+            f"There is no session at {settings.origin} now, and showing an output logs nobody in.",
+            f"Run `{_COMMAND} workflow status azkaban:{number}`, and open the notebook again.",
+        )
+
+    connection = Connection(settings, refuse, SessionFile(state_dir, settings))
+    return AzkabanRun(Azkaban(connection), number, _COMMAND)
