@@ -15,6 +15,7 @@ VERBS = {
     "rendezvous": "submarine_runtime.frameworks.rendezvous",
     "tracker": "submarine_runtime.frameworks.tracker",
     "tensorboard": "submarine_runtime.tensorboard_role",
+    "tensorboard-server": "submarine_runtime.tensorboard_server",
 }
 
 

@@ -1,8 +1,9 @@
 """``runtime.zip tensorboard``: TensorBoard in a container, over one job or all of a user's.
 
 Copies event files out of the job directories into a local directory, every few seconds what is
-new, and runs the TensorBoard of the job's own Python on that. Looks at a job that has ended once
-only. TensorBoard itself asks nobody for a password: whoever reaches the port sees the curves.
+new, and runs the TensorBoard of the job's own Python on that (``tensorboard_server``). Looks at a
+job that has ended once only. TensorBoard itself asks nobody for a password: whoever reaches the
+port sees the curves.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+import signal
 import socket
 import subprocess
 import sys
 import time
 from contextlib import suppress
+from types import FrameType
 from typing import Iterator, Sequence
 
+from submarine_runtime.agent.environment import runtime_path
 from submarine_runtime.agent.ports import Reservation
 from submarine_runtime.agent.store import NotThereError, Store, StoreError, open_store
 from submarine_runtime.protocol import layout
@@ -28,6 +32,8 @@ LOOK, LIST = 5.0, 30.0
 MAX_JOBS = 500
 MAX_BYTES = 4 << 30
 PORT_VARIABLE = "SUBMARINE_PORT"
+#: Seconds that TensorBoard has to end after a signal, before it gets the next one.
+END = 3.0
 
 
 class Mirror:
@@ -151,8 +157,59 @@ def main(arguments: Sequence[str]) -> int:
     target = os.path.join(directory, "tensorboard-view")
     os.makedirs(target, 0o700, exist_ok=True)
     port = int(os.environ.get(PORT_VARIABLE) or _free_port())
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        code = _serve(words, directory, config, store, target, port)
+    except _TerminatedError:
+        # Ended by the signal, as a program without a handler.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise
+    return _ended(code, config)
+
+
+class _TerminatedError(BaseException):
+    """SIGTERM has arrived."""
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _TerminatedError
+
+
+def _serve(
+    words: list[str], directory: str, config: AgentConfig, store: Store, target: str, port: int
+) -> int:
+    """Run TensorBoard and fetch event files until it ends; its exit code."""
     process = subprocess.Popen(_command(config, directory, target, port), stdin=subprocess.DEVNULL)
-    print(f"TensorBoard listens at http://{socket.gethostname()}:{port}/", flush=True)
+    try:
+        print(f"TensorBoard listens at http://{socket.gethostname()}:{port}/", flush=True)
+        _fetch(words, process, config, store, target)
+    finally:
+        _end(process)
+    return process.returncode
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait until TensorBoard has ended: the agent counts what is left as left behind.
+
+    A signal reaches the whole process group, so TensorBoard usually has it already.
+    """
+    for act in (None, process.terminate, process.kill):
+        if act is not None:
+            act()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END)
+            return
+
+
+def _fetch(
+    words: list[str],
+    process: subprocess.Popen[bytes],
+    config: AgentConfig,
+    store: Store,
+    target: str,
+) -> None:
     mirror = Mirror(store, target)
     history = None
     if "--history" in words:
@@ -160,7 +217,6 @@ def main(arguments: Sequence[str]) -> int:
         history = History(store, root, config.job_id)
     for _ in _looks(process):
         _bring(mirror, history)
-    return _ended(process.returncode, config)
 
 
 def _bring(mirror: Mirror, history: History | None) -> None:
@@ -187,7 +243,7 @@ def _command(config: AgentConfig, directory: str, target: str, port: int) -> lis
     if "/" in python:
         python = os.path.join(directory, python)
     options = ["--logdir", target, "--port", str(port), "--bind_all", "--reload_interval", "5"]
-    return [python, "-m", "tensorboard.main", *options]
+    return [python, runtime_path(), "tensorboard-server", *options]
 
 
 def _ended(code: int, config: AgentConfig) -> int:

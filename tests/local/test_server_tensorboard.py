@@ -58,7 +58,7 @@ class TensorBoardServer:
     pass
 
 class TensorBoard:
-    def __init__(self, server_class):
+    def __init__(self, plugins, server_class):
         self._make = server_class
     def configure(self, argv):
         self._argv = argv
@@ -120,6 +120,7 @@ def telltale(tmp_path_factory: pytest.TempPathFactory, submit: Submit) -> Iterat
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "program.py").write_text(TELLTALE)
+    (package / "default.py").write_text("def get_plugins():\n    return []\n")
     settings = ("--TensorBoards.idle_seconds=4", "--TensorBoards.most=1")
     with running(scratch, *settings, PYTHONPATH=str(scratch / "fake")) as made:
         yield made
@@ -172,6 +173,13 @@ def test_a_running_job_is_shown_as_it_grows_and_so_is_its_end(
     flag.touch()
     assert job.wait(60).state == "SUCCEEDED"
     assert other.wait(60).state == "SUCCEEDED"
+    # The projector would open every file that a job names.
+    listing = server.call("GET", f"{BOARD}{job.id}/data/plugins_listing")
+    assert "scalars" in listing.json
+    assert "projector" not in listing.json
+    for page in ("runs", "info?run=train", "metadata?run=train&name=x", "index.js"):
+        place = f"{BOARD}{job.id}/data/plugin/projector/{page}"
+        assert server.call("GET", place).status == 404
     # Both in one, each a run called by its job; the order in the address does not matter.
     both = f"{other.id},{job.id}"
     all_runs = sorted([f"{job.id}/train", f"{other.id}/train"])

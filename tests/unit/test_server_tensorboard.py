@@ -199,29 +199,6 @@ def test_there_is_room_for_so_much(tmp_path: Path) -> None:
     assert sum(map(len, files_below(runs).values())) == 900
 
 
-@pytest.mark.parametrize(
-    ("config", "stays"),
-    [
-        ('embeddings { metadata_path: "labels.tsv" }', True),
-        ('embeddings { tensor_name: "a" sprite { image_path: "deep/a.png" } }', True),
-        ('embeddings { metadata_path: "/etc/passwd" }', False),
-        ('embeddings { metadata_path: "../../../secret" }', False),
-        ("embeddings { tensor_path: '~/.ssh/id_rsa' }", False),
-        (r'embeddings { tensor_path: "\057etc/passwd" }', False),
-        ('embeddings { tensor_path: "." "./x" }', False),
-        ('embeddings { tensor_path: # a comment\n "/etc/passwd" }', False),
-    ],
-)
-def test_a_projector_shows_its_own_files_only(tmp_path: Path, config: str, stays: bool) -> None:
-    job, runs = tmp_path / "job", tmp_path / "runs"
-    runs.mkdir()
-    (job / "tensorboard").mkdir(parents=True)
-    (job / "tensorboard/projector_config.pbtxt").write_text(config)
-    (job / "record.json").write_text("{}")
-    JobFiles(job_at(job), runs, Room(runs, 10_000)).bring()
-    assert (f"{ONE}/projector_config.pbtxt" in files_below(runs)) is stays
-
-
 def test_names_that_lead_elsewhere_are_left(tmp_path: Path) -> None:
     job, runs = tmp_path / "job", tmp_path / "runs"
     runs.mkdir()

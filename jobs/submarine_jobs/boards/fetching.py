@@ -8,7 +8,6 @@ the same names before and after the end: the chief's are ``<job>/...``, those of
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,11 +22,6 @@ from submarine_runtime.protocol import layout
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
 
-#: The projector reads files that this one names, wherever they are: it may name its own only.
-_PROJECTOR = "projector_config.pbtxt"
-_NAMED = re.compile(rb"_path\s*:\s*(?:\"([^\"]*)\"|'([^']*)')")
-_BESIDE = re.compile(rb"[\"']\s*[\"']")
-_MAX_CONFIG = 1 << 20
 _MAX_FILES = 20_000
 
 
@@ -120,7 +114,6 @@ class JobFiles:
                 assemble(self._store, place, str(target), self._check, self._room.take)
         if ended:
             self._bring_whole()
-        self._guard_projector()
         self.complete = ended
         return self._store.operations - before
 
@@ -171,12 +164,6 @@ class JobFiles:
                 count += 1
                 yield path, entry
 
-    def _guard_projector(self) -> None:
-        """Drop each projector's configuration that names a file outside its own directory."""
-        for folder, _, names in os.walk(self._target):
-            if _PROJECTOR in names and not _stays_below(Path(folder) / _PROJECTOR):
-                (Path(folder) / _PROJECTOR).unlink(missing_ok=True)
-
 
 def _directory_of(task: str) -> str:
     role, index = layout.split_task(task)
@@ -188,17 +175,4 @@ def _size_of(folder: Path) -> int:
         os.lstat(os.path.join(where, name)).st_size
         for where, _, names in os.walk(folder)
         for name in names
-    )
-
-
-def _stays_below(config: Path) -> bool:
-    with config.open("rb") as file:
-        text = file.read(_MAX_CONFIG + 1)
-    # An escape may spell anything, and strings beside each other are one.
-    if b"\\" in text or len(text) > _MAX_CONFIG or _BESIDE.search(text):
-        return False
-    named = [double or single for double, single in _NAMED.findall(text)]
-    paths = [path.decode("utf-8", "replace") for path in named]
-    return len(paths) == text.count(b"_path") and not any(
-        path.startswith("~") or not is_below(path) for path in paths
     )

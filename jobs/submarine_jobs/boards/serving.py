@@ -14,6 +14,8 @@ import sys
 import types
 from typing import Any
 
+from submarine_runtime.tensorboard_server import OPTIONS, plugins
+
 NOT_INSTALLED = "not_installed"
 #: Seconds between two looks of TensorBoard's at its files.
 RELOAD = "1"
@@ -46,7 +48,9 @@ def _launch(order: dict[str, Any]) -> str:
     from tensorboard import program
 
     socket_path = order.get("socket")
-    board = program.TensorBoard(server_class=_on_socket(socket_path) if socket_path else None)
+    board = program.TensorBoard(
+        plugins=plugins(), server_class=_on_socket(socket_path) if socket_path else None
+    )
     options = {
         "--logdir": order["logdir"],
         "--host": "127.0.0.1",
@@ -54,12 +58,9 @@ def _launch(order: dict[str, Any]) -> str:
         "--path_prefix": order.get("prefix") or "",
         "--window_title": order.get("title") or "TensorBoard",
         "--reload_interval": RELOAD,
-        # A job that was started again writes a second file beside the first.
-        "--reload_multifile": "true",
-        # The other reader listens on a port that anybody on this machine may ask.
-        "--load_fast": "false",
     }
-    board.configure(argv=["tensorboard", *(f"{name}={value}" for name, value in options.items())])
+    given = [f"{name}={value}" for name, value in options.items()]
+    board.configure(argv=["tensorboard", *OPTIONS, *given])
     return str(board.launch())
 
 

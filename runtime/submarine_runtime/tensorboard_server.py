@@ -1,0 +1,41 @@
+"""``runtime.zip tensorboard-server OPTIONS``: TensorBoard without its projector.
+
+The projector opens the files that a ``projector_config.pbtxt`` in the log directory names. A job
+writes that file, and releases of TensorBoard before 2.21 accept any path in it. So the plugin is
+left out, here and in the TensorBoard of ``submarine_jobs.boards``. Runs in the job's Python, which
+has the package tensorboard.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+PROJECTOR = "projector"
+#: Options of every TensorBoard of ours.
+OPTIONS = (
+    # A job that was started again writes a second file beside the first.
+    "--reload_multifile=true",
+    # The other reader listens on a port without a password, in a process of its own.
+    "--load_fast=false",
+)
+
+
+def plugins() -> list[Any]:
+    """The plugins of the installed TensorBoard, without the projector."""
+    from tensorboard import default
+
+    return [
+        plugin
+        for plugin in default.get_plugins()
+        if getattr(plugin, "plugin_name", None) != PROJECTOR
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until the process is ended; ``arguments`` are TensorBoard's options."""
+    from tensorboard import program
+
+    board = program.TensorBoard(plugins=plugins())
+    board.configure(argv=["tensorboard", *OPTIONS, *arguments])
+    code: int = board.main()
+    return code
