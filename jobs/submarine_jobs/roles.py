@@ -22,6 +22,10 @@ class Resources:
 UNTRACKED_ROLES = ("ps", "scheduler", "server")
 #: Roles that look on: outside the gang, and no fault when they are lost.
 SIDECAR_ROLES = ("tensorboard",)
+#: Role of the only task of a job that is the kernel of a notebook or console in a container.
+KERNEL_ROLE = "kernel"
+#: Role of the only task of a job that is a notebook server in a container.
+NOTEBOOK_ROLE = "notebook"
 KINDS = ("tracked", "untracked", "sidecar")
 
 

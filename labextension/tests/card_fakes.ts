@@ -98,6 +98,7 @@ export function view(more: Partial<IJobRecord> = {}, about: Partial<IJobView> = 
     source: 'live',
     pending: '',
     advice: '',
+    lost_if_cancelled: '',
     reason_sentence: '',
     log_task: 'worker:0',
     task_count: job.tasks.length,

@@ -1,5 +1,7 @@
 import { Clipboard, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
+import type React from 'react';
+import { renderToStaticMarkup } from 'react-dom/server';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { Cancels } from '../src/api/cancels';
 import type { IJobView } from '../src/api/job_types';
@@ -11,7 +13,11 @@ import type { IRest } from '../src/tokens';
 
 vi.mock('@jupyterlab/apputils', () => ({
   Clipboard: { copyToSystem: vi.fn() },
-  Dialog: { cancelButton: () => ({ accept: false }), warnButton: () => ({ accept: true }) },
+  Dialog: {
+    cancelButton: (options: object) => ({ ...options, accept: false }),
+    okButton: (options: object) => ({ ...options, accept: true }),
+    warnButton: (options: object) => ({ ...options, accept: true, displayType: 'warn' })
+  },
   InputDialog: { getItem: vi.fn() },
   Notification: { success: vi.fn(), info: vi.fn() },
   showDialog: vi.fn()
@@ -28,7 +34,12 @@ function answer(accept: boolean): void {
   });
 }
 
-function actions(rest: Partial<IRest>, settings = {}): JobActions {
+function view(values: Partial<IJobView>): () => Promise<IJobView> {
+  return () => Promise.resolve({ lost_if_cancelled: '', ...values } as IJobView);
+}
+
+function actions(given: Partial<IRest>, settings = {}): JobActions {
+  const rest = { job: view({}), ...given };
   const cancels = new Cancels((job, why) => (rest as IRest).cancel(job, why));
   return new JobActions(
     rest as IRest,
@@ -51,6 +62,38 @@ test('cancel asks first, and Enter keeps the job', async () => {
   answer(true);
   expect(await actions({ cancel }).cancel(JOB)).toBe(true);
   expect(cancel).toHaveBeenCalledWith(JOB, expect.any(String));
+});
+
+test('the buttons of the question say what they do to the job', async () => {
+  const cancel = vi.fn(() => Promise.resolve());
+  answer(false);
+  await actions({ cancel }).cancel(JOB);
+  expect(vi.mocked(showDialog).mock.calls[0]?.[0]?.buttons).toMatchObject([
+    { label: 'Keep running', accept: false },
+    { label: 'Cancel job', accept: true, displayType: 'warn' }
+  ]);
+});
+
+test.each([
+  ['a kernel', view({ lost_if_cancelled: 'Its variables are lost.' })],
+  ['unknown', () => Promise.reject(new Error('502'))]
+])('cancel always asks where the job is %s', async (_, job) => {
+  const cancel = vi.fn(() => Promise.resolve());
+  answer(false);
+  expect(await actions({ cancel, job }, { confirmCancel: false }).cancel(JOB)).toBe(false);
+  const body = vi.mocked(showDialog).mock.calls[0]?.[0]?.body as React.ReactElement;
+  expect(renderToStaticMarkup(body)).toContain('variables are lost.');
+  expect(cancel).not.toHaveBeenCalled();
+});
+
+test('a server that does not answer holds the question up for seconds only', async () => {
+  vi.useFakeTimers();
+  const cancel = vi.fn(() => Promise.resolve());
+  answer(true);
+  const done = actions({ cancel, job: () => new Promise(() => undefined) }).cancel(JOB);
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(await done).toBe(true);
+  vi.useRealTimers();
 });
 
 test('cancel does not ask where the user does not want it', async () => {
@@ -81,7 +124,7 @@ test('a saved model is told', async () => {
 });
 
 function command(text: string): JobActions {
-  return actions({ job: () => Promise.resolve({ command: text } as IJobView) });
+  return actions({ job: view({ command: text }) });
 }
 
 test('the command goes to the clipboard, unless pasting it would run something else', async () => {
@@ -115,7 +158,12 @@ test('the user chooses among the jobs that fit', async () => {
     })
   );
   expect(await chooseJob(rest, 't', 'ended', trans)).toBe('b-20261122-bbbb');
-  expect(await chooseJob(rest, 't', 'active', trans)).toBe('a-20261122-aaaa');
+  expect(await chooseJob(rest, 'Cancel Job', 'active', trans)).toBe('a-20261122-aaaa');
+  // A button "Cancel" would be taken for what is done to the job.
+  expect(vi.mocked(InputDialog.getItem).mock.lastCall?.[0]).toMatchObject({
+    okLabel: 'Cancel Job',
+    cancelLabel: 'Close'
+  });
   rows.length = 0;
   await expect(chooseJob(rest, 't', 'active', trans)).rejects.toThrow('No job is running.');
 });

@@ -62,6 +62,7 @@ def view_json(view: JobView, about: About) -> Json:
         "source": view.source,
         "pending": one_line(view.pending or record.pending, SENTENCE),
         "advice": one_line(summary.next_step(JobView(record)), SENTENCE),
+        "lost_if_cancelled": summary.lost_if_cancelled(record),
         "reason_sentence": f"{sentence} {summary.saved(record)}".strip() if sentence else "",
         "log_task": one_line(view.task or telling_task(record), WORD),
         "task_count": len(record.tasks),

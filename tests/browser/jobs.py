@@ -34,10 +34,11 @@ class Jobs:
         )
         bundle = build_bundle([cell])
         workers = fields.pop("workers", 1)
+        role = fields.pop("role", "worker")
         spec = JobSpec(
             name,
             "local",
-            roles=(Role("worker", workers, Resources(memory=fields.pop("memory", 256))),),
+            roles=(Role(role, workers, Resources(memory=fields.pop("memory", 256))),),
             program=bundle.program,
             python=sys.executable,
             bundle_digest=bundle.digest,

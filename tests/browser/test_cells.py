@@ -98,10 +98,10 @@ def test_cancel_asks_first(desk: Desk) -> None:
     card.get_by_role("button", name="Cancel").click()
     dialog = desk.page.locator(".jp-Dialog")
     desk.shot("commands-cancel")
-    dialog.get_by_role("button", name="Back").click()
+    dialog.get_by_role("button", name="Keep running", exact=True).click()
     expect(card.get_by_text("RUNNING").first).to_be_visible()
     card.get_by_role("button", name="Cancel").click()
-    dialog.get_by_role("button", name="Cancel the job").click()
+    dialog.get_by_role("button", name="Cancel job", exact=True).click()
     expect(card.get_by_text("CANCELLED").first).to_be_visible(timeout=TIMEOUT)
 
 

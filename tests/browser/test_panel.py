@@ -89,6 +89,33 @@ def test_the_palette_has_the_commands(desk: Desk) -> None:
     desk.shot("palette")
 
 
+def test_the_palette_cancels_a_kernel_after_a_warning(desk: Desk, jobs: Jobs) -> None:
+    sleeps = "import time\nprint('x', flush=True)\ntime.sleep(300)"
+    kernel = jobs.start(sleeps, "kernel-far", role="kernel")
+    jobs.wait(kernel, lambda state: state.value == "RUNNING")
+    desk.open_lab()
+    desk.page.locator(".jp-Launcher").first.click(position={"x": 3, "y": 3})
+    desk.page.keyboard.press("Control+Shift+C")
+    palette = desk.page.locator(".jp-ModalCommandPalette")
+    expect(palette.locator(".lm-CommandPalette-input")).to_be_focused()
+    desk.page.keyboard.type("submarine cancel job", delay=30)
+    palette.locator(".lm-CommandPalette-itemLabel", has_text="Cancel Job…").first.click()
+    dialog = desk.page.locator(".jp-Dialog")
+    # No button says "Cancel" or "Ok", which could mean the job as well as the question.
+    expect(dialog.get_by_role("button")).to_have_text(["Close", "Cancel Job"])
+    desk.shot("cancel-choice")
+    dialog.locator("select").select_option(label=f"{kernel}  RUNNING")
+    dialog.get_by_role("button", name="Cancel Job").click()
+    expect(dialog).to_contain_text("all variables of the notebook or console that uses it are lost")
+    expect(dialog.get_by_role("button")).to_have_text(["Keep running", "Cancel job"])
+    desk.shot("cancel-kernel")
+    # Enter keeps the job.
+    desk.page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    assert not jobs.session.job(kernel).record().state.ended
+    jobs.session.job(kernel).cancel("seen enough")
+
+
 def test_tensorboard_opens_as_a_tab(desk: Desk, jobs: Jobs) -> None:
     job = jobs.finished(WRITER, "board")
     desk.open_lab()

@@ -195,7 +195,7 @@ def test_a_kernel_that_waits_says_for_what_and_can_be_cancelled(desk: Desk) -> N
     ]
     assert told == [True]
     toast.get_by_role("button", name="Cancel").click()
-    desk.page.get_by_role("button", name="Cancel the job").click()
+    desk.page.get_by_role("button", name="Cancel job", exact=True).click()
     dialog = desk.page.locator(".jp-Dialog", has_text="Error Starting Kernel")
     expect(dialog).to_contain_text("The job was cancelled", timeout=LOAD)
     expect(toast).to_have_count(0)

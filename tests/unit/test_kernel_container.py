@@ -18,6 +18,7 @@ from submarine_jobs.backends.yarn.gangapplication import Parts, build_gang
 from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
+from submarine_jobs.roles import KERNEL_ROLE
 from submarine_jobs.spec import JobSpec
 from submarine_kernel.remote import getting
 from submarine_kernel.remote.placing import Asked, program, run_options, spec_of_kernel
@@ -68,13 +69,13 @@ def test_what_yarn_is_asked_for_with_a_label_and_an_image(tmp_path: Path) -> Non
         jvm_options=(),
         coordinator_python=python,
         coordinator_archive="/cache/coordinator-1.tar.gz",
-        agent_python={"worker": "python3"},
+        agent_python={KERNEL_ROLE: "python3"},
         docker={
             "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": "/etc/passwd:/etc/passwd:ro,/data:/data:rw",
             "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": "host",
         },
     )
-    service = build_gang(submission(tmp_path, spec), parts).services["worker"]
+    service = build_gang(submission(tmp_path, spec), parts).services[KERNEL_ROLE]
     assert service.node_label == "fast"
     assert service.resources.gpus == 2
     assert service.resources.memory >= 500

@@ -9,6 +9,8 @@ from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
 from submarine_jobs.commands.ownership import ask_if_foreign, user_of
 from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
 from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.display.summary import lost_if_cancelled
+from submarine_jobs.errors import UsageError
 
 
 @click.command("cancel", cls=Verb, example=("cancel last", "cancel digits-20261120-7f3a --yes"))
@@ -23,7 +25,8 @@ def cancel(
 ) -> Outcome:
     """Cancel a job; what it has written so far stays in its job directory.
 
-    On a terminal it asks first. Cancelling a job that has ended already changes nothing.
+    On a terminal it asks first, and everywhere before it ends a kernel or a notebook server, whose
+    variables would be lost. Cancelling a job that has ended already changes nothing.
     """
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = session.job(job)
@@ -33,10 +36,14 @@ def cancel(
             f"{found.id} has ended already: {record.state}.", value=record.to_json(), job=found
         )
     own = record.user == user_of(found)
-    if not ask_if_foreign(found, mouth, "Cancel", "cancelling it ends their work", yes=yes):
+    lost = lost_if_cancelled(record)
+    act = f"{lost} Cancel".strip()
+    if not ask_if_foreign(found, mouth, act, "cancelling it ends their work", yes=yes):
         return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=JOB_FAILED)
-    if own and not yes and mouth.kind == "cli" and mouth.interactive:
-        question = f"Cancel {found.id}, which is {record.state}?"
+    if lost and not yes and not mouth.interactive:
+        raise UsageError(f"{found.id} was not cancelled. {lost}", "Add --yes to cancel it.")
+    if own and not yes and mouth.interactive and (lost or mouth.kind == "cli"):
+        question = f"{lost} Cancel {found.id}, which is {record.state}?".strip()
         if not mouth.confirm(question):
             return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=JOB_FAILED)
     after = found.cancel(why[:500])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from submarine_jobs.display import situation
 from submarine_jobs.display.durations import duration, memory, moment, size
+from submarine_jobs.roles import KERNEL_ROLE, NOTEBOOK_ROLE
 from submarine_jobs.tasks import failed_task
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
@@ -26,6 +27,7 @@ PHASE_WORDS = {
     "run": "run",
     "save": "save",
 }
+_HOLDS_VARIABLES = (State.RUNNING, State.RESTARTING, State.FINISHING)
 _MAX_PHASES = 12
 _MAX_OUTPUTS_NAMED = 5
 MAX_WARNINGS = 25
@@ -163,6 +165,22 @@ def failing(view: JobView) -> str:
         return ""
     task = failed_task(view.record)
     return task.task if task is not None else ""
+
+
+def lost_if_cancelled(record: JobRecord) -> str:
+    """What a cancel would end for good, one sentence; empty for a job whose results are saved."""
+    requested = record.resources.get("requested")
+    roles = set(requested) if isinstance(requested, dict) else set()
+    roles |= {task.role for task in record.tasks}
+    if record.state not in _HOLDS_VARIABLES:
+        return ""
+    if KERNEL_ROLE in roles:
+        return (
+            "This job is a kernel: all variables of the notebook or console that uses it are lost."
+        )
+    if NOTEBOOK_ROLE in roles:
+        return "This job is a notebook server: all variables of its kernels are lost."
+    return ""
 
 
 def resources(record: JobRecord) -> str:

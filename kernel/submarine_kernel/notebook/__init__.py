@@ -8,5 +8,6 @@ job's checkpoint directory, so the agent brings each saved notebook to the job d
 
 from __future__ import annotations
 
-#: Role of the only task; by this word a job is known as a notebook.
-ROLE = "notebook"
+from submarine_jobs.roles import NOTEBOOK_ROLE as ROLE
+
+__all__ = ["ROLE"]

@@ -79,6 +79,8 @@ def run_options(asked: Asked) -> RunOptions:
     """
     from submarine_jobs.commands.python import words_of
     from submarine_jobs.commands.run import parse_run
+    from submarine_jobs.options.role_options import RoleOptions
+    from submarine_jobs.roles import KERNEL_ROLE
 
     for key in asked.run:
         if key not in TAKEN:
@@ -90,6 +92,7 @@ def run_options(asked: Asked) -> RunOptions:
     return replace(
         options,
         framework="any",
+        roles=(RoleOptions(KERNEL_ROLE, 1),),
         # Where there is a coordinator it would start a kernel that ended, as an empty one.
         max_restarts=0,
         env={**options.env, **asked.env},

@@ -136,6 +136,8 @@ export interface IJobView {
   pending: string;
   /** What to do about the end reason, one sentence; empty for none. */
   advice: string;
+  /** What a cancel would end for good (a kernel's variables), one sentence; empty for nothing. */
+  lost_if_cancelled: string;
   /** The sentence of the end reason; empty while there is none. */
   reason_sentence: string;
   /** The task whose log speaks for the job. */

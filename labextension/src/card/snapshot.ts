@@ -76,6 +76,7 @@ export function readSnapshot(data: unknown): ISnapshot | null {
       source: SOURCES.has(from) ? (from as Source) : 'backend',
       pending: text(source['pending']),
       advice: text(source['advice']),
+      lost_if_cancelled: '',
       reason_sentence: text(source['reason_sentence']),
       log_task: text(source['log_task'], 200),
       task_count: Math.max(counted, record.tasks.length),

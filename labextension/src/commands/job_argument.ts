@@ -20,7 +20,12 @@ export function jobOf(args: ReadonlyPartialJSONObject, trans: TranslationBundle)
   return job;
 }
 
-/** Lets the user choose one of the latest jobs; nothing where they change their mind. */
+/**
+ * Lets the user choose one of the latest jobs; nothing where they change their mind.
+ *
+ * @param title - What is done with it: also the words on the button, beside which a button "Cancel"
+ * could mean the job.
+ */
 export async function chooseJob(
   rest: IRest,
   title: string,
@@ -35,7 +40,13 @@ export async function chooseJob(
     );
   }
   const items = fit.map(describe);
-  const { button, value } = await InputDialog.getItem({ title, items, label: trans.__('Job') });
+  const { button, value } = await InputDialog.getItem({
+    title,
+    items,
+    label: trans.__('Job'),
+    okLabel: title,
+    cancelLabel: trans.__('Close')
+  });
   return button.accept && value ? fit[items.indexOf(value)]?.job_id : undefined;
 }
 

@@ -98,7 +98,8 @@ function addChoice(commands: CommandRegistry, submarine: ISubmarine, trans: Tran
         if (!available) {
           throw new Error(problem);
         }
-        const job = await chooseJob(submarine.rest, choice.label, choice.kind, trans);
+        const title = choice.label.replace('…', '');
+        const job = await chooseJob(submarine.rest, title, choice.kind, trans);
         if (job !== undefined) {
           const named = choice.command === CommandIDs.tensorboard ? { jobs: [job] } : { job };
           await commands.execute(choice.command, named);

@@ -32,7 +32,7 @@ export class Notifications implements IVoice {
       return;
     }
     this._said = message;
-    const cancel = this._trans.__('Cancel…');
+    const cancel = this._trans.__('Cancel job…');
     const actions = job
       ? [this._show(job), this._action(cancel, () => this._run(CommandIDs.cancel, job))]
       : [];

@@ -160,7 +160,7 @@ function menuOf(
     [trans.__('Logs'), CommandIDs.logs, { job }, true],
     [trans.__('Card'), CommandIDs.show, { job }, true],
     [trans.__('TensorBoard'), CommandIDs.tensorboard, { jobs: [job] }, true],
-    [trans.__('Cancel…'), CommandIDs.cancel, { job }, !ended],
+    [trans.__('Cancel Job…'), CommandIDs.cancel, { job }, !ended],
     [trans.__('Run Again…'), CommandIDs.rerun, { job }, ended],
     [trans.__('Copy Id'), COPY_ID, { job }, true]
   ];
