@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { elapsed, queued, shares, stretches } from '../src/card/phases';
 import { phaseWord, sentence, telling } from '../src/card/situation';
+import { allColumns } from '../src/card/task_columns';
 import { byRole, cores, ordered, page, shortContainer, tellingFirst } from '../src/card/tasks';
 import { duration, figure, memory, moment, size, ticking } from '../src/card/words';
 import { record, task, trans, view } from './card_fakes';
@@ -176,4 +177,10 @@ test('restarts and warnings are telling, what went as it should is not', () => {
     { ...event, kind: 'warning', state: null, detail: '' }
   ];
   expect(telling(events)).toEqual([events[2], events[3]]);
+});
+
+test('GPUs are counted: one with the number 0 is one', () => {
+  const column = allColumns(trans, 0, true).find(({ key }) => key === 'gpus');
+  const words = [[], ['0'], ['GPU-8f3a', '3']].map(gpus => column?.text(task(0, { gpus })));
+  expect(words).toEqual(['', '1', '2']);
 });

@@ -63,20 +63,32 @@ def test_the_table_says_what_each_task_does() -> None:
     tasks = [
         task("ps", 0, memory_peak=None),
         task("worker", 1, State.RESTARTING, attempt=2, restarts=1, detail="killed by signal 9"),
-        task("worker", 0, gpus=["GPU-8f3a11c2-99"], gpu_percent=87.0, progress=0.42),
+        task("worker", 0, gpus=["0", "GPU-8f3a-99"], gpu_percent=87.0, progress=0.42),
     ]
     text, html = both(JobView(record(tasks=tasks), task="worker:0", tail="hello"))
     assert "2 of 3 tasks run on 2 nodes; worker:1 is RESTARTING." in text
     for words in (text, html):
         assert words.index("worker:0") < words.index("ps:0", words.index("CPU"))
         assert "e1-a2" in words
-        assert "GPU-8f3a11c2: 87 %" in words
+        assert "87 %" in words
         assert "812 MiB, peak 1.2 GiB" in words
         assert "started again once; killed by signal 9" in words
         assert "0.9 cores" in words
         assert "42%" in words
         assert "000003" in words
         assert "Log of worker:0" in words
+
+
+def test_gpus_are_counted_and_their_devices_are_a_tooltip() -> None:
+    """One device with the number 0 is one GPU."""
+    job = record(tasks=[task("worker", 0, gpus=["0"]), task("worker", 1, gpus=["1", "<GPU>"])])
+    html = task_table.html(job, NOW)
+    check_html(html)
+    head, *rows = task_table.text_lines(job, NOW)
+    place = slice(head.index("GPUS"), head.index("GPUS") + 4)
+    assert [row[place].strip() for row in rows] == ["1", "2"]
+    assert '<span title="0">1</span>' in html
+    assert '<span title="1\n&lt;GPU&gt;">2</span>' in html
 
 
 def test_columns_without_a_word_are_left_out() -> None:

@@ -37,7 +37,8 @@ class Row(NamedTuple):
     progress: float | None
     cpu: str
     memory: str
-    gpu: str
+    gpus: str
+    gpu_use: str
     note: str
 
 
@@ -67,7 +68,8 @@ def row(task: TaskRecord, now: float) -> Row:
         None if task.state.ended else task.progress,
         _cpu(task, now),
         _memory(task),
-        _gpu(task),
+        str(len(task.gpus)) if task.gpus else "",
+        _gpu_use(task),
         _note(task),
     )
 
@@ -96,15 +98,13 @@ def _memory(task: TaskRecord) -> str:
     return ", ".join(part for part in (now, peak) if part)
 
 
-def _gpu(task: TaskRecord) -> str:
-    devices = [name[:12] if name.startswith("GPU-") else name for name in task.gpus[:8]]
-    words = " ".join(devices) + (" ..." if len(task.gpus) > 8 else "")
+def _gpu_use(task: TaskRecord) -> str:
     use = []
     if task.gpu_percent is not None:
         use.append(f"{task.gpu_percent:.0f} %")
     if task.gpu_memory is not None:
         use.append(memory(task.gpu_memory))
-    return ": ".join(part for part in (words, ", ".join(use)) if part)
+    return ", ".join(use)
 
 
 def _note(task: TaskRecord) -> str:

@@ -23,10 +23,11 @@ HEADS = (
     "Progress",
     "CPU",
     "Memory",
-    "GPU",
+    "GPUs",
+    "GPU use",
     "Note",
 )
-_LIMITS = (40, 10, 40, 40, 12, 4, 12, 40, 60, 160)
+_LIMITS = (40, 10, 40, 40, 12, 4, 12, 40, 4, 40, 160)
 #: Rows of a whole table, at most; a job has no more tasks.
 MAX_ROWS = 4096
 _CELL = (
@@ -147,17 +148,24 @@ def _cells(task: TaskRecord, row: Row, line: tuple[str, ...], used: Sequence[int
             shown = f"{_bar(row)} {shown}"
         elif HEADS[column] == "Container":
             shown = _container(task, shown)
+        elif HEADS[column] == "GPUs":
+            shown = _titled(escaped("\n".join(task.gpus)), shown)
         cells.append(f'<td style="{_CELL}">{shown}</td>')
     return "".join(cells)
 
 
 def _container(task: TaskRecord, shown: str) -> str:
     """The end of its name, with all of it on hover; leads to its log page on the cluster."""
-    whole = f'<span title="{escaped_line(task.container_id or "", 120)}">{shown}</span>'
+    whole = _titled(escaped_line(task.container_id or "", 120), shown)
     if (link := web_link(task.log_url)) is None or not shown:
         return whole
     href = escaped(link, 2000)
     return f'<a href="{href}" target="_blank" rel="noopener noreferrer">{whole}</a>'
+
+
+def _titled(title: str, shown: str) -> str:
+    """With a tooltip; both are escaped already."""
+    return f'<span title="{title}">{shown}</span>'
 
 
 def _note(line: tuple[str, ...], width: int) -> str:

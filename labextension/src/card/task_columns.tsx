@@ -105,11 +105,8 @@ export function allColumns(trans: TranslationBundle, now: number, linked: boolea
     {
       key: 'gpus',
       head: trans.__('GPUs'),
-      text: ({ gpus }) =>
-        gpus
-          .slice(0, 8)
-          .map(name => name.replace(/^GPU-/, '').slice(0, 8))
-          .join(' ') + (gpus.length > 8 ? ' …' : ''),
+      number: true,
+      text: ({ gpus }) => (gpus.length ? String(gpus.length) : ''),
       cell: ({ gpus }, text) => <span title={gpus.join('\n')}>{text}</span>
     },
     {
