@@ -268,3 +268,36 @@ test.each([1, 7, 1000])('bars below each other are folded live and read anew: %d
   expect(texts(model)).toEqual(lines);
   whole(model);
 });
+
+test('of more logs than one reading takes the view ends with the last one', async () => {
+  const fake = new FakeLogs();
+  const names = Array.from({ length: 100 }, (_, n) => `worker:${n}/e1-a1/stdout`);
+  names.forEach((name, n) => {
+    fake.set(name, `first of ${n}\n${'.'.repeat(500)}\nlast of ${n}\n`);
+  });
+  const model = open(fake);
+  await model.open();
+  expect(model.canLater).toBe(false);
+  expect(texts(model).at(-1)).toBe('last of 99');
+  for (let i = 0; model.canEarlier && i < 50; i++) {
+    await model.earlier();
+    whole(model);
+  }
+  const last = texts(model).filter(text => text.startsWith('last'));
+  expect(last).toEqual(names.map((_, n) => `last of ${n}`));
+});
+
+test('logs that one reading from the beginning leaves out follow in their order', async () => {
+  const fake = new FakeLogs();
+  const names = Array.from({ length: 30 }, (_, n) => `worker:${n}/e1-a1/stdout`);
+  names.forEach((name, n) => {
+    fake.set(name, `last of ${n}\n`);
+  });
+  const model = open(fake);
+  model.follow = false;
+  await model.open();
+  for (let i = 0; model.canLater && i < 50; i++) {
+    await model.later();
+  }
+  expect(texts(model)).toEqual(names.map((_, n) => `last of ${n}`));
+});

@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,39 @@ def test_one_task_of_several_and_the_file_of_it(desk: Desk, jobs: Jobs) -> None:
     with desk.page.expect_download() as download:
         log.node.get_by_role("button", name="Download").click()
     assert "i am 1" in download.value.path().read_text()
+
+
+def test_the_log_of_64_tasks_ends_with_the_last_task(desk: Desk, jobs: Jobs) -> None:
+    job = jobs.finished("print('alone')", "wide-gang")
+    lines = [[f"task {task:02d} line {line} {'.' * 60}" for line in range(8)] for task in range(64)]
+    add_logs(jobs, job, ["\n".join(some) + "\n" for some in lines])
+    desk.open_lab()
+    log = desk.open_log(job)
+    end = log.row("task 63 line 7")
+    expect(end).to_be_in_viewport()
+    expect(log.status).to_contain_text("complete")
+    desk.shot("log-64-tasks")
+    said = [f"worker:{task}{line}" for task, some in enumerate(lines) for line in some]
+    assert log.collected(said[0]) == said
+    log.lines.focus()
+    for key in ("Home", "End"):
+        desk.page.keyboard.press(key)
+        expect(log.row("task 00 line 0") if key == "Home" else end).to_be_in_viewport()
+
+
+def add_logs(jobs: Jobs, job_id: str, texts: list[str]) -> None:
+    """Give an ended job, which no server has looked at yet, the logs of so many tasks."""
+    job = jobs.session.job(job_id)
+    lengths = {}
+    for index, text in enumerate(texts):
+        place = Path(job.directory.file(layout.log_directory(f"worker:{index}", 1, 1)))
+        place.mkdir(parents=True, exist_ok=True)
+        (place / layout.segment_name("stdout", 0)).write_text(text)
+        lengths[f"worker:{index}/e1-a1/stdout"] = len(text)
+    known = job.known()
+    assert known is not None
+    assert known.record is not None
+    jobs.session.store.put(replace(known, record=replace(known.record, logs=lengths)))
 
 
 def test_long_lines_wrap_when_asked(desk: Desk, jobs: Jobs) -> None:

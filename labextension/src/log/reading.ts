@@ -35,7 +35,8 @@ export function placesAround(
 ): IPlace[] {
   const filled = sources.filter(source => source.length > 0);
   if (anchor === 'end') {
-    const group = filled.slice(0, LOGS_AT_END);
+    // The last ones: where the view ends, the log must end. Those before them come by `placesBefore`.
+    const group = filled.slice(-LOGS_AT_END);
     return group.map(source => {
       const limit = share(source, group, page);
       return { source, offset: -limit, limit };
@@ -67,12 +68,13 @@ export function standingAt(source: LogSource, anchor: Anchor): number {
   return Math.min(source.length, Math.floor(part * source.length));
 }
 
-/** What comes before the window: of the logs that reach back least. */
+/** What comes before the window: of the logs that reach back least, the last of them first. */
 export function placesBefore(sources: readonly LogSource[], page: number): IPlace[] {
   const group = sources
     .filter(source => source.lo > 0)
-    .sort((a, b) => b.lo / b.length - a.lo / a.length)
-    .slice(0, LOGS_A_PAGE);
+    .sort((a, b) => b.lo / b.length - a.lo / a.length || b.index - a.index)
+    .slice(0, LOGS_A_PAGE)
+    .sort((a, b) => a.index - b.index);
   return group.map(source => {
     const limit = Math.min(share(source, group, page), source.lo);
     return { source, offset: source.lo - limit, limit };
