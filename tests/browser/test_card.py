@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from nbformat.v4 import new_code_cell
@@ -122,6 +123,37 @@ def test_cancel_asks_and_cancels(desk: Desk, jobs: Jobs) -> None:
     dialog.locator(".jp-mod-accept").click()
     expect(card.get_by_text("CANCELLED").first).to_be_visible(timeout=TIMEOUT)
     assert jobs.session.job(job).record().state.value == "CANCELLED"
+
+
+def test_facts_stay_in_two_columns_in_a_narrow_output(
+    new_desk: Callable[..., Desk], jobs: Jobs
+) -> None:
+    name = "validation_accuracy_of_the_last_epoch"
+    job = jobs.finished("print('narrow')", "narrow")
+    desk = new_desk(viewport={"width": 900, "height": 900})
+    cell = new_code_cell("%submarine run narrow", outputs=[jobs.output(job, result={name: "0.93"})])
+    desk.open(desk.lab.write("narrow.ipynb", cell))
+    card = desk.card()
+    expect(card.get_by_text(f"Returned {name}")).to_be_visible(timeout=TIMEOUT)
+    card.get_by_text("Details").click()
+    desk.shot("card-facts-narrow", card)
+    boxes = card.evaluate(
+        """card => [...card.querySelectorAll('dl')].map(list =>
+          [...list.children].map(node => {
+            const { left, right, top, bottom } = node.getBoundingClientRect();
+            const cut = node.scrollWidth > node.clientWidth;
+            return { left, right, top, bottom, cut, edge: list.getBoundingClientRect().right };
+          }))"""
+    )
+    assert len(boxes) == 2
+    for nodes in boxes:
+        terms, texts = nodes[::2], nodes[1::2]
+        assert len({term["left"] for term in terms}) == len({text["left"] for text in texts}) == 1
+        for term, text in zip(terms, texts, strict=True):
+            assert term["top"] == text["top"]
+            assert term["right"] <= text["left"]
+            assert text["right"] <= text["edge"] + 1
+            assert not term["cut"]
 
 
 def test_rerun_and_copy_as_command(desk: Desk, jobs: Jobs) -> None:

@@ -29,6 +29,9 @@ def test_a_tagged_cell_is_marked_and_collected_with_no_magic_in_it(desk: Desk) -
     marks = desk.page.locator(".jp-Submarine-collected")
     expect(marks).to_have_count(2)
     expect(marks.first).to_have_attribute("aria-description", "Collected into main.py when it runs")
+    label = "node => getComputedStyle(node, '::after').content"
+    inputs = marks.locator("> .jp-Cell-inputWrapper")
+    assert [node.evaluate(label) for node in inputs.all()] == ['"main.py"', '"model.py"']
     desk.run_all()
     expect(desk.outputs()).to_contain_text("model.py")
     shown = json.loads(desk.outputs().inner_text())["cells"]

@@ -6,6 +6,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { collectedInto } from './tag';
 
 const CLASS = 'jp-Submarine-collected';
+/** On the element that shows it: CSS reads only attributes of that one. */
+const LABEL = 'data-submarine-label';
 
 /** Keeps the marks of one notebook up to date until it is closed. */
 export class CollectedMarks {
@@ -62,6 +64,16 @@ export class CollectedMarks {
   }
 
   private mark(cell: Cell): void {
+    if (cell.isDisposed) {
+      return;
+    }
+    const input = cell.inputArea?.parent?.node;
+    if (input === undefined) {
+      // A cell that was never on the screen has no editor yet.
+      void cell.ready.then(() => {
+        this.mark(cell);
+      });
+    }
     const tagged =
       cell.model.type === 'code' ? collectedInto(cell.model.getMetadata('tags')) : null;
     const file = this._enabled ? tagged : null;
@@ -69,14 +81,15 @@ export class CollectedMarks {
     if (file === null) {
       if (node.classList.contains(CLASS)) {
         node.classList.remove(CLASS);
-        node.removeAttribute('data-submarine-label');
         node.removeAttribute('aria-description');
+        input?.removeAttribute(LABEL);
       }
       return;
     }
     node.classList.add(CLASS);
-    node.setAttribute('data-submarine-label', file);
     node.setAttribute('aria-description', this._trans.__('Collected into %1 when it runs', file));
+    // A tag that names no file is refused when the cell runs.
+    input?.setAttribute(LABEL, file || '?');
   }
 
   private readonly _followed = new WeakSet<ICellModel>();
