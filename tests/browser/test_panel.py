@@ -49,12 +49,15 @@ def test_the_panel_finds_jobs_by_words_and_state(desk: Desk, jobs: Jobs) -> None
     jobs.session.job(running).cancel("seen enough")
 
 
-def test_the_panel_leads_to_the_cell_by_keyboard(desk: Desk) -> None:
+def test_the_panel_opens_the_job_and_its_menu_leads_to_the_cell(desk: Desk) -> None:
     filler = [f"print('{n}\\n' * 30)" for n in range(4)]
-    cells = ("%%submarine --only\nprint(1)", "%submarine run keyed --backend local", *filler)
+    cells = ("%%submarine --only\n1 / 0", "%submarine run keyed --backend local", *filler)
     desk.open(desk.lab.write("keyed.ipynb", *cells))
     desk.run_all()
+    (job,) = desk.job_ids()
     desk.save()
+    # The cell has nothing of the job any more.
+    desk.command("notebook:clear-all-cell-outputs")
     desk.page.evaluate(
         "() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 5; }"
     )
@@ -62,12 +65,24 @@ def test_the_panel_leads_to_the_cell_by_keyboard(desk: Desk) -> None:
     desk.page.get_by_label("Search jobs").fill("keyed")
     panel = desk.page.get_by_role("listbox", name="Jobs")
     expect(panel.get_by_role("option")).to_have_count(1)
+    panel.get_by_role("option").click()
+    card = desk.page.locator(".jp-Submarine-cardTab").get_by_role("group", name="Job keyed")
+    expect(card).to_have_attribute("data-job", job)
+    expect(card.get_by_text("ZeroDivisionError").first).to_be_visible()
+    desk.shot("panel-opens-the-job")
+    desk.command("application:close")
     panel.focus()
-    desk.page.keyboard.press("ArrowDown")
+    desk.page.keyboard.press("Enter")
+    expect(card).to_have_attribute("data-job", job)
+    panel.focus()
     desk.page.keyboard.press("Shift+F10")
-    expect(desk.page.locator(".jp-Submarine-jobsMenu")).to_be_visible()
+    menu = desk.page.locator(".jp-Submarine-jobsMenu")
+    expect(menu).to_be_visible()
     desk.page.keyboard.press("Escape")
     expect(panel).to_be_focused()
+    desk.page.keyboard.press("Shift+F10")
+    expect(menu).to_be_visible()
+    desk.page.keyboard.press("s")
     desk.page.keyboard.press("Enter")
     desk.page.wait_for_function(
         "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex === 1"

@@ -15,7 +15,7 @@ const PATIENCE = 250;
 export interface IJobsPanelOptions {
   readonly submarine: ISubmarine;
   readonly trans: TranslationBundle;
-  readonly onOpen: (model: JobsModel, job: string) => void;
+  readonly onOpen: (job: string) => void;
   readonly onMenu: (model: JobsModel, job: string, x: number, y: number) => void;
 }
 
@@ -94,9 +94,7 @@ export class JobsPanel extends ReactWidget {
           model={model}
           trans={trans}
           now={Date.now() / 1000}
-          onOpen={job => {
-            onOpen(model, job);
-          }}
+          onOpen={onOpen}
           onMenu={(job, x, y) => {
             onMenu(model, job, x, y);
           }}

@@ -85,8 +85,8 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         new JobsPanel({
           submarine,
           trans,
-          onOpen: (model, job) => {
-            void open(commands, rowOf(model, job));
+          onOpen: job => {
+            void run(commands, CommandIDs.show, { job });
           },
           onMenu: (model, job, x, y) => {
             const menu = menuOf(commands, trans, rowOf(model, job));
@@ -127,24 +127,6 @@ function rowOf(model: JobsModel, job: string): IJobRow | undefined {
   return model.rows.find(row => row.job_id === job);
 }
 
-/** Go to the cell that launched a job, where that is known and there; else to its card. */
-async function open(commands: Commands, row: IJobRow | undefined): Promise<void> {
-  if (row === undefined) {
-    return;
-  }
-  const { job_id: job, notebook, cell_id: cell } = row;
-  if (notebook !== '' && cell !== '' && commands.hasCommand(CommandIDs.revealCell)) {
-    try {
-      if ((await commands.execute(CommandIDs.revealCell, { notebook, cell })) !== false) {
-        return;
-      }
-    } catch (error) {
-      console.warn(`The cell of ${job} was not found: ${sentence(error)}`);
-    }
-  }
-  await run(commands, CommandIDs.show, { job });
-}
-
 /** What can be done with a job; only what this front end can do. */
 function menuOf(
   commands: Commands,
@@ -154,11 +136,17 @@ function menuOf(
   if (row === undefined) {
     return undefined;
   }
-  const { job_id: job } = row;
+  const { job_id: job, notebook, cell_id: cell } = row;
   const ended = ENDED.has(row.state);
   const entries: [string, string, ReadonlyPartialJSONObject, boolean][] = [
     [trans.__('Logs'), CommandIDs.logs, { job }, true],
     [trans.__('Card'), CommandIDs.show, { job }, true],
+    [
+      trans.__('Show Cell'),
+      CommandIDs.revealCell,
+      { notebook, cell },
+      notebook !== '' && cell !== ''
+    ],
     [trans.__('TensorBoard'), CommandIDs.tensorboard, { jobs: [job] }, true],
     [trans.__('Cancel Job…'), CommandIDs.cancel, { job }, !ended],
     [trans.__('Run Again…'), CommandIDs.rerun, { job }, ended],
