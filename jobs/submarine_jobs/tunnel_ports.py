@@ -1,6 +1,6 @@
-"""Loopback ports of this machine that lead through tunnels into a job; and the thread that serves.
+"""Ports and Unix sockets of this machine that lead through tunnels into a job; their thread.
 
-Each connection to such a port is one tunnel. While the job cannot be reached a connection waits and
+Each connection to one of them is one tunnel. While the job cannot be reached a connection waits and
 its tunnel is tried again, so a client that connects early, or across a broken network, needs no
 patience of its own.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -21,6 +22,7 @@ from submarine_jobs.tunnel import Tunnel, TunnelError, open_tunnel
 HOST = "127.0.0.1"
 #: Seconds between two tries to open a tunnel: from, to.
 FIRST_PAUSE, LAST_PAUSE = 0.03, 1.0
+BACKLOG = 100
 
 
 @functools.cache
@@ -45,7 +47,10 @@ class Tap(Protocol):
 
 
 class TunnelPorts:
-    """Listening ports, one for each name of a tunnel; all methods belong to ``tunnel_loop``.
+    """Listening sockets, one for each name of a tunnel; all methods belong to ``tunnel_loop``.
+
+    Whoever can connect to one is let through as the owner of the job. A port of the loopback
+    interface is open to every user of this machine, a Unix socket to those who reach its directory.
 
     Parameters
     ----------
@@ -66,6 +71,7 @@ class TunnelPorts:
         self._names = tuple(names)
         self._taps = dict(taps or {})
         self._listeners: list[socket.socket] = []
+        self._paths: dict[str, tuple[str, socket.socket]] = {}
         self._joining: set[asyncio.Task[object]] = set()
         self._open: set[_Local] = set()
         self.address: AgentAddress | None = None
@@ -86,15 +92,55 @@ class TunnelPorts:
         """
         try:
             for name in self._names:
-                listener = socket.create_server((HOST, (wanted or {}).get(name, 0)), backlog=100)
-                listener.setblocking(False)
-                self._listeners.append(listener)
+                address = (HOST, (wanted or {}).get(name, 0))
+                listener = socket.create_server(address, backlog=BACKLOG)
+                self._begin(listener, name)
                 self.ports[name] = listener.getsockname()[1]
-                self._listen(listener, name)
         except OSError:
             self.close()
             raise
         return self.ports
+
+    async def start_at(self, paths: Mapping[str, str]) -> None:
+        """Listen on Unix sockets; again where a socket's file is gone, and else nothing.
+
+        Jupyter deletes the files of a kernel's sockets before it restarts the kernel.
+
+        Parameters
+        ----------
+        paths
+            Name -> path.
+
+        Raises
+        ------
+        OSError
+            If a socket cannot be made there.
+        """
+        for name, path in paths.items():
+            if os.path.exists(path):
+                continue
+            if name in self._paths:
+                self._end(self._paths.pop(name)[1])
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                listener.bind(path)
+                listener.listen(BACKLOG)
+            except OSError:
+                listener.close()
+                self.close()
+                raise
+            self._paths[name] = (path, listener)
+            self._begin(listener, name)
+
+    def _begin(self, listener: socket.socket, name: str) -> None:
+        listener.setblocking(False)
+        self._listeners.append(listener)
+        self._listen(listener, name)
+
+    def _end(self, listener: socket.socket) -> None:
+        asyncio.get_running_loop().remove_reader(listener)
+        self._listeners.remove(listener)
+        listener.close()
 
     def _listen(self, listener: socket.socket, name: str) -> None:
         if listener in self._listeners:
@@ -126,10 +172,12 @@ class TunnelPorts:
 
     def close(self) -> None:
         """End all connections, and listen no more."""
-        for listener in self._listeners:
-            asyncio.get_running_loop().remove_reader(listener)
-            listener.close()
-        self._listeners.clear()
+        for listener in list(self._listeners):
+            self._end(listener)
+        for path, _ in self._paths.values():
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        self._paths.clear()
         self.cut()
 
     def cut(self) -> None:

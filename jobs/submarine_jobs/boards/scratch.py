@@ -1,7 +1,7 @@
-"""A private directory for one TensorBoard, removed at its end, or at the next start of any.
+"""A private directory for a TensorBoard or a kernel, removed at its end, or at the next start.
 
-Holds copies only. The lock in it tells whether somebody uses it: the system lets go of a lock when
-its holder dies, however that happens.
+Holds copies and sockets only. The lock in it tells whether a process uses it: the system lets go of
+a lock when its holder dies, however that happens.
 """
 
 from __future__ import annotations
@@ -21,18 +21,28 @@ _DOOR = ".door"
 class Scratch:
     """One directory, 0700, below ``parent``.
 
+    Parameters
+    ----------
+    name
+        Its name; by default a new one.
+
+    Raises
+    ------
+    FileExistsError
+        If a directory of that name is in use.
+
     Attributes
     ----------
     path
         The directory.
     """
 
-    def __init__(self, parent: Path) -> None:
+    def __init__(self, parent: Path, name: str = "") -> None:
         parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Whoever removes what is left over must not meet a directory that has no lock yet.
         with _door(parent):
             _remove_stale(parent)
-            self.path = parent / f"{os.getpid()}-{secrets.token_hex(4)}"
+            self.path = parent / (name or f"{os.getpid()}-{secrets.token_hex(4)}")
             self.path.mkdir(mode=0o700)
             self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -66,12 +66,16 @@ async def _begin(
     address = await place(job, asked.patience, waits)
     remote = RemoteKernel(job)
     try:
-        await remote.open(address, _ports(before))
-    except KernelGoneError:
-        await explain(job)
+        try:
+            await remote.open(address, before)
+        except KernelGoneError:
+            await explain(job)
+            raise
+        if key := before.get("key", b""):
+            await remote.start(key)
+    except BaseException:
+        await remote.close()
         raise
-    if key := before.get("key", b""):
-        await remote.start(key)
     return remote
 
 
@@ -87,7 +91,11 @@ async def take_over(job: Job, before: Mapping[str, Any]) -> RemoteKernel:
     if address is None:
         raise KernelGoneError(f"The job {job.id} has no port; `submarine show {job.id}`.")
     remote = RemoteKernel(job)
-    await remote.open(address, _ports(before))
+    try:
+        await remote.open(address, before)
+    except BaseException:
+        await remote.close()
+        raise
     return remote
 
 
@@ -105,11 +113,6 @@ async def _adopt(job: Job) -> RemoteKernel | None:
         await remote.close()
         return None
     return remote
-
-
-def _ports(connection: Mapping[str, Any]) -> dict[str, int]:
-    """Ports of this machine that clients know already."""
-    return {name: int(str(port)) for name, port in connection.items() if name.endswith("_port")}
 
 
 _tasks: set[asyncio.Task[None]] = set()

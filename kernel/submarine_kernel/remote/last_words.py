@@ -1,7 +1,7 @@
 """Tells the clients of a kernel that is gone why: an error in each cell that it worked on.
 
-Stands on the kernel's ports of this machine for a few seconds, since clients connect to them again
-by themselves, and answers what ran, what waited behind it, and what comes meanwhile. No kernel.
+Listens on the kernel's sockets of this machine for a few seconds, since clients connect to them
+again by themselves, and answers what ran, what waited behind it, and what comes meanwhile.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from submarine_kernel.remote.sockets import channel_url
 
 #: Seconds for clients to come back and hear it; and until the first of them has.
 STAYS, FIRST = 5.0, 2.0
@@ -29,7 +31,7 @@ class LastWords:
     sentence
         Why the kernel is gone.
     connection
-        Of the kernel; its own ends of the ports are closed.
+        Of the kernel; its own ends of the sockets are closed.
     running
         Headers of the requests that it worked on.
     waiting
@@ -60,7 +62,7 @@ class LastWords:
             time.sleep(SETTLE)
 
     def end(self) -> None:
-        """Give the ports back; to be called where they may be needed again."""
+        """Give the sockets back; to be called where they may be needed again."""
         self._over.set()
         self._thread.join(1.0)
 
@@ -74,7 +76,7 @@ class LastWords:
 
 
 class _Stand:
-    """The two ports, and who has come to them."""
+    """The two sockets, and who has come to them."""
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class _Stand:
         self._shell.setsockopt(zmq.ROUTER_MANDATORY, 1)
         for socket, name in ((self._iopub, "iopub"), (self._shell, "shell")):
             socket.linger = 200
-            socket.bind(f"tcp://{words['ip']}:{words[f'{name}_port']}")
+            socket.bind(channel_url(words, name))
 
     def serve(self, over: threading.Event, heard: threading.Event) -> None:
         """Until everybody had the time to come."""

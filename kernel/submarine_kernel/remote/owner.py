@@ -1,4 +1,4 @@
-"""The owner's end of a kernel in a container: local ports, the kernel that is kept there, its loss.
+"""The owner's end of a kernel in a container: local sockets, the kernel that runs there, its loss.
 
 Everything here belongs to ``tunnel_loop``; only the attributes of ``RemoteKernel`` are read by
 other threads. Does not submit (``placing``) and knows no Jupyter class (``provisioner``).
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.tunnel import TunnelError
-from submarine_jobs.tunnel_ports import HOST, TunnelPorts
+from submarine_jobs.tunnel_ports import TunnelPorts
 from submarine_kernel.remote.container.kernel_process import CHANNELS
 from submarine_kernel.remote.conversation import ANSWER, Conversation, KernelGoneError
 from submarine_kernel.remote.loss import why_gone
 from submarine_kernel.remote.running_requests import RunningRequests
 from submarine_kernel.remote.sent_requests import SentRequests
+from submarine_kernel.remote.sockets import SocketDirectory
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
@@ -66,6 +67,7 @@ class RemoteKernel:
         self._sent = SentRequests()
         names = [f"kernel-{name}" for name in CHANNELS]
         self._ports = TunnelPorts(names, {"kernel-shell": self._sent.tap})
+        self._directory: SocketDirectory | None = None
         self._keeper = Conversation(job.id, self._hear)
         self._requests: RunningRequests | None = None
         self._tending: asyncio.Task[None] | None = None
@@ -85,22 +87,17 @@ class RemoteKernel:
     @property
     def connection(self) -> dict[str, Any]:
         """What a client of this machine needs: the content of a connection file."""
-        ports = {f"{name}_port": self._ports.ports.get(f"kernel-{name}", 0) for name in CHANNELS}
-        return {
-            "transport": "tcp",
-            "ip": HOST,
-            "key": self.key,
-            "signature_scheme": self.scheme,
-            **ports,
-        }
+        where = self._directory.connection if self._directory is not None else {}
+        return {"key": self.key, "signature_scheme": self.scheme, **where}
 
-    async def open(self, address: AgentAddress, ports: Mapping[str, int] | None = None) -> None:
+    async def open(self, address: AgentAddress, before: Mapping[str, Any] | None = None) -> None:
         """Take the kernel, and listen for its clients.
 
         Parameters
         ----------
-        ports
-            ``shell_port`` and so on, to be taken where they are free.
+        before
+            What clients know already, as ``connection``: the same sockets are taken where they
+            are free.
 
         Raises
         ------
@@ -109,21 +106,17 @@ class RemoteKernel:
         """
         try:
             await self._meet(address, ANSWER)
-            wanted = {
-                f"kernel-{name}": int((ports or {}).get(f"{name}_port", 0)) for name in CHANNELS
-            }
-            try:
-                await self._ports.start(wanted)
-            except OSError:
-                await self._ports.start()  # somebody has taken one meanwhile
+            state_dir = self.job.session.profile.state_dir
+            self._directory = await in_thread(lambda: SocketDirectory(state_dir, before or {}))
+            await self._listen_for_clients()
         except (TunnelError, TimeoutError) as error:
             raise KernelGoneError(
                 f"The kernel of job {self.job.id} cannot be reached: {error}."
             ) from error
         except OSError as error:
             raise KernelGoneError(
-                f"A port of this machine that belongs to the kernel of {self.job.id} cannot be "
-                f"opened: {error.strerror}."
+                f"The sockets of the kernel of {self.job.id} cannot be made on this machine: "
+                f"{error}."
             ) from error
         if self._take != "look":  # who only looks gives no sign of life
             self._tending = asyncio.get_running_loop().create_task(self._tend(address))
@@ -132,7 +125,7 @@ class RemoteKernel:
     async def report_loss(self, report: Callable[[str], None]) -> None:
         """Call ``report`` with the reason as soon as the container is known to be gone.
 
-        It is called in ``tunnel_loop``, when the ports of this machine are free.
+        It is called in ``tunnel_loop``, when the sockets of this machine are free.
         """
         self._report = report
         if self.gone and (self._tending is None or self._tending.done()):
@@ -167,6 +160,7 @@ class RemoteKernel:
                 await asyncio.sleep(0.05)
         self._run, self.code = int(answer["run"]), None
         self.key = key or self.key
+        await self._listen_for_clients()
         self._listen()
 
     async def signal(self, number: int) -> None:
@@ -183,13 +177,21 @@ class RemoteKernel:
         return heard
 
     async def close(self) -> None:
-        """Let go: no port, no connection. The kernel stays where it is."""
+        """Let go: no socket, no connection. The kernel stays where it is."""
         if self._tending is not None:
             self._tending.cancel()
         if self._requests is not None:
             self._requests.stop()
         self._ports.close()
         self._keeper.close()
+        if self._directory is not None:
+            await in_thread(self._directory.remove)
+
+    async def _listen_for_clients(self) -> None:
+        """Open the sockets of this machine, or those whose files Jupyter has deleted."""
+        if self._directory is not None:
+            paths = self._directory.paths
+            await self._ports.start_at({f"kernel-{name}": path for name, path in paths.items()})
 
     def _listen(self) -> None:
         """Hear what the kernel works on, which may have another key than the one before."""
@@ -237,7 +239,7 @@ class RemoteKernel:
             await asyncio.sleep(pause)
             most = SOON_PAUSE if loop.time() - broken < SOON else LAST_PAUSE
             pause = min(pause * 1.5, most)
-        # Before the loss is visible: what ran must be known, and the ports be free.
+        # Before the loss is visible: what ran must be known, and the sockets be free.
         if self._requests is not None:
             self._requests.stop()
         self._ports.close()

@@ -110,10 +110,10 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             except KernelGoneError as error:
                 await self._check_restart(remote)
                 self.log.warning("%s A new container is asked for.", error)
-        await self._let_go()
-        if self._last_words is not None:
+        if self._last_words is not None:  # it listens on the sockets that the next kernel gets
             await in_thread(self._last_words.end)
             self._last_words = None
+        await self._let_go()
         with self._failing():
             remote = await self._place()
         self._mind_restarts(on=True)
@@ -279,7 +279,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         return info
 
     async def load_provisioner_info(self, provisioner_info: dict[str, Any]) -> None:
-        """Take the kernel over, on the same ports of this machine where they are free."""
+        """Take the kernel over, on the same sockets of this machine where they are free."""
         await super().load_provisioner_info(provisioner_info)
         asked = Asked(**provisioner_info["asked"])
         session = await in_thread(lambda: session_of(asked))

@@ -13,6 +13,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from submarine_kernel.remote.sockets import channel_url
+
 #: How the kernel's own messages begin; output has other topics and stays where it is.
 TOPIC = b"kernel."
 #: Requests that are remembered; a kernel works on one, and one for each of its subshells.
@@ -43,11 +45,10 @@ class RunningRequests:
         """Listen in the background."""
         import zmq
 
-        words = self._connection
         self._socket = _context().socket(zmq.SUB)
         self._socket.linger = 0
         self._socket.rcvhwm = QUEUE
-        self._socket.connect(f"tcp://{words['ip']}:{words['iopub_port']}")
+        self._socket.connect(channel_url(self._connection, "iopub"))
         self._socket.subscribe(TOPIC)
         self._listening = asyncio.get_running_loop().create_task(self._listen())
 
