@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from submarine_runtime.frameworks.rendezvous import MAX_VALUE, Server, Store
+from submarine_runtime.frameworks.rendezvous import MAX_AT_ONCE, MAX_VALUE, Server, Store
 
 
 @pytest.fixture
@@ -118,3 +118,17 @@ def test_the_others_wait_until_the_chief_serves() -> None:
         finally:
             waiting.kill()
             waiting.communicate()
+
+
+def test_idle_connections_do_not_keep_a_process_away(server: Server) -> None:
+    idle = [
+        socket.create_connection(("127.0.0.1", server.server_port), 5) for _ in range(MAX_AT_ONCE)
+    ]
+    try:
+        idle[0].sendall(b"PUT /global/x HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf")
+        began = time.monotonic()
+        assert ask(server, "PUT", "/global/0", b"here") == (200, b"")
+        assert time.monotonic() - began < 4.0  # a connection may be silent for 10 s otherwise
+    finally:
+        for each in idle:
+            each.close()

@@ -11,17 +11,23 @@ bounded.
 from __future__ import annotations
 
 import argparse
+import socket
 import sys
 import threading
+import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Mapping, Sequence
 
+from submarine_runtime.connection_limit import ConnectionLimit
 from submarine_runtime.frameworks.awaiting import open_door
 
 SECONDS = 10.0
 MAX_VALUE = 1 << 20
 MAX_TOTAL = 256 << 20
 MAX_AT_ONCE = 128
+#: Seconds that a connection has for its request while another one waits for its place.
+IDLE_SECONDS = 1.0
 
 
 class Store:
@@ -104,6 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
         return parts[1], parts[2]
 
     def _answer(self, code: int, body: bytes = b"") -> None:
+        self.server.is_asked(self.connection)
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -114,7 +121,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Serves a store; at most ``MAX_AT_ONCE`` requests at a time, the others wait."""
+    """Serves a store; at most ``MAX_AT_ONCE`` requests at a time, the others wait.
+
+    While one waits, connections without a whole request end after ``IDLE_SECONDS``: idle ones do
+    not keep the processes of the job away.
+    """
 
     daemon_threads = True
     request_queue_size = 1024
@@ -123,11 +134,20 @@ class Server(ThreadingHTTPServer):
     def __init__(self, address: str, port: int, sizes: Mapping[str, int]) -> None:
         self.store = Store(sizes)
         self._room = threading.BoundedSemaphore(MAX_AT_ONCE)
+        self._idle: ConnectionLimit[socket.socket] = ConnectionLimit(MAX_AT_ONCE, MAX_AT_ONCE)
+        self._lock = threading.Lock()
         super().__init__((address, port), _Handler)
 
     def process_request(self, request, client_address) -> None:  # type: ignore[no-untyped-def]
         """Wait for room, then answer in a thread."""
-        self._room.acquire()
+        while not self._room.acquire(timeout=IDLE_SECONDS / 10):
+            with self._lock:
+                late = self._idle.older_than(time.monotonic() - IDLE_SECONDS)
+            for one in late:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self._idle.add(request, client_address[0], time.monotonic())
         super().process_request(request, client_address)
 
     def process_request_thread(self, request, client_address) -> None:  # type: ignore[no-untyped-def]
@@ -135,7 +155,13 @@ class Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.is_asked(request)
             self._room.release()
+
+    def is_asked(self, request: socket.socket) -> None:
+        """Note that a connection has sent its request."""
+        with self._lock:
+            self._idle.remove(request)
 
     def handle_error(self, request, client_address) -> None:  # type: ignore[no-untyped-def]
         """A client that went away is no news."""
