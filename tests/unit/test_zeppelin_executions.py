@@ -17,6 +17,7 @@ from thriftpy2.thrift import TClient
 from submarine_jobs.errors import UsageError
 from submarine_zeppelin.paragraph import Code, Context, Kind, Message, Result
 from submarine_zeppelin.serving import executions
+from submarine_zeppelin.serving.callers import Callers
 from submarine_zeppelin.serving.execution import Execution
 from submarine_zeppelin.serving.executions import Executions
 from submarine_zeppelin.serving.handler import Handler
@@ -319,7 +320,8 @@ def test_a_connection_that_is_lost_loses_no_result(rig: Rig) -> None:
     sessions._made["s", "c"] = rig.interpreter
     nothing = (lambda *_: None,) * 3
     bound = BoundSocket("127.0.0.1", range(0))
-    server = InterpreterServer(Handler(sessions, rig.executions, *nothing), bound)
+    handler = Handler(sessions, rig.executions, *nothing)
+    server = InterpreterServer(handler, bound, Callers("127.0.0.1", bound.port))
     server.start()
     place = protocol.RemoteInterpreterContext(noteId="n", paragraphId="p1")
 

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from submarine_zeppelin.paragraph import Code, Completion, Context, Message, Result
+from submarine_zeppelin.serving.callers import Callers
 from submarine_zeppelin.serving.handler import Handler
 from submarine_zeppelin.serving.server import InterpreterServer
 from submarine_zeppelin.serving.transport import BoundSocket
@@ -68,7 +69,7 @@ def exchange(parts: Parts, request: bytes) -> bytes:
         lambda host, port: parts.told.append(("reconnect", (host, port))),
         lambda: parts.told.append(("shutdown", ())),
     )
-    server = InterpreterServer(handler, bound)
+    server = InterpreterServer(handler, bound, Callers("127.0.0.1", bound.port))
     server.start()
     with socket.create_connection(("127.0.0.1", bound.port), timeout=30) as client:
         client.sendall(request)

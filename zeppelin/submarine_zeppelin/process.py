@@ -18,6 +18,7 @@ from submarine_jobs.apart import stay_small
 from submarine_zeppelin import drivers
 from submarine_zeppelin.arguments import Arguments, parse
 from submarine_zeppelin.paragraph import Context, NoteParagraph, Output, Server
+from submarine_zeppelin.serving.callers import Callers
 from submarine_zeppelin.serving.events import EventClient, EventRefusedError, ServerAwayError
 from submarine_zeppelin.serving.executions import Executions
 from submarine_zeppelin.serving.handler import Handler
@@ -58,7 +59,10 @@ class Process:
     """The parts of one process of the group."""
 
     def __init__(self, arguments: Arguments, mask: SecretsMask) -> None:
-        self.events = EventClient(arguments.host, arguments.port, arguments.group)
+        self.callers = Callers(arguments.host, arguments.port)
+        self.events = EventClient(
+            arguments.host, arguments.port, arguments.group, self.callers.trusts_server
+        )
         self.outputs = Outputs(self.events)
         server = ZeppelinServer(self.events, self.outputs, arguments.group)
         self.sessions = Sessions(server, self._learn)
@@ -86,7 +90,7 @@ class Process:
         """
         host, shown = self._hosts()
         bound = BoundSocket(host, self._arguments.ports)
-        InterpreterServer(self.handler, bound).start()
+        InterpreterServer(self.handler, bound, self.callers).start()
         self._register(shown, bound.port)
 
     def _hosts(self) -> tuple[str, str]:
@@ -122,6 +126,7 @@ class Process:
 
     def _reconnected(self, host: str, port: int) -> None:
         log.info("Zeppelin's server is at %s:%s now", host, port)
+        self.callers.move(host, port)
         self.events.move(host, port)
         self.outputs.send_all_again()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from thriftpy2.thrift import TApplicationException, TClient, TException
@@ -39,10 +39,19 @@ class EventClient:
         Where the server listens for events.
     group
         Id of the interpreter group that we are a process of.
+    trusts
+        Whether the port is still the server's; asked for each connection, before anything is sent.
     """
 
-    def __init__(self, host: str, port: int, group: str) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        group: str,
+        trusts: Callable[[str, int], bool] = lambda host, port: True,
+    ) -> None:
         self.group = group
+        self._trusts = trusts
         self._address = (host, port)
         self._lock = threading.Lock()
         self._idle: list[Any] = []
@@ -179,6 +188,9 @@ class EventClient:
             transport = connected(*self._address, timeout=TIMEOUT)
         except (TException, OSError) as error:
             raise ServerAwayError(f"{type(error).__name__}: {error}") from None
+        if not self._trusts(*self._address):
+            transport.trans.close()
+            raise ServerAwayError("another user has taken its port")
         return TClient(protocol.RemoteInterpreterEventService, transport)
 
 

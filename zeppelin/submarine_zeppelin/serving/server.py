@@ -14,6 +14,7 @@ from thriftpy2.server import TThreadedServer
 from thriftpy2.thrift import TProcessor
 from thriftpy2.transport import TTransportException
 
+from submarine_zeppelin.serving.callers import Callers
 from submarine_zeppelin.serving.handler import Handler
 from submarine_zeppelin.serving.idl import protocol
 from submarine_zeppelin.serving.transport import BoundSocket, MalformedCallError, read_call
@@ -70,13 +71,19 @@ class ThriftServer(TThreadedServer):  # type: ignore[misc]
 
 
 class InterpreterServer(ThriftServer):
-    """Serves Zeppelin's calls of interpreters."""
+    """Serves Zeppelin's calls of interpreters, and nobody else's."""
 
-    def __init__(self, handler: Handler, bound: BoundSocket) -> None:
+    def __init__(self, handler: Handler, bound: BoundSocket, callers: Callers) -> None:
         super().__init__(_Processor(protocol.RemoteInterpreterService, handler), bound)
+        self._callers = callers
 
     def handle(self, client: Any) -> None:
-        """Serve one connection."""
+        """Serve one connection, if it is Zeppelin's."""
+        why = self._callers.refusal(client.sock)
+        if why is not None:
+            self._callers.log_refusal(why)
+            client.close()
+            return
         _here.socket = client.sock
         super().handle(client)
 

@@ -1,7 +1,7 @@
 """The sockets: how bytes travel between Zeppelin's server and us, and nothing above that.
 
-The one place to change when Zeppelin's wire gets authentication. Today it has none in any version:
-whoever reaches the port can run code, so that it is bound to the loopback where the server is.
+The one place to change when Zeppelin's wire gets authentication. Today it has none in any version,
+so the port is bound to loopback where the server is, and ``callers`` refuses other users.
 """
 
 from __future__ import annotations
