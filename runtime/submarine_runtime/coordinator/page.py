@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, Sequence
 
 from submarine_runtime.coordinator.html import page
+from submarine_runtime.peers import (
+    Address,
+    UnknownPeerError,
+    addresses_of,
+    peer_uid,
+    remote_address,
+)
 
 MAX_LINE = 1 << 16
 #: Seconds that one call to the application master may take.
@@ -24,14 +33,33 @@ CALL_SECONDS = 10.0
 PROGRESS_SECONDS = 2.0
 ROUTE = "job"
 LINK = "Submarine job"
+LOOPBACK = "127.0.0.1"
 
 
 class Page:
-    """The job as last told, and the small server that shows it."""
+    """The job as last told, and the small server that shows it to the application master.
 
-    def __init__(self, host: str) -> None:
+    YARN's proxy asks the master, which lets nobody else in and passes the request on. Other hosts
+    and other users of this machine are refused here, so they cannot go around the proxy.
+
+    Parameters
+    ----------
+    master
+        Host of the application master; None: this container's.
+    """
+
+    def __init__(self, host: str, master: str | None = None) -> None:
         self.job: dict[str, Any] = {}
         outer = self
+        hosts = set() if master is None else addresses_of(master)
+
+        class Server(HTTPServer):
+            def verify_request(self, request: Any, client_address: Any) -> bool:
+                if _is_from_master(request, hosts):
+                    return True
+                with suppress(OSError):
+                    request.sendall(_REFUSED)
+                return False
 
         class Handler(BaseHTTPRequestHandler):
             timeout = 10
@@ -48,7 +76,7 @@ class Page:
             def log_message(self, *_: Any) -> None:
                 return
 
-        self._server = HTTPServer((host, 0), Handler)
+        self._server = Server((host, 0), Handler)
         self.url = f"http://{host}:{self._server.server_port}/"
 
     def serve(self) -> None:
@@ -56,6 +84,22 @@ class Page:
         threading.Thread(target=self._server.serve_forever, args=(5.0,), daemon=True).start()
 
 
+def _is_from_master(request: socket.socket, hosts: set[Address]) -> bool:
+    """Whether a connection comes from this user on this machine, or from another one's address."""
+    try:
+        uid = peer_uid(request)
+    except UnknownPeerError:
+        uid = None
+        hosts = hosts or addresses_of(LOOPBACK)
+    # The master runs as the user of the job's other containers, and on any address of its machine.
+    return uid == os.geteuid() if uid is not None else remote_address(request) in hosts
+
+
+_WORDS = b"Open the job's page from its application's page on YARN.\n"
+_REFUSED = b"HTTP/1.0 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s" % (
+    len(_WORDS),
+    _WORDS,
+)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -97,8 +141,11 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     try:
         # A task beside its master is reached over the network, one within it is not.
-        beside = bool(os.environ.get("SKEIN_CONTAINER_ID"))
-        shown = Page((os.environ.get("NM_HOST") or "127.0.0.1") if beside else "127.0.0.1")
+        if os.environ.get("SKEIN_CONTAINER_ID"):
+            address = os.environ["SKEIN_APPMASTER_ADDRESS"].rpartition(":")[0].strip("[]")
+            shown = Page(os.environ.get("NM_HOST") or LOOPBACK, address)
+        else:
+            shown = Page(LOOPBACK)
         master = Master()
         shown.serve()
         master.add_page(shown.url)
