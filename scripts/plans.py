@@ -44,6 +44,13 @@ def jlpm(*arguments: str) -> tuple[str, ...]:
     return tool("jlpm", *arguments)
 
 
+#: Code that travels into containers, whose Python may be as old as 3.8.
+SHIPPED = (
+    "runtime",
+    "kernel/submarine_kernel/remote/container",
+    "kernel/submarine_kernel/notebook/container",
+    "jobs/submarine_jobs/doctor/cuda_probe.py",
+)
 LINT = Part(
     "lint",
     35,
@@ -53,6 +60,7 @@ LINT = Part(
         tool("mypy"),
         tool("lint-imports"),
         tool("python", "scripts/check_handlers.py"),
+        tool("vermin", "-t=3.8-", "--no-tips", "--violations", "--quiet", *SHIPPED),
     ),
 )
 # The browsers' plugin costs each worker half a second. Some tests start processes and wait for
