@@ -121,3 +121,17 @@ test('a server that fails is told of, and asked again', async () => {
   await model.reload();
   expect([model.problem, ids(model)]).toEqual(['', ['a']]);
 });
+
+test('what was free is forgotten when the cluster can no longer be asked', async () => {
+  const { submarine } = server([]);
+  const answers = [
+    Promise.resolve({ gpus_free: 8, problem: '' }),
+    Promise.reject(new Error('No.'))
+  ];
+  Object.assign(submarine.rest, { cluster: () => answers.shift() });
+  const model = new JobsModel(submarine);
+  await model.refreshCluster();
+  expect(model.cluster?.gpus_free).toBe(8);
+  await model.refreshCluster();
+  expect([model.cluster, model.clusterProblem]).toEqual([null, 'No.']);
+});

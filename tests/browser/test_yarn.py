@@ -51,6 +51,8 @@ def column(card: Locator, head: str) -> list[str]:
 def test_a_gang_with_gpus_from_its_start_over_a_fault_to_its_end(desk: Desk) -> None:
     flag = desk.lab.scratch / "flag-gang"
     desk.open(desk.lab.write("gang.ipynb", GANG.format(flag=str(flag)), RUN, WAITS))
+    # Open from here on: what it says of the cluster must not stay as it is now.
+    desk.command("submarine:jobs")
     for index in (0, 1):
         desk.run_cell(index)
     try:
@@ -81,6 +83,7 @@ def goes_well(desk: Desk, flag: Path) -> None:
     waits = desk.card(2)
     expect(waits.locator(HEAD)).to_contain_text("PENDING", timeout=TIMEOUT)
     expect(waits).to_contain_text(re.compile(r"GPU"), timeout=TIMEOUT)
+    says_what_is_free(desk)
     card.scroll_into_view_if_needed()
     desk.shot("yarn-gang", card)
     desk.shot("yarn-waits", waits)
@@ -96,6 +99,21 @@ def goes_well(desk: Desk, flag: Path) -> None:
     desk.shot("yarn-gang-succeeded", card)
     expect(waits.locator(HEAD)).to_contain_text("CANCELLED", timeout=TIMEOUT)
     assert desk.errors == []
+
+
+def says_what_is_free(desk: Desk) -> None:
+    """Of four GPUs the gang has three, and the second job waits for all of them."""
+    cluster = desk.page.locator(".jp-Submarine-jobs-queues")
+    expect(cluster.locator("summary")).to_have_text("1 of 4 GPUs free")
+    cluster.locator("summary").click()
+    queue = cluster.get_by_role("row").filter(
+        has=desk.page.get_by_role("rowheader", name="default")
+    )
+    free, _, waiting = queue.get_by_role("cell").all()
+    # YARN may have reserved the one that is left for the second job.
+    expect(free).to_have_text(re.compile("^[01] / 4$"))
+    expect(waiting).to_have_text("1")
+    desk.shot("yarn-panel")
 
 
 def cancel(desk: Desk, job: str) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -163,6 +165,104 @@ def test_whoever_looks_at_the_cluster_learns_who_holds_without_a_question(cluste
     assert {tuple(node["held_by"]) for node in told["nodes"]} == {
         ("application_1795240772280_0004",)
     }
+
+
+WAITS = Path(__file__).parent / "recorded/waits.json.gz"
+
+
+@pytest.mark.parametrize(
+    ("scene", "expected"),
+    [
+        # The queue holds 6 GPUs and has 2 reserved; nothing else holds any.
+        ("gpu-all-held", {"default": (0, 8, 2), "gpu": (2, 8, 0), "narrow": (2, 8, 0)}),
+        ("gpu-master-waits", {"default": (0, 8, 3), "gpu": (2, 8, 0), "narrow": (2, 8, 0)}),
+        ("masters-share", {"default": (8, 8, 0), "gpu": (8, 8, 0), "narrow": (8, 8, 1)}),
+        # The queue gpu may hold 4 and does.
+        ("queue-limit", {"default": (4, 8, 0), "gpu": (0, 4, 0), "narrow": (4, 8, 1)}),
+    ],
+)
+def test_what_is_free_in_a_queue_is_not_held_by_another_one(
+    scene: str, expected: dict[str, tuple[int, int, int]]
+) -> None:
+    """GPUs free and in all, and applications that wait, by queue."""
+    said = json.loads(gzip.decompress(WAITS.read_bytes()))[scene]
+    told = cluster_json("yarn", overview_of(said["scheduler"], said["nodes"], said["apps"]))
+    found = {
+        queue["name"]: (queue["gpus_free"], queue["gpus_total"], queue["pending"])
+        for queue in told["queues"]
+    }
+    assert found == expected
+    # Before anybody's applications are known, the scheduler's own numbers say that some wait.
+    early = overview_of(said["scheduler"], said["nodes"]).queues
+    assert {queue.name for queue in early if queue.pending} == {
+        name for name, (_, _, pending) in expected.items() if pending
+    }
+
+
+def test_gpus_of_labelled_nodes_are_free_for_queues_that_may_use_them() -> None:
+    def gpus(count: int) -> dict[str, Any]:
+        return {"resourceInformations": {"resourceInformation": [_gpu(count)]}}
+
+    def queue(name: str, most: dict[str, int], used: dict[str, int]) -> dict[str, Any]:
+        shares = [
+            {"partitionName": label, "effectiveMaxResource": gpus(count)}
+            for label, count in most.items()
+        ]
+        parts = [{"partitionName": label, "used": gpus(count)} for label, count in used.items()]
+        return {
+            "queueName": name,
+            "capacities": {"queueCapacitiesByPartition": shares},
+            "resources": {"resourceUsagesByPartition": parts},
+            "resourcesUsed": gpus(used.get("", 0)),
+        }
+
+    nodes = [
+        {"state": "RUNNING", "totalResource": gpus(4), "usedResource": gpus(0)},
+        {
+            "state": "RUNNING",
+            "nodeLabels": ["fast"],
+            "totalResource": gpus(8),
+            "usedResource": gpus(8),
+        },
+    ]
+    below = queue("below", {"": 4, "fast": 8}, {})
+    parent = {**queue("above", {"": 1, "fast": 8}, {}), "queues": {"queue": [below]}}
+    leaves = [queue("plain", {"": 4}, {}), queue("fast", {"fast": 8}, {"fast": 8}), parent]
+    scheduler = {"scheduler": {"schedulerInfo": {"queues": {"queue": leaves}}}}
+    found = overview_of(scheduler, {"nodes": {"node": nodes}}).queues
+    assert [(one.name, one.gpus_free, one.gpus_total, one.gpus_used) for one in found] == [
+        ("plain", 4, 4, 0),
+        ("fast", 0, 8, 8),
+        ("below", 1, 12, 0),
+    ]
+
+
+def test_a_queue_of_the_fair_scheduler_has_no_more_than_the_cluster_and_its_parent() -> None:
+    def gpus(count: int) -> dict[str, Any]:
+        return {"resourceInformations": {"resourceInformation": [_gpu(count)]}}
+
+    nodes = [{"state": "RUNNING", "totalResource": gpus(8), "usedResource": gpus(5)}]
+    one = {"queueName": "root.a.b", "maxResources": gpus(8), "usedResources": gpus(0)}
+    two = {"queueName": "root.c", "maxResources": gpus(8), "usedResources": gpus(5)}
+    above = {
+        "queueName": "root.a",
+        "maxResources": gpus(1),
+        "usedResources": gpus(0),
+        "childQueues": {"queue": [one]},
+    }
+    root = {"queueName": "root", "childQueues": {"queue": [above, two]}}
+    scheduler = {"scheduler": {"schedulerInfo": {"rootQueue": root}}}
+    waits = {
+        "queue": "root.a.b",
+        "resourceInfo": {"resourceUsagesByPartition": [{"pending": gpus(2)}]},
+    }
+    apps = {"apps": {"app": [waits, {"queue": "root.c", "resourceInfo": None}]}}
+    found = overview_of(scheduler, {"nodes": {"node": nodes}}, apps).queues
+    assert [(one.name, one.gpus_free, one.pending) for one in found] == [("a.b", 1, 1), ("c", 3, 0)]
+
+
+def _gpu(count: int) -> dict[str, Any]:
+    return {"name": "yarn.io/gpu", "value": count}
 
 
 def node(host: str, used: int, *labels: str) -> NodeUse:

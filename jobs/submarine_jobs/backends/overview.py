@@ -25,8 +25,12 @@ class QueueUse:
         Percent of the cluster that is guaranteed, and in use; None: not said.
     gpus_total, gpus_used
         The most that it may hold, and what it holds; None: not said.
+    gpus_free
+        What a job could get there now: of its own share, and of what no other queue holds. None:
+        not said.
     pending, running
-        Applications.
+        Applications that wait for a container, and those that the queue has let in. One that has
+        some of its containers and waits for others is both.
     """
 
     name: str
@@ -35,6 +39,7 @@ class QueueUse:
     used: float | None = None
     gpus_total: int | None = None
     gpus_used: int | None = None
+    gpus_free: int | None = None
     pending: int = 0
     running: int = 0
 

@@ -48,6 +48,9 @@ export interface IQueue {
   used: number | null;
   gpus_total: number | null;
   gpus_used: number | null;
+  /** What a job could get there now: no other queue holds it either. */
+  gpus_free: number | null;
+  /** Applications that wait for a container, also those that have some already. */
   pending: number;
   running: number;
 }
@@ -85,7 +88,7 @@ export interface ICluster {
   backend: string;
   queues: IQueue[];
   nodes: INode[];
-  /** As far as they are known: after the first look at the cluster it takes a poll or two. */
+  /** As far as the ResourceManager shows them to this user. */
   holders?: IGpuHolder[];
   gpus_total: number;
   gpus_free: number;

@@ -107,6 +107,8 @@ export class JobsModel implements IDisposable {
       this._cluster = await this._submarine.rest.cluster();
       this._clusterProblem = this._cluster.problem;
     } catch (error) {
+      // What was free before is not what is free now.
+      this._cluster = null;
       this._clusterProblem = sentence(error);
     }
     this._emit();

@@ -11,6 +11,8 @@ import { Queues } from './queues';
 
 /** Milliseconds without a key after which the search begins. */
 const PATIENCE = 250;
+/** Milliseconds after which the cluster is asked again; the server asks it no more often. */
+const CLUSTER = 10_000;
 
 export interface IJobsPanelOptions {
   readonly submarine: ISubmarine;
@@ -180,16 +182,23 @@ export class JobsPanel extends ReactWidget {
     this._ticking ??= setInterval(() => {
       this.update();
     }, 1000);
+    this._looking ??= setInterval(() => {
+      if (!document.hidden) {
+        void this.model.refreshCluster();
+      }
+    }, CLUSTER);
   }
 
   private _rest(): void {
     this.model.visible = false;
     clearInterval(this._ticking);
+    clearInterval(this._looking);
     clearTimeout(this._typing);
-    this._ticking = undefined;
+    this._ticking = this._looking = undefined;
   }
 
   private _ticking: ReturnType<typeof setInterval> | undefined;
+  private _looking: ReturnType<typeof setInterval> | undefined;
   private _typing: ReturnType<typeof setTimeout> | undefined;
 }
 

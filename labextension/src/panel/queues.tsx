@@ -1,4 +1,4 @@
-/** What is free: the queues with their GPUs, as they were when the panel was last opened. */
+/** What is free: the queues with their GPUs, asked for now and then while somebody looks. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
@@ -9,13 +9,14 @@ import type { JobsModel } from './model';
 export function Queues(props: { model: JobsModel; trans: TranslationBundle }): React.ReactElement {
   const { model, trans } = props;
   const { cluster, clusterProblem } = model;
+  const silent = clusterProblem === '' ? trans.__('Cluster') : trans.__('Cluster: no answer');
   return (
     <details className="jp-Submarine-jobs-queues">
       <summary>
         <span>
           {cluster !== null && cluster.gpus_total > 0
             ? trans.__('%1 of %2 GPUs free', cluster.gpus_free, cluster.gpus_total)
-            : trans.__('Cluster')}
+            : silent}
         </span>
       </summary>
       {clusterProblem !== '' && <p role="status">{clusterProblem}</p>}
@@ -32,7 +33,9 @@ export function Queues(props: { model: JobsModel; trans: TranslationBundle }): R
           <tbody>
             {cluster.queues.map(queue => (
               <tr key={queue.name}>
-                <th scope="row">{queue.name}</th>
+                <th scope="row" title={queue.name}>
+                  {queue.name}
+                </th>
                 <td>{free(queue)}</td>
                 <td>{queue.used === null ? '-' : `${Math.round(queue.used)} %`}</td>
                 <td>{queue.pending}</td>
@@ -58,9 +61,6 @@ export function Queues(props: { model: JobsModel; trans: TranslationBundle }): R
   );
 }
 
-function free(queue: IQueue): string {
-  if (queue.gpus_total === null) {
-    return '-';
-  }
-  return `${Math.max(0, queue.gpus_total - (queue.gpus_used ?? 0))} / ${queue.gpus_total}`;
+function free({ gpus_free, gpus_total }: IQueue): string {
+  return gpus_free === null || gpus_total === null ? '-' : `${gpus_free} / ${gpus_total}`;
 }

@@ -117,6 +117,7 @@ def _queue(queue: QueueUse) -> Json:
         "used": _finite(queue.used),
         "gpus_total": queue.gpus_total,
         "gpus_used": queue.gpus_used,
+        "gpus_free": queue.gpus_free,
         "pending": queue.pending,
         "running": queue.running,
     }

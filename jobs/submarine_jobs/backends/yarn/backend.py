@@ -26,7 +26,7 @@ from submarine_jobs.backends.base import (
 )
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.backends.yarn import observe
-from submarine_jobs.backends.yarn.answers import APPS, NODES, SCHEDULER
+from submarine_jobs.backends.yarn.answers import APPS, FRESH, NODES, SCHEDULER
 from submarine_jobs.backends.yarn.applicationmaker import ApplicationMaker
 from submarine_jobs.backends.yarn.driver import Driver
 from submarine_jobs.backends.yarn.driverapart import DriverApart
@@ -159,10 +159,15 @@ class YarnBackend(Backend):
         return observe.going_on(self.rm)
 
     def overview(self) -> Overview:
-        """See ``Backend.overview``: at most one question where surveys go on, for the nodes."""
+        """See ``Backend.overview``: at most one question where surveys go on, for the nodes.
+
+        Surveys ask for everybody's applications now and then; without surveys they are asked here.
+        """
         answers = self.waits.answers
-        answers.look()  # the surveys ask for everybody's applications now and then from now on
-        return overview_of(answers.ask(SCHEDULER), answers.ask(NODES), answers.last(APPS))
+        answers.look()
+        asked = answers.age(APPS) < 3 * FRESH
+        apps = answers.last(APPS) if asked else answers.ask(APPS)
+        return overview_of(answers.ask(SCHEDULER), answers.ask(NODES), apps)
 
     def prepare(self, spec: JobSpec | None = None) -> None:
         """See ``Backend.prepare``: start the driver in the background; errors show at submit."""

@@ -5,6 +5,7 @@ Understands the capacity and the fair scheduler, as ``queues`` does.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,12 +23,18 @@ def overview_of(scheduler: Any, nodes: Any, apps: Any = None) -> Overview:
     usable = [node for node in found if node.state in ("RUNNING", "DECOMMISSIONING")]
     memory = sum(node.memory_total for node in usable)
     gpus = sum(node.gpus_total for node in usable)
+    free: Counter[str] = Counter()
+    for node in found:
+        if node.state == "RUNNING":
+            free[node.labels[0] if node.labels else ""] += max(0, node.gpus_total - node.gpus_used)
+    waiting = _waiting(apps)
     info = ((scheduler or {}).get("scheduler") or {}).get("schedulerInfo") or {}
     if "rootQueue" in info:
-        queues = list(_fair(info["rootQueue"], Size(memory, 0, gpus)))
+        cluster = Size(memory, 0, gpus)
+        queues = list(_fair(info["rootQueue"], cluster, sum(free.values()), waiting))
     else:
         top = children(info.get("queues"), "queue")
-        queues = [queue for raw in top for queue in _capacity(raw, gpus)]
+        queues = [queue for raw in top for queue in _capacity(raw, gpus, free, waiting)]
     return Overview(tuple(queues[:_MAX]), tuple(found), tuple(_holders(apps)))
 
 
@@ -61,10 +68,23 @@ def _holders(apps: Any) -> Iterator[Holder]:
             )
 
 
-def _capacity(raw: Json, gpus: int) -> Iterator[QueueUse]:
+def _waiting(apps: Any) -> Counter[str]:
+    """How many applications of each queue wait for a container; older Hadoop has no paths."""
+    found: Counter[str] = Counter()
+    for raw in children((apps or {}).get("apps"), "app"):
+        parts = children((raw.get("resourceInfo") or {}).get("resourceUsagesByPartition"), "")
+        if any(size(part.get("pending")) != Size() for part in parts):
+            found[str(raw.get("queue") or "")] += 1
+    return found
+
+
+def _capacity(
+    raw: Json, gpus: int, room: Mapping[str, int], waiting: Mapping[str, int]
+) -> Iterator[QueueUse]:
+    room = _room(raw, room)
     below = children(raw.get("queues"), "queue")
     for child in below:
-        yield from _capacity(child, gpus)
+        yield from _capacity(child, gpus, room, waiting)
     if below:
         return
     yield QueueUse(
@@ -73,10 +93,46 @@ def _capacity(raw: Json, gpus: int) -> Iterator[QueueUse]:
         capacity=_percent(raw.get("absoluteCapacity")),
         used=_percent(raw.get("absoluteUsedCapacity")),
         gpus_total=_most_gpus(raw, gpus),
-        gpus_used=size(raw.get("resourcesUsed")).gpus,
-        pending=_whole(raw.get("numPendingApplications")),
+        gpus_used=_used_gpus(raw),
+        gpus_free=sum(room.values()),
+        pending=_pending(raw, "numPendingApplications", waiting),
         running=_whole(raw.get("numActiveApplications")),
     )
+
+
+def _room(raw: Json, room: Mapping[str, int]) -> dict[str, int]:
+    """What is free of each node label for a queue, of what is free for the queue above it."""
+    shares = children((raw.get("capacities") or {}).get("queueCapacitiesByPartition"), "")
+    most = {
+        str(share.get("partitionName") or ""): size(share["effectiveMaxResource"]).gpus
+        for share in shares
+        if "effectiveMaxResource" in share
+    }
+    usages = children((raw.get("resources") or {}).get("resourceUsagesByPartition"), "")
+    used = {str(part.get("partitionName") or ""): size(part.get("used")).gpus for part in usages}
+    if not most:
+        return dict(room)
+    return {
+        label: max(0, min(room.get(label, 0), limit - used.get(label, 0)))
+        for label, limit in most.items()
+    }
+
+
+def _used_gpus(raw: Json) -> int:
+    """On nodes with any label; ``resourcesUsed`` counts those without one."""
+    usages = children((raw.get("resources") or {}).get("resourceUsagesByPartition"), "")
+    if usages:
+        return sum(size(part.get("used")).gpus for part in usages)
+    return size(raw.get("resourcesUsed")).gpus
+
+
+def _pending(raw: Json, counted: str, waiting: Mapping[str, int]) -> int:
+    """Applications that wait; the scheduler counts only those without an application master."""
+    names = (str(raw.get("queuePath")), str(raw.get("queueName")))
+    known = next((waiting[name] for name in names if name in waiting), 0)
+    # The ResourceManager may list only applications that this user may see.
+    some = 1 if _whole(raw.get("pendingContainers")) else 0
+    return max(_whole(raw.get(counted)), known, some)
 
 
 def _most_gpus(raw: Json, gpus: int) -> int | None:
@@ -89,23 +145,26 @@ def _most_gpus(raw: Json, gpus: int) -> int | None:
     return None if share is None else int(gpus * share / 100)
 
 
-def _fair(raw: Json, cluster: Size) -> Iterator[QueueUse]:
-    below = children(raw.get("childQueues"), "queue")
-    for child in below:
-        yield from _fair(child, cluster)
-    if below:
-        return
+def _fair(raw: Json, cluster: Size, room: int, waiting: Mapping[str, int]) -> Iterator[QueueUse]:
     used, most, share = (
         size(raw.get(key)) if raw.get(key) else None
         for key in ("usedResources", "maxResources", "steadyFairResources")
     )
+    if most is not None:
+        room = max(0, min(room, most.gpus - (used.gpus if used is not None else 0)))
+    below = children(raw.get("childQueues"), "queue")
+    for child in below:
+        yield from _fair(child, cluster, room, waiting)
+    if below:
+        return
     yield QueueUse(
         name=str(raw.get("queueName")).removeprefix("root."),
         capacity=_part(share, cluster),
         used=_part(used, cluster),
         gpus_total=min(cluster.gpus, most.gpus) if most is not None else cluster.gpus,
         gpus_used=used.gpus if used is not None else None,
-        pending=_whole(raw.get("numPendingApps")),
+        gpus_free=room,
+        pending=_pending(raw, "numPendingApps", waiting),
         running=_whole(raw.get("numActiveApps")),
     )
 
