@@ -8,7 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from submarine_jobs.display import summary
 from submarine_jobs.display.changes import Changes
+from submarine_jobs.display.durations import duration, ticking
 from submarine_jobs.display.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -51,8 +53,12 @@ class StateLine:
 
     def line(self) -> str:
         """How it stands right now, for a line that is rewritten in place; whole seconds."""
-        passed = int(time.monotonic() - self._began)
-        return f"[{passed:4d} s] {self._job.id} {self._last or '...'}"
+        return f"[{ticking(self._passed()):>6}] {self._job.id} {self._last or '...'}"
+
+    def _passed(self) -> float:
+        """The job's duration so far, as cards and lists show it."""
+        known = summary.elapsed(self._view) if self._view is not None else None
+        return time.monotonic() - self._began if known is None else known
 
     def _look(self, view: JobView) -> None:
         """Called from the watcher's thread."""
@@ -74,6 +80,5 @@ class StateLine:
 
     def _tell(self, words: str) -> None:
         if self._say is not None:
-            passed = time.monotonic() - self._began
             with suppress(OSError):  # nobody reads the lines any more; the end still counts
-                self._say(f"[{passed:6.1f} s] {self._job.id} {words}")
+                self._say(f"[{duration(self._passed()):>6}] {self._job.id} {words}")

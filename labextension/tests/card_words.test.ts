@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { elapsed, queued, shares, stretches } from '../src/card/phases';
+import { elapsed, elapsedWords, queued, shares, stretches } from '../src/card/phases';
 import { phaseWord, sentence, telling } from '../src/card/situation';
 import { allColumns } from '../src/card/task_columns';
 import { byRole, cores, ordered, page, shortContainer, tellingFirst } from '../src/card/tasks';
@@ -47,6 +47,11 @@ test('a running job counts up to now, an ended one to its end', () => {
   expect(elapsed(record(), 1060)).toBe(60);
   expect(elapsed(record({ finished: 1030, state: 'SUCCEEDED' }), 9999)).toBe(30);
   expect(elapsed(record({ created: null }), 1060)).toBeNull();
+  // When it ended is not known: it does not go on.
+  expect(elapsed(record({ state: 'LOST' }), 1060)).toBeNull();
+  expect(elapsedWords(record(), 1003.9)).toBe('3 s');
+  expect(elapsedWords(record({ finished: 1003.9, state: 'FAILED' }), 9999)).toBe('3.9 s');
+  expect(elapsedWords(record({ created: null }), 1060)).toBe('');
   // A clock that is behind the cluster's.
   expect(elapsed(record(), 900)).toBe(0);
 });

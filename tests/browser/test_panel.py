@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from submarine_jobs.display import summary
 from tests.browser.desk import Desk
 from tests.browser.jobs import Jobs
 
@@ -102,6 +103,40 @@ def test_the_palette_has_the_commands(desk: Desk) -> None:
     for words in ("Show My Jobs", "Show Logs of Job", "TensorBoard of Job", "Cancel Job"):
         expect(labels.filter(has_text=words).first).to_be_visible()
     desk.shot("palette")
+
+
+#: The durations that the panel and a card show of one job, read at one moment.
+_DURATIONS = """name => {
+  const rows = [...document.querySelectorAll('.jp-Submarine-jobs-row')];
+  const row = rows.find(one => one.textContent.includes(name));
+  return [
+    row?.querySelector('.jp-Submarine-jobs-time')?.textContent,
+    document.querySelector('.jp-Submarine-times > span')?.textContent
+  ];
+}"""
+
+
+def test_panel_card_and_commands_show_one_duration(desk: Desk, jobs: Jobs) -> None:
+    ended = jobs.finished("import time\ntime.sleep(1)", "took-ended")
+    running = jobs.start("import time\ntime.sleep(300)", "took-runs")
+    jobs.wait(running, lambda state: state.value == "RUNNING")
+    desk.open_lab()
+    desk.command("submarine:jobs")
+    desk.command("submarine:show", job=ended)
+    desk.wait_for(lambda: None not in desk.page.evaluate(_DURATIONS, "took-ended"), 60)
+    words = summary.elapsed_words(jobs.session.job(ended).view())
+    assert desk.page.evaluate(_DURATIONS, "took-ended") == [words, words]
+    desk.command("application:close")
+    desk.command("submarine:show", job=running)
+    expect(desk.page.locator(".jp-Submarine-times")).to_be_visible()
+    seen = set()
+    for _ in range(30):
+        in_panel, in_card = desk.page.evaluate(_DURATIONS, "took-runs")
+        assert in_panel == in_card
+        seen.add(in_card)
+        desk.page.wait_for_timeout(100)
+    assert len(seen) >= 3  # it ticks
+    jobs.session.job(running).cancel("seen enough")
 
 
 def test_the_palette_cancels_a_kernel_after_a_warning(desk: Desk, jobs: Jobs) -> None:

@@ -82,8 +82,8 @@ def html(
 
 def _header(view: JobView, now: float | None) -> str:
     record = view.record
-    took = summary.elapsed(view, now)
-    after = f' <span style="{_QUIET}">{duration(took)}</span>' if took is not None else ""
+    took = summary.elapsed_words(view, now)
+    after = f' <span style="{_QUIET}">{took}</span>' if took else ""
     badge = _BADGE.format(colour=STATE_COLOURS[record.state])
     return (
         f'<div><strong style="font-size:15px">{escaped_line(record.name, 100)}</strong> &nbsp;'

@@ -23,6 +23,12 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
 
 
+def ticking(seconds: float) -> str:
+    """A duration that goes on: whole seconds that have passed, so that it changes once a second."""
+    whole = math.floor(max(seconds, 0.0))
+    return f"{whole} s" if whole < 10 else duration(whole)
+
+
 def size(count: float) -> str:
     """Bytes as ``812 B``, ``3.4 kB``, ``1.2 MB`` (powers of 1000)."""
     value = float(max(count, 0))

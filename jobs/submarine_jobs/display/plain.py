@@ -70,8 +70,8 @@ def text(
 def headline(view: JobView, now: float | None = None) -> str:
     """One line: name, id, state and how long."""
     record = view.record
-    took = summary.elapsed(view, now)
-    after = f" after {duration(took)}" if took is not None else ""
+    took = summary.elapsed_words(view, now)
+    after = f" after {took}" if took else ""
     return (
         f"{one_line(record.name, 100)}  {one_line(record.job_id, 100)}  {record.state.value}{after}"
     )

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 from submarine_jobs.display import situation
-from submarine_jobs.display.durations import duration, memory, moment, size
+from submarine_jobs.display.durations import duration, memory, moment, size, ticking
 from submarine_jobs.roles import KERNEL_ROLE, NOTEBOOK_ROLE
 from submarine_jobs.tasks import failed_task
 from submarine_jobs.view import JobView
@@ -59,9 +59,23 @@ def now_of(view: JobView, now: float | None) -> float:
 
 
 def elapsed(view: JobView, now: float | None = None) -> float | None:
-    """Seconds since the job was submitted, until its end."""
-    created = view.record.created
-    return None if created is None else max(now_of(view, now) - created, 0.0)
+    """The job's duration: seconds from the beginning of its submission to its end, or to now.
+
+    Every front end shows this one; the phases divide it. None where its beginning, or the end of a
+    job that has ended, is not known.
+    """
+    created, finished = view.record.created, view.record.finished
+    if created is None or (finished is None and view.record.state.ended):
+        return None
+    return max(now_of(view, now) - created, 0.0)
+
+
+def elapsed_words(view: JobView, now: float | None = None) -> str:
+    """The duration in words, whole seconds while it goes on; empty where it is not known."""
+    seconds = elapsed(view, now)
+    if seconds is None:
+        return ""
+    return duration(seconds) if view.record.state.ended else ticking(seconds)
 
 
 def phases(view: JobView, now: float | None = None) -> list[PhaseTime]:

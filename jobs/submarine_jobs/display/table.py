@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from submarine_jobs.display import columns, summary
 from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.columns import Row, Table
-from submarine_jobs.display.durations import duration
 from submarine_jobs.display.tame import tame
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.view import JobView
@@ -45,7 +44,7 @@ def _row(record: JobRecord, now: float) -> Row:
         f"{record.state.value}?" if record.last_known else record.state.value,
         str(record.reason or ""),
         summary.submitted(record),
-        duration(summary.elapsed(JobView(record), now)),
+        summary.elapsed_words(JobView(record), now) or "-",
         record.queue or "",
         record.user,
     )

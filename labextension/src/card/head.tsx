@@ -6,7 +6,7 @@ import { useCard } from './context';
 import { cancelSentence, type ICancelling } from './cancelling';
 import { Pill, StatePill } from './icons';
 import type { CardModel } from './model';
-import { elapsed, queued } from './phases';
+import { elapsedWords, queued } from './phases';
 import { sentence } from './situation';
 import { duration, moment, percent, ticking } from './words';
 
@@ -18,7 +18,7 @@ export function Head(props: {
   const { trans } = useCard();
   const { record } = props.view;
   const ended = ENDED.has(record.state);
-  const took = elapsed(record, props.now);
+  const took = elapsedWords(record, props.now);
   const waited = queued(record, props.now);
   const words = ended ? duration : (seconds: number) => ticking(seconds);
   return (
@@ -31,7 +31,7 @@ export function Head(props: {
       <strong className="jp-Submarine-name">{record.name}</strong>
       <code className="jp-Submarine-id">{record.job_id}</code>
       <span className="jp-Submarine-times">
-        {took !== null && <span title={trans.__('Since it was submitted')}>{words(took)}</span>}
+        {took !== '' && <span title={trans.__('From its submission to its end')}>{took}</span>}
         {waited !== null && (
           <span className="jp-Submarine-quiet"> · {trans.__('queued %1', words(waited))}</span>
         )}

@@ -1,6 +1,7 @@
 /** The phases of a job with their times, what has elapsed and what was spent waiting. */
 
 import { ENDED, type IJobRecord } from '../api/job_types';
+import { duration, ticking } from './words';
 
 const MAX_PHASES = 12;
 /** A span of time between these seconds is nothing that anybody sees. */
@@ -23,9 +24,32 @@ export function momentOf(record: IJobRecord, now: number): number {
   return record.finished ?? now;
 }
 
-/** Seconds since the job was submitted until its end; null: unknown. */
-export function elapsed(record: IJobRecord, now: number): number | null {
-  return record.created === null ? null : Math.max(momentOf(record, now) - record.created, 0);
+/**
+ * The job's duration: seconds from the beginning of its submission to its end, or to now.
+ *
+ * The one that cards, the panel and the commands show; null where its beginning, or the end of a job
+ * that has ended, is not known.
+ */
+export function elapsed(
+  { created, finished, state }: Pick<IJobRecord, 'created' | 'finished' | 'state'>,
+  now: number
+): number | null {
+  if (created === null || (finished === null && ENDED.has(state))) {
+    return null;
+  }
+  return Math.max((finished ?? now) - created, 0);
+}
+
+/** The duration in words, whole seconds while it goes on; empty where it is not known. */
+export function elapsedWords(
+  job: Pick<IJobRecord, 'created' | 'finished' | 'state'>,
+  now: number
+): string {
+  const seconds = elapsed(job, now);
+  if (seconds === null) {
+    return '';
+  }
+  return ENDED.has(job.state) ? duration(seconds) : ticking(seconds);
 }
 
 /** The phases in order; the one that goes on counts up to now. */

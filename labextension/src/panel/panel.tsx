@@ -4,6 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import React from 'react';
+import { everySecond, secondNow } from '../card/clock';
 import { GROUPS, type Group, JobsModel } from './model';
 import type { ISubmarine } from '../tokens';
 import { JobList } from './list';
@@ -95,7 +96,7 @@ export class JobsPanel extends ReactWidget {
         <JobList
           model={model}
           trans={trans}
-          now={Date.now() / 1000}
+          now={secondNow()}
           onOpen={onOpen}
           onMenu={(job, x, y) => {
             onMenu(model, job, x, y);
@@ -179,9 +180,9 @@ export class JobsPanel extends ReactWidget {
 
   private _wake(): void {
     this.model.visible = true;
-    this._ticking ??= setInterval(() => {
+    this._still ??= everySecond(() => {
       this.update();
-    }, 1000);
+    });
     this._looking ??= setInterval(() => {
       if (!document.hidden) {
         void this.model.refreshCluster();
@@ -191,13 +192,13 @@ export class JobsPanel extends ReactWidget {
 
   private _rest(): void {
     this.model.visible = false;
-    clearInterval(this._ticking);
+    this._still?.();
     clearInterval(this._looking);
     clearTimeout(this._typing);
-    this._ticking = this._looking = undefined;
+    this._still = this._looking = undefined;
   }
 
-  private _ticking: ReturnType<typeof setInterval> | undefined;
+  private _still: (() => void) | undefined;
   private _looking: ReturnType<typeof setInterval> | undefined;
   private _typing: ReturnType<typeof setTimeout> | undefined;
 }

@@ -6,7 +6,8 @@ import React from 'react';
 import { ENDED } from '../api/job_types';
 import type { IJobRow } from '../api/list_types';
 import { StateIcon } from '../card/icons';
-import { percent, duration, ticking } from '../card/words';
+import { elapsedWords } from '../card/phases';
+import { percent } from '../card/words';
 import { type IHeading, HEADING_HEIGHT, ROW_HEIGHT } from './runs';
 
 export interface IRowProps {
@@ -24,27 +25,8 @@ export interface IRowProps {
   readonly onMenu: (index: number, x: number, y: number) => void;
 }
 
-/** How long it has been going, or went. */
-export function elapsed(row: IJobRow, now: number): number | null {
-  const from = row.started ?? row.created;
-  if (from === null) {
-    return null;
-  }
-  const to = row.finished ?? (ENDED.has(row.state) ? null : now);
-  return to === null ? null : Math.max(0, to - from);
-}
-
-/** Whole seconds while it counts, as precise as the card afterwards. */
-function timeOf(row: IJobRow, time: number | null): string {
-  if (time === null) {
-    return '';
-  }
-  return ENDED.has(row.state) ? duration(time) : ticking(time);
-}
-
 export function JobRow(props: IRowProps): React.ReactElement {
   const { row, index, now } = props;
-  const time = elapsed(row, now);
   const menu = (event: React.MouseEvent) => {
     event.preventDefault();
     event.stopPropagation();
@@ -67,7 +49,7 @@ export function JobRow(props: IRowProps): React.ReactElement {
     >
       <StateIcon state={row.state} />
       <span className="jp-Submarine-jobs-name">{row.name || row.job_id}</span>
-      <span className="jp-Submarine-jobs-time">{timeOf(row, time)}</span>
+      <span className="jp-Submarine-jobs-time">{elapsedWords(row, now)}</span>
       <span className="jp-Submarine-jobs-menu" aria-hidden="true" onClick={menu}>
         <ellipsesIcon.react tag="span" width="16px" />
       </span>
