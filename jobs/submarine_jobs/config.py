@@ -14,7 +14,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.config_file import ConfigFile, read_files
+from submarine_jobs.config_file import ConfigFile
+from submarine_jobs.config_trust import trusted_files
 from submarine_jobs.config_values import CONVERTERS, check_setting, hdfs_wait, one_line, python_of
 from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
 from submarine_jobs.profile import Profile
@@ -77,6 +78,7 @@ def load_config(
     *,
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    project: bool = True,
 ) -> Config:
     """Read files and environment, add ``options``, and give the profile in force.
 
@@ -87,17 +89,21 @@ def load_config(
         of None count as not given.
     environ, cwd
         Default: those of this process.
+    project
+        Read the project's file; False: the user's file alone.
 
     Raises
     ------
     ConfigError
         If a file cannot be read, holds an unknown key or an impossible value.
+    UntrustedConfigError
+        If the project's file has keys that the user has not confirmed.
     UsageError
         If no profile has the name that was asked for.
     """
     environ = os.environ if environ is None else environ
     given = {key: value for key, value in (options or {}).items() if value is not None}
-    tables = read_files(environ, cwd or _here())
+    tables = trusted_files(environ, (cwd or _here()) if project else None)
     name, source, explicit = _choose(given, environ, tables)
     found = _from_tables(tables, name)
     named = {key for table in tables for key in table.profiles.get(name, {})} if explicit else set()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_jobs.config_file import ConfigFile, read_files
+from submarine_jobs.config_trust import trusted_files
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ def load_section(
     ConfigError
         If a file cannot be read or holds something impossible.
     """
-    return _values(name, read_files(os.environ if environ is None else environ, cwd or Path.cwd()))
+    environ = os.environ if environ is None else environ
+    return _values(name, trusted_files(environ, cwd or Path.cwd()))
 
 
 def user_section(name: str, *, environ: Mapping[str, str] | None = None) -> dict[str, SectionValue]:

@@ -429,6 +429,22 @@ for _verb in ("cells", "script", "clear"):
 row("config", "--profile", "--profile", "other")
 
 
+@effect("config", "--yes", "--forget")
+def _(patch: pytest.MonkeyPatch) -> None:
+    """Without an answer nothing is trusted; it is until it is forgotten."""
+    Path("project").mkdir()
+    file = Path("project", "submarine.toml")
+    file.write_text('user = "ada"\n')
+    try:
+        assert "exit 2" in see("config", "trust", str(file))
+        assert "is trusted until" in see("config", "trust", str(file), "--yes")
+        assert "trusted already" in see("config", "trust", str(file))
+        assert "not trusted any more" in see("config", "trust", str(file), "--forget")
+        assert "exit 2" in see("config", "trust", str(file))
+    finally:
+        shutil.rmtree("project")
+
+
 @effect("", "--version")
 def _(patch: pytest.MonkeyPatch) -> None:
     assert "submarine " in see("--version")
@@ -1053,6 +1069,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("HOME", str(here / "home"))
         patch.setenv("XDG_CONFIG_HOME", str(here / "config"))
         patch.setenv("XDG_DATA_HOME", str(here / "data"))
+        patch.setenv("XDG_STATE_HOME", str(here / "home" / "state"))
         patch.setenv("SUBMARINE_STATE_DIR", str(here / STATE))
         patch.setenv("SUBMARINE_BACKEND", "local")
         _write(here)

@@ -299,3 +299,18 @@ def test_completion(notebook: Notebook) -> None:
     assert job_id in notebook.complete("%submarine show de")
     assert "local" in notebook.complete("%submarine run --backend ")
     assert "print" in notebook.complete("x = 1\npri")
+
+
+def test_a_notebook_asks_whether_to_trust_a_projects_file(notebook: Notebook) -> None:
+    """Once; where the front end cannot ask, the command is refused at once."""
+    file = notebook.folder / "submarine.toml"
+    file.write_text('java_home = "/opt/jdk"\n')
+    refused = notebook.run("%submarine list", attended=False)
+    assert f"`submarine config trust {file}`" in refused.evalue + refused.stderr
+    asked = notebook.send("%submarine list")
+    question = notebook.client.get_stdin_msg(timeout=60)
+    notebook.client.input("y")
+    assert "Trust the file?" in question["content"]["prompt"]
+    assert notebook.wait(asked).status == "ok"
+    assert 'java_home  "/opt/jdk"' in asked.stdout
+    assert notebook.run("%submarine list", attended=False).status == "ok"

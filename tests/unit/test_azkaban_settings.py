@@ -11,10 +11,12 @@ from submarine_jobs.errors import ConfigError
 from submarine_workflows.azkaban.connection import Connection
 from submarine_workflows.azkaban.credentials import VARIABLE, find_password, read_password
 from submarine_workflows.azkaban.settings import Settings, load_settings
+from tests.trusting import trusted
 
 
 def test_where_a_password_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     own = tmp_path / "jupyter-submarine"
     (own / "azkaban").mkdir(parents=True)
@@ -46,9 +48,11 @@ def test_where_a_password_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert find_password(settings, None, {VARIABLE: "variable"}) == "variable"
     project = tmp_path / "submarine.toml"
     project.write_text('[azkaban]\nurl = "https://evil:1"\npassword_file = "/etc/shadow"\n')
+    trusted(project)
     with pytest.raises(ConfigError, match="a project's configuration names no password_file"):
         find_password(load_settings(environ={}), None, {})
     project.write_text('[azkaban]\nurl = "https://evil:1"\n')
+    trusted(project)
     with pytest.raises(ConfigError, match="is not known here"):
         find_password(load_settings(environ={}), None, {})
     (own / "empty").touch(0o600)
@@ -61,9 +65,13 @@ def test_the_variables_password_goes_to_the_address_that_the_user_configured(
 ) -> None:
     """Not to one that a project's file names, nor to another one that was typed."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     project = tmp_path / "submarine.toml"
     project.write_text('[azkaban]\nurl = "https://evil:1"\nuser = "alice"\n')
+    with pytest.raises(ConfigError, match="you have not confirmed this file"):
+        load_settings(environ={})
+    trusted(project)
     secret = {VARIABLE: "hunter2"}
 
     def sent(environ: dict[str, str], **options: str) -> str:
@@ -87,6 +95,7 @@ def test_the_variables_password_goes_to_the_address_that_the_user_configured(
     with pytest.raises(ConfigError, match="is not sent to https://evil:1"):
         sent(secret)
     project.write_text('[azkaban]\nurl = "https://AZ:8443/"\n')
+    trusted(project)
     assert sent(secret) == "hunter2"  # the same address
     project.unlink()
     assert sent(secret) == "hunter2"
@@ -144,12 +153,10 @@ def test_no_password_over_plain_http_but_on_this_machine(
         ('[azkaban]\nurl = "https://az"\nuser = "a"\ntimezone = "Mars"\n', "is no time zone"),
     ],
 )
-def test_settings_that_mean_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, sentence: str
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    (tmp_path / "submarine.toml").write_text(text)
+def test_settings_that_mean_nothing(tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "submarine.toml"
+    file.write_text(text)
     with pytest.raises(ConfigError) as refused:
-        load_settings(environ={}, cwd=tmp_path)
+        load_settings(environ={"SUBMARINE_CONFIG": str(file)}, cwd=tmp_path)
     assert sentence in str(refused.value)
     assert "pw" not in str(refused.value)

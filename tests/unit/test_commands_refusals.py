@@ -13,6 +13,7 @@ from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.config import OWN_VARIABLES, SHARED_VARIABLES
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.options.unsupported import UNSUPPORTED
+from tests.trusting import trusted
 
 PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
 ON_A_CLUSTER = "On a cluster"
@@ -47,6 +48,8 @@ def rows() -> list[tuple[str, str, int, str]]:
 def prepare(given: str) -> None:
     for name, content in re.findall(r"`([^`]+)`: `([^`]+)`", given):
         Path(name).write_text(content + "\n", encoding="utf-8")
+        if given.endswith(", confirmed"):
+            trusted(Path(name))
 
 
 def check_dry_run(words: list[str], mouth: Mouth, refused: SubmarineError) -> None:
@@ -82,7 +85,7 @@ def test_each_row_of_the_table(
 ) -> None:
     for variable in (*OWN_VARIABLES, *SHARED_VARIABLES, "SUBMARINE_PROFILE", "SUBMARINE_CONFIG"):
         monkeypatch.delenv(variable, raising=False)
-    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(variable, str(tmp_path / "home"))
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)

@@ -9,6 +9,7 @@ from submarine_jobs.config import Config, load_config
 from submarine_jobs.config_file import KNOWN_SETTINGS
 from submarine_jobs.config_values import python_of
 from submarine_jobs.errors import ConfigError, NoClusterError, UsageError
+from tests.trusting import trusted
 
 
 @pytest.fixture
@@ -16,6 +17,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's file and a project's file, two directories up from where one works."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     user = tmp_path / "home" / "jupyter-submarine"
     user.mkdir(parents=True)
     (user / "submarine.toml").write_text(
@@ -28,6 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         'timeout = 7\n\n[profiles.test]\nhadoop_conf_dir = "conf"\n'
         "[profiles.test.settings]\nam_heartbeat_ms = 200\n"
     )
+    trusted(tmp_path / "project" / "submarine.toml")
     return work
 
 
@@ -105,13 +108,11 @@ def test_default_profile_and_variable(project: Path) -> None:
         ('queue = "a\\nb"', "must be one line of text."),
     ],
 )
-def test_impossible_files(
-    text: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    (tmp_path / "submarine.toml").write_text(text + "\n")
+def test_impossible_files(text: str, sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "submarine.toml"
+    file.write_text(text + "\n")
     with pytest.raises(ConfigError) as caught:
-        load_config(environ={}, cwd=tmp_path)
+        load_config(environ={"SUBMARINE_CONFIG": str(file)}, cwd=tmp_path)
     assert sentence in str(caught.value)
 
 

@@ -1,26 +1,97 @@
-"""``config``: every value in force and where it came from."""
+"""``config``: every value in force and where it came from; which project files are trusted."""
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
 
 import click
 
 from submarine_jobs.commands.mouth import Mouth
-from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
 from submarine_jobs.commands.shared_options import backend_option, profile_option
 from submarine_jobs.commands.usage import printable
-from submarine_jobs.commands.verb import Verb
+from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.config_file import NAME, project_file, read_file
+from submarine_jobs.config_trust import confirmed_keys, forget, is_trusted, summary, trust
+from submarine_jobs.errors import UsageError
+
+TRUST = "trust"
 
 
-@click.command("config", cls=Verb, example=("config", "config --profile prod --json"))
+@click.command(
+    "config",
+    cls=Verb,
+    example=("config", "config --profile prod --json", "config trust ./submarine.toml"),
+)
+@click.argument("act", metavar="[trust]", required=False, type=click.Choice((TRUST,)))
+@click.argument("file", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
+@option("--yes", "-y", is_flag=True, heading="Trust", help="Trust the file without a question.")
+@option("--forget", "forgotten", is_flag=True, heading="Trust", help="Trust the file no longer.")
 @profile_option
 @backend_option
 @click.pass_obj
-def config(mouth: Mouth, /, profile: str | None, backend: str | None) -> Outcome:
+def config(
+    mouth: Mouth,
+    /,
+    act: str | None,
+    file: Path | None,
+    yes: bool,
+    forgotten: bool,
+    profile: str | None,
+    backend: str | None,
+) -> Outcome:
     """Show each configured value and where it came from: a file and line, a variable, an option.
 
     Files: submarine.toml in your configuration directory, then the nearest one upward from here.
     Environment variables override files, options override both.
+
+    `trust` shows what FILE (the nearest one upward from here) lets this machine execute or trust,
+    and asks whether to accept it. Until then commands refuse the file of a project.
     """
+    if act is None:
+        if yes or forgotten:
+            raise UsageError("--yes and --forget go with `config trust FILE`.")
+        return _values(mouth, profile, backend)
+    if profile or backend:
+        raise UsageError(
+            "`config trust FILE` is about a whole file.", "Leave --profile and --backend out."
+        )
+    return _trust(mouth, file, yes=yes, forgotten=forgotten)
+
+
+def _trust(mouth: Mouth, path: Path | None, *, yes: bool, forgotten: bool) -> Outcome:
+    nearest = project_file(Path.cwd()) if path is None else (path, path.parent)
+    if nearest is None:
+        raise UsageError("There is no submarine.toml here or above.", "Name the file.")
+    path = Path(os.path.abspath(nearest[0]))
+    if path.is_dir():
+        path = path / NAME
+    if forgotten:
+        known = forget(path)
+        text = f"{path} is not trusted any more." if known else f"{path} was not trusted."
+        return Outcome(text, value={"file": str(path), "trusted": False})
+    file = read_file(path, path.parent)
+    keys = confirmed_keys(file)
+    facts = {"file": str(path), "keys": keys}
+    if not keys or is_trusted(file):
+        text = f"{summary(file)}\n{'It is trusted already.' if keys else 'Nothing was changed.'}"
+        return Outcome(text, value={**facts, "trusted": True})
+    if not yes and not mouth.interactive:
+        raise UsageError(
+            f"{' '.join(summary(file).split())} Nobody can be asked here.",
+            "Add --yes if you trust these values.",
+        )
+    if not yes and not mouth.confirm_file(file):
+        return Outcome(
+            "Nothing was changed.", value={**facts, "trusted": False}, exit_code=JOB_FAILED
+        )
+    trust(file)
+    text = f"{path} is trusted until one of these keys changes."
+    return Outcome(f"{summary(file)}\n{text}" if yes else text, value={**facts, "trusted": True})
+
+
+def _values(mouth: Mouth, profile: str | None, backend: str | None) -> Outcome:
     found = mouth.config({"profile": profile, "backend": backend})
     width = max(len(item.name) for item in found.settings)
     values = [

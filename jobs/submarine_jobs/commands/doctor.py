@@ -18,6 +18,7 @@ from submarine_jobs.commands.shared_options import (
 )
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.errors import ConfigError
 from submarine_jobs.options.role_options import RoleOptions
 from submarine_jobs.options.run_options import RunOptions
 
@@ -90,17 +91,23 @@ def doctor(
     It changes nothing but a small file in the job root, which it removes. Exit code 1 when a check
     found an error.
     """
+    from submarine_jobs.config import load_config
     from submarine_jobs.doctor import Status, examine
     from submarine_jobs.doctor.checks import CHECKS
     from submarine_jobs.doctor.patient import Patient
 
-    config = mouth.config({"profile": profile, "backend": backend, "queue": queue})
+    options = {"profile": profile, "backend": backend, "queue": queue}
+    try:
+        config, refused = mouth.read_config(options), None
+    except ConfigError as error:
+        # The rest of this machine is looked at as it is without that file.
+        config, refused = load_config(options, project=False), error
     if stop_driver:
         return _stop_driver(config)
     roles = (RoleOptions("worker", workers),)
     wish = RunOptions(roles=roles, memory=memory, vcores=vcores, gpus=gpus)
     patient = Patient(config.profile, wish=wish)
-    results = examine(patient, CHECKS, node=node)
+    results = [_files(config, refused), *examine(patient, CHECKS, node=node)]
     if patient.on_yarn and not node:
         _remember(patient, config)
     lines = result_lines(results)
@@ -137,6 +144,16 @@ def result_lines(results: Sequence[Result]) -> list[str]:
         if result.fix:
             lines.append(f"{'':8} {'':{width}}  -> {one_line(result.fix)}")
     return lines
+
+
+def _files(config: Config, refused: ConfigError | None) -> Result:
+    from submarine_jobs.doctor import Result, Status
+
+    name = "configuration files"
+    if refused is not None:
+        return Result(name, Status.ERROR, refused.message, refused.fix)
+    read = ", ".join(str(path) for path in config.files)
+    return Result(name, Status.OK, f"Read {read}." if read else "There is none.")
 
 
 def _many(number: int, word: str) -> str:

@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     from submarine_jobs.bundle import Bundle
     from submarine_jobs.cells import CellCollection
     from submarine_jobs.config import Config
+    from submarine_jobs.config_file import ConfigFile
     from submarine_jobs.job import Job
     from submarine_jobs.notebook import DocumentCell
     from submarine_jobs.session import Session
     from submarine_runtime.protocol.record import JobRecord
 
 MAX_SESSIONS = 8
+#: Characters that each front end shows of a line without cutting it.
+_LINE = 5000
 
 
 class Mouth:
@@ -61,7 +64,25 @@ class Mouth:
         return ()
 
     def config(self, options: Mapping[str, Any] | None = None) -> Config:
-        """The configuration in force for a command with these options."""
+        """The configuration in force; asks whether to trust a project's file, where it can ask.
+
+        Raises
+        ------
+        UntrustedConfigError
+            If the project's file has keys that the user has not confirmed.
+        """
+        from submarine_jobs.config_trust import UntrustedConfigError, trust
+
+        while True:
+            try:
+                return self.read_config(options)
+            except UntrustedConfigError as error:
+                if not self.interactive or not self.confirm_file(error.file):
+                    raise
+                trust(error.file)
+
+    def read_config(self, options: Mapping[str, Any] | None = None) -> Config:
+        """The configuration in force for a command with these options; asks nothing."""
         from submarine_jobs.config import load_config
 
         return load_config(options)
@@ -155,6 +176,17 @@ class Mouth:
             None where outputs are text alone: nothing is shown then.
         """
         return None
+
+    def confirm_file(self, file: ConfigFile) -> bool:
+        """Show what a project's file sets, and ask whether the user trusts it."""
+        from submarine_jobs.config_trust import summary
+
+        for line in summary(file).splitlines():
+            for start in range(0, len(line), _LINE):
+                self.say(line[start : start + _LINE])
+        return self.confirm(
+            "These keys decide what runs on this machine and what it trusts. Trust the file?"
+        )
 
     def confirm(self, question: str) -> bool:
         """Ask a yes-or-no question; no where nobody can be asked."""

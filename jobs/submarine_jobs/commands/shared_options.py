@@ -109,7 +109,7 @@ def complete_profiles(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Names of the profiles in the configuration files."""
-    names = _mouth(ctx).config({}).profiles
+    names = _mouth(ctx).read_config({}).profiles
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
@@ -177,4 +177,6 @@ def _mouth(ctx: click.Context) -> Mouth:
 def _config(ctx: click.Context) -> Config:
     """The configuration that the options typed so far ask for."""
     typed: Mapping[str, Any] = ctx.params
-    return _mouth(ctx).config({"profile": typed.get("profile"), "backend": typed.get("backend")})
+    return _mouth(ctx).read_config(
+        {"profile": typed.get("profile"), "backend": typed.get("backend")}
+    )

@@ -41,7 +41,7 @@ def submit(
     extra: tuple[str, ...] = (),
 ) -> Outcome:
     """Upload the workflow in ``file``; run and schedule it as wished."""
-    settings = load_settings({"url": url})
+    settings = _settings(mouth, url)
     workflow, made = project_of(file, setting_of(vars(settings)), extra=extra)
     azkaban = connect(settings, mouth)
     done = submit_to(azkaban, settings, file, workflow, made, wishes)
@@ -50,14 +50,14 @@ def submit(
 
 def status(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
     """How a run and its nodes stand."""
-    azkaban = connect(load_settings({"url": url}), mouth)
+    azkaban = connect(_settings(mouth, url), mouth)
     execution = azkaban.execution(execution_id(run))
     value = showing.execution_json(execution, azkaban.url)
     if mouth.kind in ("notebook", "zeppelin"):
         from submarine_workflows.notebook.azkaban_run import show_execution
 
         # In the background nobody can be asked: it has the session that was just kept.
-        again = connect(load_settings({"url": url}), Mouth())
+        again = connect(_settings(mouth, url), Mouth())
         return show_execution(again, execution, mouth, value)
     return Outcome(showing.status_text(execution, azkaban.url), value=value)
 
@@ -83,7 +83,7 @@ def logs(
     """
     from submarine_workflows.azkaban.following import Follower
 
-    azkaban = connect(load_settings({"url": url}), mouth)
+    azkaban = connect(_settings(mouth, url), mouth)
     follower = Follower(azkaban, execution_id(run), node)
     if follow:
         for piece in follower.until_the_end():
@@ -99,7 +99,7 @@ def logs(
 
 def cancel(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
     """Kill a run: Azkaban ends its nodes, and they their jobs."""
-    azkaban = connect(load_settings({"url": url}), mouth)
+    azkaban = connect(_settings(mouth, url), mouth)
     execid = execution_id(run)
     azkaban.cancel(execid)
     text = f"Azkaban kills {run}: {run_url(azkaban.url, execid)}"
@@ -110,7 +110,7 @@ def history(
     mouth: Mouth, name: str, count: int = HISTORY, *, project: str = "", url: str | None = None
 ) -> Outcome:
     """The last runs of a workflow, by its name or file; ``azkaban:PROJECT/NAME`` in a project."""
-    settings = load_settings({"url": url})
+    settings = _settings(mouth, url)
     azkaban = connect(settings, mouth)
     within, _, rest = name.removeprefix(RUN_PREFIX).rpartition("/")
     if within and not project and not Path(name.removeprefix(RUN_PREFIX)).exists():
@@ -123,7 +123,7 @@ def history(
 
 def unschedule(mouth: Mouth, name: str, *, project: str = "", url: str | None = None) -> Outcome:
     """Remove the schedule of a workflow, by its name or file."""
-    settings = load_settings({"url": url})
+    settings = _settings(mouth, url)
     azkaban = connect(settings, mouth)
     flow = flow_name(name)
     where = project_name(project or settings.project, flow)
@@ -139,6 +139,11 @@ def unschedule(mouth: Mouth, name: str, *, project: str = "", url: str | None = 
         f"Removed schedule {found.schedule_id} (`{found.cron}`) of {flow}. Azkaban says: {said}",
         value={"removed": found.schedule_id},
     )
+
+
+def _settings(mouth: Mouth, url: str | None) -> Settings:
+    mouth.config({})  # asks whether to trust the project's file, which the settings cannot
+    return load_settings({"url": url})
 
 
 def connect(settings: Settings, mouth: Mouth) -> Azkaban:

@@ -6,13 +6,14 @@ Found by the core through its entry point. The run itself is ``engine_run``'s.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.display.untrusted import printable
-from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
 from submarine_jobs.options.quantities import format_duration
 from submarine_jobs.origin import Origin
 from submarine_workflows.headless.distant_places import HdfsPlace
@@ -70,6 +71,10 @@ class _Run:
         request = self._request
         if settings.warning:
             self._mouth.say(settings.warning)
+        if self._mouth.interactive:
+            # The notebook's own process can ask nobody whether to trust the project's file.
+            with suppress(ConfigError):
+                self._profile()
         source = place_of(request.notebook, self._profile)
         target = self._target(source)
         document = self._document(source)
@@ -79,9 +84,7 @@ class _Run:
         return self._execute(document, kernel, settings, source, target)
 
     def _profile(self) -> Profile:
-        from submarine_jobs.config import load_config
-
-        return load_config(self._choice).profile
+        return self._mouth.config(self._choice).profile
 
     def _settings(self) -> Settings:
         """The wishes, and that each job option is one: found out before anything runs."""

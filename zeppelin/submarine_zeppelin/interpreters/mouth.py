@@ -97,7 +97,7 @@ class ZeppelinMouth(Mouth):
         """The note's program, with its shell files."""
         return notes.bundle_of(self.note, self.collection, program)
 
-    def config(self, options: Mapping[str, Any] | None = None) -> Config:
+    def read_config(self, options: Mapping[str, Any] | None = None) -> Config:
         """As ``config_of``."""
         return config_of(self.properties, self.context.user, options)
 
