@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs import started
 from submarine_jobs.directory import JobDirectory
-from submarine_jobs.errors import ClusterError, JobNotFoundError, SubmarineError
+from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.errors import ClusterError, JobNotFoundError, RefusedError, SubmarineError
 from submarine_jobs.lease import renew_while_alive
+from submarine_jobs.ownership import foreign_owner
 from submarine_jobs.stale_runs import sweep
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
@@ -161,6 +163,12 @@ def _alive(session: Session, where: Place, job_id: str, say: Callable[[str], Non
             job = session.job(job_id)
         except JobNotFoundError:
             return None
+        if owner := foreign_owner(job):
+            raise RefusedError(
+                f"{job_id}, which another attempt of this run has started, is a job of "
+                f"{one_line(owner, 80)}: its results are not taken for yours.",
+                "Give this run another --run-id.",
+            )
         state = job.record().state
         if state is State.SUCCEEDED:
             return job

@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from submarine_jobs.credentials import JobSecret
@@ -35,10 +35,14 @@ _clocks: dict[str, tuple[float, float]] = {}
 
 @dataclass(frozen=True)
 class JobDirectory:
-    """A job directory in some storage."""
+    """A job directory in some storage.
+
+    ``owner`` is what a listing has said of it; None: it was not listed.
+    """
 
     storage: Storage
     path: str
+    owner: str | None = field(default=None, compare=False)
 
     @property
     def url(self) -> str:

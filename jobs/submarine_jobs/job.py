@@ -249,11 +249,22 @@ class Job:
 
         return versions(self.directory)
 
-    def rerun(self, *, resume: bool = False) -> Job:
-        """Submit the same bundle and spec again; with ``resume`` from its newest checkpoint."""
+    def rerun(self, *, resume: bool = False, yes: bool = False) -> Job:
+        """Submit the same bundle and spec again; with ``resume`` from its newest checkpoint.
+
+        Parameters
+        ----------
+        yes
+            Also a job of another user, whose code then runs as this one.
+
+        Raises
+        ------
+        RefusedError
+            If it is a job of another user and ``yes`` is not given.
+        """
         from submarine_jobs.rerun import rerun
 
-        return rerun(self, resume=resume)
+        return rerun(self, resume=resume, yes=yes)
 
     def known(self) -> Known | None:
         """Row of the job in this machine's index."""

@@ -31,8 +31,10 @@ from submarine_jobs.observing import (
     unread,
     without_directory,
 )
+from submarine_jobs.ownership import Owner, attributed
+from submarine_jobs.profile import hadoop_user
 from submarine_jobs.storage.timed_call import call_within
-from submarine_jobs.store import Known
+from submarine_jobs.store import JobStore, Known
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 
@@ -136,27 +138,30 @@ def find_job(session: Session, text: str) -> Job:
 
 
 def _row(session: Session, text: str) -> Known | None:
-    store = session.store
+    store, user = session.store, hadoop_user(session.profile.user)
     if text == "last":
         if notebook := session.notebook:
             return _last_of(session, notebook)
-        newest = store.newest(1)
-        return newest[0] if newest else None
+        return store.newest_own(user)
     if layout.is_job_id(text):
         return store.get(text) or _from_job_root(session, text)
-    found = store.named(text)
-    if found is not None:
-        return found
-    candidates = store.beginning_with(text)
+    candidates = _candidates(store, text, user)
     if not candidates:
         trouble = discover(session, 200, SEARCH_PATIENCE)
-        candidates = store.beginning_with(text) or [k for k in [store.named(text)] if k]
+        candidates = _candidates(store, text, user)
         if trouble is not None and not candidates:
-            raise trouble  # whether there is such a job is not known
+            raise trouble  # whether there is such a job of one's own is not known
+        candidates = candidates or _candidates(store, text, None)
     if len(candidates) > 1:
         names = ", ".join(row.job_id for row in candidates[:5])
         raise UsageError(f"{text!r} is the beginning of several job ids: {names}.", "Give more.")
     return candidates[0] if candidates else None
+
+
+def _candidates(store: JobStore, text: str, user: str | None) -> list[Known]:
+    """The newest job of that name, else those whose id begins so; with ``user`` only theirs."""
+    named = store.named(text, user)
+    return [named] if named is not None else store.beginning_with(text, user)
 
 
 def _last_of(session: Session, notebook: Sequence[str]) -> Known:
@@ -221,7 +226,7 @@ def unknown_jobs(session: Session, months: Iterable[str]) -> list[tuple[JobDirec
         except FileNotFoundError:
             continue
         found += [
-            (JobDirectory(storage, f"{root}/{month}/{entry.name}"), entry.modified)
+            (JobDirectory(storage, f"{root}/{month}/{entry.name}", entry.owner), entry.modified)
             for entry in entries
             if layout.is_job_id(entry.name) and entry.name not in known
         ]
@@ -254,6 +259,13 @@ def import_job(session: Session, backend: Backend, directory: JobDirectory) -> K
         return None
     if not directory.path.endswith(f"/{record.job_id}"):
         return None
+    owner = directory.owner
+    if owner is None:
+        entry = directory.storage.stat(directory.path)
+        owner = entry.owner if entry is not None else ""
+    noted = Owner(owner, record.user)
+    session.store.put_owner(record.job_id, noted)
+    record = attributed(record, noted)
     handle = directory.read_json(layout.APPLICATION)
     row = Known(
         record.job_id,

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.directory import MAX_BUNDLE
-from submarine_jobs.errors import SubmarineError
+from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.errors import RefusedError, SubmarineError
 from submarine_jobs.origin import Origin
+from submarine_jobs.ownership import foreign_owner
 from submarine_jobs.submit import submit
 from submarine_runtime.protocol import layout
 from submarine_runtime.values import DEFAULT_LIMIT
@@ -16,14 +18,25 @@ if TYPE_CHECKING:
     from submarine_jobs.job import Job
 
 
-def rerun(job: Job, *, resume: bool = False) -> Job:
+def rerun(job: Job, *, resume: bool = False, yes: bool = False) -> Job:
     """Submit a new job that is the same as ``job``.
 
     With ``resume`` the newest checkpoint of ``job`` is put back before the program starts: the
     final ones where it ended and saved them, else the newest whole snapshot.
 
-    It runs code that its owner wrote: a mouth asks first when that is somebody else.
+    It runs code that its owner wrote, so a job of another user is refused without ``yes``.
+
+    Raises
+    ------
+    RefusedError
+        If it is a job of another user and ``yes`` is not given.
     """
+    if not yes and (owner := foreign_owner(job)):
+        raise RefusedError(
+            f"{job.id} is a job of {one_line(owner, 80)}, and running it again runs their code "
+            "as you.",
+            "Give yes=True, or --yes in a command, if that is what you want.",
+        )
     origin = Origin.from_environment()
     spec = replace(
         job.directory.spec(),

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from submarine_jobs.store_query import ORDER, JobQuery
+from submarine_jobs.ownership import Owner, attributed
+from submarine_jobs.store_query import ORDER, OWN, JobQuery
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -34,9 +35,14 @@ CREATE INDEX IF NOT EXISTS jobs_state ON jobs (state);
 CREATE TABLE IF NOT EXISTS launches (
     notebook TEXT NOT NULL, job_id TEXT NOT NULL, PRIMARY KEY (notebook, job_id)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS owners (
+    job_id TEXT PRIMARY KEY, owner TEXT NOT NULL, recorded TEXT NOT NULL
+) WITHOUT ROWID;
 """
+_FROM = "FROM jobs LEFT JOIN owners USING (job_id) "
 _COLUMNS = (
-    "SELECT job_id, name, backend, profile, job_dir, created, state, handle, record FROM jobs "
+    "SELECT job_id, name, backend, profile, job_dir, created, state, handle, record, owner, "
+    f"recorded {_FROM}"
 )
 _VERSION = 1
 
@@ -167,16 +173,24 @@ class JobStore:
             found = connection.execute(query, (job_id,)).fetchone()
         return None if found is None else float(found[0])
 
-    def beginning_with(self, text: str) -> list[Known]:
-        """Rows whose id begins with ``text``, newest first, at most 20."""
+    def beginning_with(self, text: str, user: str | None = None) -> list[Known]:
+        """Rows whose id begins with ``text``, newest first, at most 20; with ``user`` theirs."""
         pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        return self._select(
-            "WHERE job_id LIKE ? ESCAPE '\\' ORDER BY created DESC LIMIT 20", (pattern,)
-        )
+        own, values = _own(user)
+        clause = f"WHERE job_id LIKE ? ESCAPE '\\' {own} ORDER BY created DESC LIMIT 20"
+        return self._select(clause, (pattern, *values))
 
-    def named(self, name: str) -> Known | None:
-        """The newest job of that name, or None."""
-        found = self._select("WHERE name = ? ORDER BY created DESC LIMIT 1", (name,))
+    def named(self, name: str, user: str | None = None) -> Known | None:
+        """The newest job of that name, or None; with ``user`` only a job of that user."""
+        own, values = _own(user)
+        clause = f"WHERE name = ? {own} ORDER BY created DESC LIMIT 1"
+        found = self._select(clause, (name, *values))
+        return found[0] if found else None
+
+    def newest_own(self, user: str) -> Known | None:
+        """The newest job of ``user``, or None."""
+        clause = f"WHERE {OWN} ORDER BY created DESC LIMIT 1"
+        found = self._select(clause, (user,) * OWN.count("?"))
         return found[0] if found else None
 
     def newest(self, limit: int = 100) -> list[Known]:
@@ -220,7 +234,7 @@ class JobStore:
         found = self._select(f"{clause} {ORDER} LIMIT ?", (*values, query.limit + 1))
         clause, values = query.where(paged=False)
         with self._connection() as connection:
-            counting = f"SELECT COUNT(*) FROM jobs {clause}"  # noqa: S608 - a constant's choice
+            counting = f"SELECT COUNT(*) {_FROM} {clause}"
             total = int(connection.execute(counting, values).fetchone()[0])
         return JobPage(found[: query.limit], total, len(found) > query.limit)
 
@@ -236,6 +250,18 @@ class JobStore:
         with self._connection() as connection:
             rows = connection.execute(query, tuple(job_ids)).fetchall()
         return {job_id: Origin(notebook, cell_id) for job_id, notebook, cell_id in rows}
+
+    def put_owner(self, job_id: str, owner: Owner) -> None:
+        """Note whose job directory it is; it never changes."""
+        with self._connection() as connection:
+            connection.execute("INSERT OR REPLACE INTO owners VALUES (?, ?, ?)", (job_id, *owner))
+
+    def owner(self, job_id: str) -> Owner | None:
+        """Whose job directory it is, as far as this machine has noted it."""
+        with self._connection() as connection:
+            query = "SELECT owner, recorded FROM owners WHERE job_id = ?"
+            found = connection.execute(query, (job_id,)).fetchone()
+        return None if found is None else Owner(*found)
 
     def put_launch(self, job_id: str, notebook: Sequence[str]) -> None:
         """Note the notebook that submitted a job, by all its names."""
@@ -257,8 +283,13 @@ class JobStore:
             return [_known(row) for row in connection.execute(query, values).fetchall()]
 
 
+def _own(user: str | None) -> tuple[str, tuple[str, ...]]:
+    return ("", ()) if user is None else (f"AND {OWN}", (user,) * OWN.count("?"))
+
+
 def _known(row: tuple[Any, ...]) -> Known:
-    job_id, name, backend, profile, job_dir, created, state, handle, record = row
+    job_id, name, backend, profile, job_dir, created, state, handle, record, owner, recorded = row
+    noted = None if owner is None else Owner(owner, recorded)
     return Known(
         job_id,
         name,
@@ -268,5 +299,5 @@ def _known(row: tuple[Any, ...]) -> Known:
         created,
         State(state),
         json.loads(handle) if handle else None,
-        JobRecord.from_json(json.loads(record)) if record else None,
+        attributed(JobRecord.from_json(json.loads(record)), noted) if record else None,
     )

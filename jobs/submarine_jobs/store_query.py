@@ -16,6 +16,11 @@ from submarine_runtime.protocol.states import State
 
 _ENDED = ",".join(f"'{state.value}'" for state in State if state.ended)
 _OVER = f"(state IN ({_ENDED}))"
+#: Jobs of one user: nothing that is known of a job names another one.
+OWN = (
+    "coalesce(owner, '') IN ('', ?) AND coalesce(recorded, '') IN ('', ?) "
+    "AND coalesce(json_extract(record, '$.user'), '') IN ('', ?)"
+)
 ORDER = f"ORDER BY {_OVER}, created DESC, job_id DESC"
 _CURSOR = re.compile(r"([01]):(\d{1,12}(?:\.\d{1,9})?):([a-z0-9-]{1,80})")
 
@@ -61,8 +66,8 @@ class JobQuery:
             parts.append(f"({' OR '.join(f'instr({place}, ?)' for place in places)})")
             values += [self.text.lower()] * len(places)
         if self.user is not None:
-            parts.append("coalesce(json_extract(record, '$.user'), '') IN ('', ?)")
-            values.append(self.user)
+            parts.append(OWN)
+            values += [self.user] * OWN.count("?")
         if paged and self.after:
             over, created, job_id = _parsed(self.after)
             parts.append(

@@ -36,6 +36,7 @@ from submarine_jobs.intent import published_intent
 from submarine_jobs.job import Job
 from submarine_jobs.lease import renew_while_alive
 from submarine_jobs.localization import bring
+from submarine_jobs.ownership import Owner
 from submarine_jobs.profile import hadoop_user
 from submarine_jobs.store import Known, Origin
 from submarine_jobs.submission import make_submission, provide_environments
@@ -181,6 +182,8 @@ class _Submit:
             origin = Origin(self.spec.notebook or "", self.spec.cell_id or "")
             self.session.store.put_origin(self.job_id, origin)
         self.session.store.put_launch(self.job_id, self.session.notebook)
+        user = hadoop_user(self.session.profile.user)
+        self.session.store.put_owner(self.job_id, Owner(self.storage.owner_as(user), user))
         self.phases = [Phase("upload", self.started, uploaded), Phase("queue", uploaded)]
         submission = make_submission(
             self.spec,

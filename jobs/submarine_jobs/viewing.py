@@ -18,6 +18,7 @@ from submarine_jobs.observing import (
     unreachable,
     without_directory,
 )
+from submarine_jobs.ownership import attributed, noted_owner
 from submarine_jobs.shipped_log import ShippedLog
 from submarine_jobs.storage.timed_call import patience
 from submarine_jobs.store import Known
@@ -62,8 +63,10 @@ def view_job(job: Job) -> JobView:
     known = known_of(job)
     with patience(STORAGE_SECONDS):
         if known.final and known.record is not None:
-            return final_view(job, _whole(job, known.record))
-        return _view(job, known)
+            view = final_view(job, _whole(job, known.record))
+        else:
+            view = _view(job, known)
+    return replace(view, record=attributed(view.record, noted_owner(job)))
 
 
 def _view(job: Job, known: Known) -> JobView:

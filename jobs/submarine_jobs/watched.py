@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.live import LogChunk, attempt_of, chunk_of
 from submarine_jobs.log_position import LogKey, LogPosition, key_of, order
 from submarine_jobs.observing import remember
+from submarine_jobs.ownership import Owner, attributed, noted_owner
 from submarine_jobs.tail import TAIL_BYTES, Tail
 from submarine_jobs.tasks import chief_in, telling_task
 from submarine_jobs.view import JobView
@@ -123,11 +125,16 @@ class Watched:
             remember(self.job.session.store, known, record)
         return record
 
+    @functools.cached_property
+    def _owner(self) -> Owner | None:
+        return noted_owner(self.job)
+
     def view(self) -> JobView:
         """What subscribers see now."""
         events = self.events.newest
         record = replace(self.record, events=events) if events else self.record
         shown = self.task if len(record.tasks) > 1 else ""
+        record = attributed(record, self._owner)
         return JobView(record, self.tail.text(), self.pending, self.source, shown)
 
     def last_tail(self, record: JobRecord) -> str:

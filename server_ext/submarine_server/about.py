@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import ClusterError, StorageError, UsageError
 from submarine_jobs.options.from_spec import command_of
+from submarine_jobs.ownership import noted_owner
 from submarine_jobs.profile import hadoop_user
 from submarine_jobs.store import Origin
 from submarine_runtime.protocol import layout
@@ -123,6 +124,9 @@ def demand_mine(job: Job, record: JobRecord, what: str) -> None:
 def _is_mine(job: Job, record: JobRecord, owner: str) -> bool:
     """Whether record and job directory both say so: a record alone may be written by anybody."""
     me = hadoop_user(job.session.profile.user)
+    noted = noted_owner(job)
+    if noted is not None and noted.foreign_to(me):
+        return False
     return record.user in ("", me) and owner in ("", me)
 
 

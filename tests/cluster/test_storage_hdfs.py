@@ -118,8 +118,10 @@ def test_one_process_acts_as_several_users_at_once(
         names = [entry.name for entry in mine.list_directory(f"/tmp/{user}")]
         assert len(names) == 8
         assert {mine.read(f"/tmp/{user}/{name}") for name in names} == {user.encode()}
-        made = [own.stat(f"/tmp/{user}"), own.stat(f"/tmp/{user}/{names[0]}")]
-        assert [one.owner for one in made if one is not None] == [user, user]
+        file = f"/tmp/{user}/{names[0]}"
+        made = [own.stat(f"/tmp/{user}"), own.stat(file), mine.stat(file)]
+        made += [own.list_directory(f"/tmp/{user}")[0], mine.list_directory(f"/tmp/{user}")[0]]
+        assert [one.owner for one in made if one is not None] == [user] * 5
         mine.delete(f"/tmp/{user}", recursive=True)
     assert dict(os.environ) == environment, "a user in the environment would be everybody's"
 

@@ -219,19 +219,19 @@ def test_cells_script_and_clear(mouth: Notebook) -> None:
 
 def test_cancel_rerun_and_whose_job_it_is(mouth: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
     write("slow.py", "import time; print('on', flush=True); time.sleep(60)")
-    execute(["run", "slow.py"], mouth)
+    job = value(execute(["run", "slow.py"], mouth))["job_id"]
     monkeypatch.setenv("SUBMARINE_USER", "somebody-else")
     with pytest.raises(UsageError, match="Add --yes"):
-        execute(["cancel", "last"], mouth)
+        execute(["cancel", job], mouth)
     mouth.interactive = True
-    assert "goes on" in execute(["cancel", "last"], mouth).text
-    assert execute(["rerun", "last"], mouth).text == "Nothing was submitted."
+    assert "goes on" in execute(["cancel", job], mouth).text
+    assert execute(["rerun", job], mouth).text == "Nothing was submitted."
     assert "runs their code as you" in mouth.asked[-1]
     mouth.answer = True
-    assert value(execute(["cancel", "last"], mouth))["state"] == "CANCELLED"
-    assert "has ended already" in execute(["cancel", "last"], mouth).text
+    assert value(execute(["cancel", job], mouth))["state"] == "CANCELLED"
+    assert "has ended already" in execute(["cancel", job], mouth).text
     monkeypatch.delenv("SUBMARINE_USER")
-    again = value(execute(["rerun", "last"], mouth))
+    again = value(execute(["rerun", job], mouth))
     assert again["rerun_of"] != again["job_id"]
     assert value(execute(["cancel", again["job_id"]], mouth))["state"] == "CANCELLED"
 

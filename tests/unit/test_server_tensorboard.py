@@ -269,7 +269,10 @@ class Notebook(Mouth):
     kind = "notebook"
 
     def session(self, config: object) -> Any:
-        return SimpleNamespace(job=lambda text: SimpleNamespace(id=f"{text}-20261120-7f3a"))
+        own = SimpleNamespace(store=SimpleNamespace(owner=lambda job_id: None))
+        return SimpleNamespace(
+            job=lambda text: SimpleNamespace(id=f"{text}-20261120-7f3a", session=own)
+        )
 
 
 def test_in_a_notebook_the_verb_gives_ids_and_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import click
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
-from submarine_jobs.commands.ownership import ask_if_foreign, user_of
+from submarine_jobs.commands.ownership import ask_if_foreign, owner_as_known
 from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.display.summary import lost_if_cancelled
@@ -35,7 +35,7 @@ def cancel(
         return Outcome(
             f"{found.id} has ended already: {record.state}.", value=record.to_json(), job=found
         )
-    own = record.user == user_of(found)
+    own = not owner_as_known(found)
     lost = lost_if_cancelled(record)
     act = f"{lost} Cancel".strip()
     if not ask_if_foreign(found, mouth, act, "cancelling it ends their work", yes=yes):

@@ -17,6 +17,7 @@ from submarine_jobs.commands.log_tasks import (
 )
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.ownership import say_if_foreign
 from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
 from submarine_jobs.commands.verb import AS_JSON, Parsed, Verb, option
 from submarine_jobs.errors import UsageError
@@ -128,6 +129,7 @@ def logs(
     mouth = ctx.find_object(Mouth) or Mouth()
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = session.job(job)
+    say_if_foreign(found, mouth)
     chosen = chosen_tasks(found, tasks, every)
     _check_attempt(attempt, chosen, follow)
     together = every or len(chosen) > 1

@@ -11,6 +11,7 @@ import click
 from submarine_jobs.commands.log_tasks import complete_tasks
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.ownership import say_if_foreign
 from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.tasks import choose
@@ -49,6 +50,7 @@ def metrics(
     from submarine_jobs.metrics import read_metrics
 
     found = mouth.session(mouth.config({"profile": profile, "backend": backend})).job(job)
+    say_if_foreign(found, mouth)
     wanted = choose(found.task_names, tasks, found.id)
     rows: list[Row] = []
     for task in wanted or (None,):

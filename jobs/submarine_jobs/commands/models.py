@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.ownership import say_if_foreign
 from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
 from submarine_jobs.commands.verb import Verb, option
 from submarine_jobs.display import columns
@@ -61,6 +62,7 @@ def models(
         raise UsageError("--to says where to, but not which version.", "Add --download VERSION.")
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = session.job(job)
+    say_if_foreign(found, mouth)
     if download is not None:
         place = versions.download(found.directory, download, target or download)
         copied = {"job_id": found.id, "version": download, "path": str(place.resolve())}

@@ -54,9 +54,10 @@ def rerun(
     """
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     old = session.job(job)
-    if not ask_if_foreign(old, mouth, "Run", "running it again runs their code as you", yes=yes):
+    why = "running it again runs their code as you"
+    if not ask_if_foreign(old, mouth, "Run", why, yes=yes, runs_code=True):
         return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
-    new = old.rerun(resume=resume)
+    new = old.rerun(resume=resume, yes=True)  # it was asked for above
     facts = {"job_id": new.id, "name": new.name, "job_dir": new.job_dir, "rerun_of": old.id}
     if wait:
         waited = wait_for(new, mouth, on_interrupt=on_interrupt)

@@ -15,7 +15,8 @@ from submarine_jobs.attempts import start_or_join
 from submarine_jobs.commands.dry_run import dry_run_outcome, finding_line
 from submarine_jobs.commands.environment_line import EnvironmentLine
 from submarine_jobs.commands.mouth import Mouth
-from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
+from submarine_jobs.commands.ownership import ask_if_foreign
 from submarine_jobs.commands.program import Program, find_program
 from submarine_jobs.commands.run_checks import check_run
 from submarine_jobs.commands.shared_options import remember_queues
@@ -77,7 +78,13 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     program = find_program(options, mouth)
     named = options if options.name is not None else replace(options, name=program.name)
     if named.resume is not None:
-        named = replace(named, resume=session.job(named.resume).id)
+        earlier = session.job(named.resume)
+        why = "what your program loads of its checkpoint may run their code"
+        if not ask_if_foreign(
+            earlier, mouth, "Use", why, yes=options.force, option="--force", runs_code=True
+        ):
+            return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
+        named = replace(named, resume=earlier.id)
     spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
     # A command line that does not wait is gone at once, and could not renew a lease.
     stays = mouth.kind != "cli" or options.wait

@@ -6,6 +6,7 @@ import click
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
+from submarine_jobs.commands.ownership import say_if_foreign
 from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
 from submarine_jobs.commands.verb import Verb, option
 
@@ -34,6 +35,7 @@ def show(
 
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = session.job(job)
+    say_if_foreign(found, mouth)
     view = found.view()
     if every:
         tasks = display.all_tasks(view)

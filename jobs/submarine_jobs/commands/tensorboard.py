@@ -14,6 +14,7 @@ import click
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import CLUSTER, SUCCESS, Outcome
+from submarine_jobs.commands.ownership import say_if_foreign
 from submarine_jobs.commands.shared_options import backend_option, jobs_argument, profile_option
 from submarine_jobs.commands.verb import AS_JSON, Verb, option
 from submarine_jobs.errors import UsageError
@@ -58,6 +59,8 @@ def tensorboard(
     mouth: Mouth = ctx.obj
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = list({job.id: job for job in map(session.job, jobs)}.values())
+    for job in found:
+        say_if_foreign(job, mouth)
     if len(found) > MAX_JOBS:
         raise UsageError(
             f"A TensorBoard shows at most {MAX_JOBS} jobs, not {len(found)}.", "Name fewer."

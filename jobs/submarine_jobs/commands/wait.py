@@ -8,6 +8,7 @@ import click
 
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import INTERRUPTED, Outcome
+from submarine_jobs.commands.ownership import say_if_foreign
 from submarine_jobs.commands.shared_options import (
     backend_option,
     complete_jobs,
@@ -54,6 +55,8 @@ def wait(
     else:
         session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
         found = [session.job(text) for text in dict.fromkeys(jobs)]
+        for job in found:
+            say_if_foreign(job, mouth)
     if len(found) == 1:
         mouth.bind(found[0])
     outcomes: list[Outcome] = []

@@ -132,6 +132,10 @@ class Storage(ABC):
     def job_store(self, path: str) -> JobStore:
         """How an agent in a container reaches ``path`` with the standard library alone."""
 
+    def owner_as(self, user: str) -> str:
+        """What ``stat`` names as the owner of a file that ``user`` makes here."""
+        return user
+
     def walk(self, path: str) -> list[tuple[str, int]]:
         """All files below ``path`` as (relative path, size), sorted.
 

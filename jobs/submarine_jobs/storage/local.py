@@ -72,7 +72,13 @@ class LocalStorage(Storage):
         """See ``Storage.list_directory``."""
         with _translated("list", path), os.scandir(path) as found:
             entries = bounded(
-                Entry(item.name, info.st_size, item.is_dir(follow_symlinks=False), info.st_mtime)
+                Entry(
+                    item.name,
+                    info.st_size,
+                    item.is_dir(follow_symlinks=False),
+                    info.st_mtime,
+                    _owner(info.st_uid),
+                )
                 for item in found
                 if not item.name.startswith(TEMPORARY_PREFIX)
                 for info in [item.stat(follow_symlinks=False)]
@@ -84,10 +90,12 @@ class LocalStorage(Storage):
         try:
             with _translated("look at", path):
                 info = os.stat(path)
+                # The owner of a link decides what is found here: not its target's owner.
+                owner = os.lstat(path).st_uid
         except FileNotFoundError:
             return None
         name, is_directory = os.path.basename(path), os.path.isdir(path)
-        return Entry(name, info.st_size, is_directory, info.st_mtime, _owner(info.st_uid))
+        return Entry(name, info.st_size, is_directory, info.st_mtime, _owner(owner))
 
     def make_directory(self, path: str, *, mode: int = 0o700) -> None:
         """See ``Storage.make_directory``."""
@@ -126,6 +134,10 @@ class LocalStorage(Storage):
         """See ``Storage.download``."""
         with _translated("read", path):
             shutil.copyfile(path, target)
+
+    def owner_as(self, user: str) -> str:
+        """See ``Storage.owner_as``; empty: this process's own account."""
+        return ""
 
     def job_store(self, path: str) -> JobStore:
         """See ``Storage.job_store``."""

@@ -44,7 +44,9 @@ def stop(mouth: Mouth, /, job: str | None, profile: str | None, backend: str | N
     if record.state.ended:
         text = f"{found.id} has ended already: {record.state.value}."
         return Outcome(text, value=record.to_json(), job=found)
-    if not ask_if_foreign(found, mouth, "Stop", "stopping it ends their work", yes=False):
+    if not ask_if_foreign(
+        found, mouth, "Stop", "stopping it ends their work", yes=False, option=""
+    ):
         return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=1)
     after = found.cancel("submarine notebook stop")
     again = f"`submarine notebook start --from {found.id}` goes on with its notebooks."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from submarine_jobs.commands import Mouth, Outcome
+from submarine_jobs.commands.ownership import owner_as_known
 from submarine_jobs.errors import UsageError
 from submarine_jobs.job import Job
 from submarine_kernel.notebook import ROLE
@@ -32,7 +33,8 @@ def find_notebook(
     for record in session.jobs(MOST):
         if is_notebook(record) and not record.state.ended:
             job = session.job(record.job_id)
-            return job, job.record()
+            if not owner_as_known(job):
+                return job, job.record()
     raise UsageError(
         "No notebook runs.",
         "`submarine notebook start` starts one; `submarine notebook list --all` shows former ones.",

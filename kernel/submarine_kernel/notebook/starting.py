@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.bundle import Bundle
 from submarine_jobs.commands.environment_line import EnvironmentLine
 from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.ownership import ask_if_foreign
 from submarine_jobs.environments.python_env import parse_python_env
 from submarine_jobs.errors import RefusedError, UsageError, no_cluster
 from submarine_jobs.options.role_options import RoleOptions
@@ -77,7 +78,11 @@ def start(wish: Wish, mouth: Mouth) -> Job:
         raise no_cluster()
     session = mouth.session(config)
     if wish.previous is not None:
-        options = replace(options, resume=notebook_job(session, wish.previous).id)
+        previous = notebook_job(session, wish.previous)
+        why = "its notebooks may run their code as you"
+        if not ask_if_foreign(previous, mouth, "Use", why, yes=False, option="", runs_code=True):
+            raise RefusedError("Nothing was submitted.")
+        options = replace(options, resume=previous.id)
     label, page = LINKS[wish.app]
     options = replace(
         options,

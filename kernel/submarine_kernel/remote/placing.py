@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.display.summary import next_step, sentence
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.ownership import foreign_owner
 from submarine_kernel.remote.conversation import KernelGoneError
 from submarine_kernel.remote.starts import over
 from submarine_runtime.protocol.states import State
@@ -163,7 +164,9 @@ def orphans(session: Session, asked: Asked) -> list[Job]:
         origin = origins.get(row.job_id)
         if origin is not None and origin.notebook == asked.notebook:
             with contextlib.suppress(SubmarineError):
-                found.append(session.job(row.job_id))
+                job = session.job(row.job_id)
+                if not foreign_owner(job):  # code typed here must not run in their kernel
+                    found.append(job)
     return found
 
 

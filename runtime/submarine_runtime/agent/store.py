@@ -51,12 +51,16 @@ class NotThereError(StoreError):
 
 
 class Entry(NamedTuple):
-    """A file or directory: base name, bytes, whether it is a directory, when it was modified."""
+    """A file or directory: base name, bytes, whether it is a directory, when it was modified.
+
+    ``owner`` is the file system's name of its owner; empty: not known.
+    """
 
     name: str
     size: int
     is_directory: bool
     modified: float
+    owner: str = ""
 
 
 class Appender(ABC):

@@ -259,4 +259,5 @@ def _entry(status: dict[str, Any], name: str = "") -> Entry:
         int(status.get("length", 0)),
         status.get("type") == "DIRECTORY",
         float(status.get("modificationTime", 0)) / 1000,
+        str(status.get("owner") or ""),
     )

@@ -1,0 +1,92 @@
+"""Whose job it is: the owner of its directory, and the user that its record names.
+
+Notes
+-----
+The record is text in the directory: whoever made the directory can write any name into it. The
+owner of the directory is what the file system says: on this machine the uid of the directory, on
+HDFS the owner that the NameNode has. With simple authentication HDFS believes the name that a
+client gives, so there the check protects against mistakes, not against an attacker.
+
+A job is one's own if the file system names this process's user as the owner, and the record names
+that user or none. The owner never changes, so it is noted in the index of jobs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from submarine_jobs.profile import hadoop_user
+from submarine_runtime.protocol.record import JobRecord
+
+if TYPE_CHECKING:
+    from submarine_jobs.job import Job
+
+
+class Owner(NamedTuple):
+    """Who owns a job directory, and whom its record names.
+
+    Attributes
+    ----------
+    name
+        As the file system names the owner; empty: this process's account, or not known.
+    recorded
+        The user of the record or intent; empty: none is named.
+    """
+
+    name: str = ""
+    recorded: str = ""
+
+    def foreign_to(self, user: str) -> str:
+        """The other user whose job it is, or who wrote its record; empty: it is ``user``'s own."""
+        return next((name for name in self if name not in ("", user)), "")
+
+
+def user_of(job: Job) -> str:
+    """The user as whom this process talks to the job's cluster."""
+    return hadoop_user(job.session.profile.user)
+
+
+def noted_owner(job: Job) -> Owner | None:
+    """The owner of a job as the index of this machine has it; asks no file system."""
+    return job.session.store.owner(job.id)
+
+
+def owner_of(job: Job) -> Owner:
+    """The owner of a job; asks the file system where the index does not know.
+
+    Raises
+    ------
+    ClusterError
+        If the file system does not answer.
+    """
+    noted = noted_owner(job)
+    if noted is None:
+        found = job.directory.storage.stat(job.directory.path)
+        noted = Owner(found.owner if found is not None else "", job.record().user)
+        if found is not None:
+            job.session.store.put_owner(job.id, noted)
+    return noted
+
+
+def foreign_owner(job: Job) -> str:
+    """Name of another user whose job it is; empty for a job of one's own.
+
+    Raises
+    ------
+    ClusterError
+        If the file system does not answer.
+    """
+    return owner_of(job).foreign_to(user_of(job))
+
+
+def attributed(record: JobRecord, owner: Owner | None) -> JobRecord:
+    """``record`` with the owner of the directory as its user, and a warning if it names another."""
+    if owner is None or not owner.name or record.user == owner.name:
+        return record
+    words = (
+        f"The record names {record.user} as the job's user, but its directory belongs to "
+        f"{owner.name}."
+    )
+    warnings = [words, *record.warnings] if record.user else record.warnings
+    return replace(record, user=owner.name, warnings=warnings)
