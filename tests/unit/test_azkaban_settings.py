@@ -60,6 +60,17 @@ def test_where_a_password_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
         read_password(own / "empty")
 
 
+def test_a_ca_that_others_can_change_is_refused(tmp_path: Path) -> None:
+    ca, file = tmp_path / "ca.pem", tmp_path / "own.toml"
+    ca.touch()
+    file.write_text('[azkaban]\nurl = "https://az"\nuser = "alice"\nca = "ca.pem"\n')
+    environ = {"SUBMARINE_CONFIG": str(file)}
+    assert load_settings(environ=environ).ca == str(ca)
+    ca.chmod(0o666)
+    with pytest.raises(ConfigError, match=r"ca\.pem, which ca .* can be changed by every user"):
+        load_settings(environ=environ)
+
+
 def test_the_variables_password_goes_to_the_address_that_the_user_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import submarine_jobs
 from submarine_jobs import config_trust
 from submarine_jobs.commands import Mouth, complete, execute
 from submarine_jobs.config import load_config
@@ -17,6 +19,11 @@ from submarine_jobs.config_file import KNOWN_SETTINGS, PROFILE_KEYS, SECTIONS, r
 from submarine_jobs.config_sections import load_section
 from submarine_jobs.config_trust import HARMLESS, UntrustedConfigError, confirmed_keys
 from submarine_jobs.errors import ConfigError, UsageError
+from submarine_kernel.remote.placing import Asked, session_of
+from submarine_server.core import Core
+from submarine_workflows.azkaban.settings import load_settings
+from submarine_workflows.headless.places import profile_in_force
+from submarine_zeppelin.interpreters.configured import config_of
 
 CONTENT = 'queue = "ml"\njava_home = "jdk"\n[profiles.lab.settings]\nyarn_command = "/bin/yarn"\n'
 
@@ -148,6 +155,30 @@ def test_nobody_is_asked_without_a_person_or_by_tab(project: Path) -> None:
     assert person.heard == []
     assert "is trusted until" in execute(["config", "trust", "--yes"], Mouth()).text
     assert "lab" in complete(["run", "--profile", ""], person)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: config_of({}, "ada"),
+        lambda: session_of(Asked("gpu4", {})),
+        lambda: submarine_jobs.list_jobs(),
+        lambda: Core().session_now(),
+        lambda: profile_in_force(),
+        lambda: load_settings(),
+    ],
+    ids=["zeppelin", "kernel in a container", "python", "server", "headless", "azkaban"],
+)
+def test_all_that_cannot_ask_refuses(project: Path, act: Callable[[], object]) -> None:
+    with pytest.raises(UntrustedConfigError, match="submarine config trust"):
+        act()
+
+
+def test_a_file_is_the_same_by_any_path(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(project.parent)
+    execute(["config", "trust", "--yes", str(tmp_path / "link" / "submarine.toml")], Mouth())
+    assert load_config().profile.java_home == project.parent / "jdk"
+    assert "not trusted any more" in execute(["config", "trust", "--forget", "."], Mouth()).text
 
 
 def test_the_answer_and_its_json(project: Path) -> None:

@@ -227,6 +227,13 @@ def test_every_finding_that_is_not_good_has_a_fix(tmp_path: Path) -> None:
 def test_configuration_directories(tmp_path: Path, rm: ResourceManager) -> None:
     good = patient(tmp_path, rm)
     assert hadoop.configuration(good).status is Status.OK
+    (tmp_path / "yarn-env.sh").touch()
+    (tmp_path / "yarn-env.sh").chmod(0o666)
+    finding = hadoop.configuration(good)
+    assert finding.status is Status.WARNING
+    assert f"{tmp_path}/yarn-env.sh can be changed by every user" in finding.sentence
+    assert finding.fix == f"Run `chmod go-w {tmp_path}/yarn-env.sh`."
+    (tmp_path / "yarn-env.sh").unlink()
     kerberos = patient(tmp_path, rm, **{"hadoop.security.authentication": "kerberos"})
     assert "Kerberos" in hadoop.configuration(kerberos).sentence
     unset = patient(tmp_path, yarn={"yarn.resourcemanager.webapp.address": "0.0.0.0:8088"})

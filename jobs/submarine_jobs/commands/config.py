@@ -64,9 +64,9 @@ def _trust(mouth: Mouth, path: Path | None, *, yes: bool, forgotten: bool) -> Ou
     nearest = project_file(Path.cwd()) if path is None else (path, path.parent)
     if nearest is None:
         raise UsageError("There is no submarine.toml here or above.", "Name the file.")
-    path = Path(os.path.abspath(nearest[0]))
-    if path.is_dir():
-        path = path / NAME
+    path = nearest[0] / NAME if nearest[0].is_dir() else nearest[0]
+    # As a command finds it that runs there: the working directory has no links in its path.
+    path = Path(os.path.realpath(path.parent)) / path.name
     if forgotten:
         known = forget(path)
         text = f"{path} is not trusted any more." if known else f"{path} was not trusted."

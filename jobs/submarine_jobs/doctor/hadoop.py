@@ -9,6 +9,10 @@ from urllib.parse import urlsplit
 from submarine_jobs.doctor.patient import Patient, run
 from submarine_jobs.doctor.result import Finding, error, ok, warning
 from submarine_jobs.errors import no_cluster
+from submarine_jobs.file_safety import check_file
+
+#: Files of Hadoop's configuration that run commands, or name classes and scripts.
+_EXECUTED = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "hadoop-env.sh", "yarn-env.sh")
 
 
 def configured(patient: Patient) -> Finding:
@@ -44,6 +48,9 @@ def configuration(patient: Patient) -> Finding:
             "The cluster asks for Kerberos (hadoop.security.authentication).",
             "Kerberos is not in this release; use a cluster with simple authentication.",
         )
+    for path in (here / name for name in _EXECUTED):
+        if path.is_file() and (unsafe := check_file(path, path.stat(), foreign=True)):
+            return warning(f"{path} {unsafe.reason}, and what it says runs as you.", unsafe.fix)
     return ok(f"{here}: {file_system}, ResourceManager {', '.join(conf.resourcemanagers)}.")
 
 

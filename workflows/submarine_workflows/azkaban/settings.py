@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from submarine_jobs.config_sections import SectionValue, load_section
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import ConfigError
+from submarine_jobs.file_safety import check_file
 from submarine_workflows.schedule import ScheduleError, read_timezone
 
 URL_VARIABLE = "SUBMARINE_AZKABAN_URL"
@@ -147,14 +148,22 @@ def _in_force(
         if environ.get(variable):
             values[key] = environ[variable]
     values.update({key: value for key, value in (options or {}).items() if value})
-    if values.get("ca") and not Path(values["ca"]).is_file():
-        raise ConfigError(f"ca under [azkaban] names {printable(values['ca'], 200)}, no file.")
+    if values.get("ca"):
+        _check_ca(Path(values["ca"]))
     if zone := values.get("timezone"):
         try:
             read_timezone(zone)
         except ScheduleError as exc:
             raise ConfigError(f"timezone under [azkaban]: {exc}") from None
     return values
+
+
+def _check_ca(path: Path) -> None:
+    shown = printable(path, 200)
+    if not path.is_file():
+        raise ConfigError(f"ca under [azkaban] names {shown}, no file.")
+    if unsafe := check_file(path, path.stat(), foreign=True):
+        raise ConfigError(f"{shown}, which ca under [azkaban] names, {unsafe.reason}.", unsafe.fix)
 
 
 def _checked_url(url: str) -> str:
