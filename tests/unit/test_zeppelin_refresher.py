@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,6 +65,16 @@ def test_a_card_is_drawn_until_its_last_word() -> None:
     until(done.is_set)
     until(played.unsubscribed.is_set)
     assert played.shows == 3
+    refresher.close()
+
+
+def test_a_card_is_drawn_although_nothing_is_heard_of_its_job() -> None:
+    refresher = Refresher()
+    first, _ = kept(refresher)
+    until(lambda: first.shows == 1)
+    time.sleep(0.2)  # the thread waits for news now
+    second, _ = kept(refresher)
+    until(lambda: second.shows == 1, seconds=30)
     refresher.close()
 
 

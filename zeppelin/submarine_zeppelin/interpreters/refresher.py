@@ -85,6 +85,7 @@ class Refresher:
             self._wake.set()
 
         shown.unsubscribe = card.job.session.watcher.subscribe(card.job, hear)
+        self._wake.set()  # the thread may wait for news of other cards
 
     def leave(self, page: Page) -> None:
         """A page is not to be written any more."""
