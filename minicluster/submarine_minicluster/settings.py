@@ -48,7 +48,7 @@ class Settings:
     Attributes
     ----------
     hadoop
-        Hadoop's version; 3.5.0 and 3.3.6 are tested.
+        Hadoop's version; jobs are tested with 3.5.0; 3.3.6 starts and runs a command.
     nodes
         Number of NodeManagers. There is always one DataNode.
     memory_mb, vcores, gpus

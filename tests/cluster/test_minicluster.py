@@ -219,7 +219,7 @@ def test_an_occupied_port_is_told_in_the_daemons_own_words(minicluster):
     minicluster.start()
 
 
-def test_an_older_hadoop_runs_a_job(tmp_path):
+def test_an_older_hadoop_starts_and_runs_a_command(tmp_path):
     cluster = Minicluster("older", parent=tmp_path)
     try:
         cluster.start(Settings(hadoop="3.3.6"), print)
