@@ -119,11 +119,12 @@ setup_node() {
     echo "$wanted" >"$stamp"
   fi
   stamp=node_modules/.built
-  if ! [ -f dist/package.json ] || [ "$(cat "$stamp" 2>/dev/null)" != "$(built)" ]; then
+  if ! [ -f dist/package.json ] || ! [ -f dist/sources.sha256 ] || [ "$(cat "$stamp" 2>/dev/null)" != "$(built)" ]; then
     echo "set-up: building the front end into labextension/dist"
     rm -rf dist lib tsconfig.tsbuildinfo
     quietly jlpm build:prod
     [ -f dist/package.json ] || fail "the front end's build wrote no labextension/dist/package.json"
+    ../.venv/bin/python ../scripts/build_front_end.py
     built >"$stamp"
   fi
   cd ..
