@@ -116,7 +116,7 @@ def test_cancel_asks_and_cancels(desk: Desk, jobs: Jobs) -> None:
     dialog = desk.page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     desk.shot("cancel-asks")
-    dialog.get_by_role("button", name="Back").click()
+    dialog.get_by_role("button", name="Keep running", exact=True).click()
     expect(dialog).to_have_count(0)
     assert not jobs.session.job(job).record().state.ended
     card.get_by_role("button", name="Cancel").click()
