@@ -18,6 +18,7 @@ from typing import Protocol
 
 from submarine_jobs.live import AgentAddress
 from submarine_jobs.tunnel import Tunnel, TunnelError, open_tunnel
+from submarine_runtime.peers import is_own
 
 HOST = "127.0.0.1"
 #: Seconds between two tries to open a tunnel: from, to.
@@ -49,8 +50,8 @@ class Tap(Protocol):
 class TunnelPorts:
     """Listening sockets, one for each name of a tunnel; all methods belong to ``tunnel_loop``.
 
-    Whoever can connect to one is let through as the owner of the job. A port of the loopback
-    interface is open to every user of this machine, a Unix socket to those who reach its directory.
+    A connection to one is let through as the owner of the job. So a port of the loopback interface
+    takes connections of this user (and of root) only, and a Unix socket is in a private directory.
 
     Parameters
     ----------
@@ -160,6 +161,9 @@ class TunnelPorts:
         except OSError:  # No more files may be open. Who connects waits in the kernel's queue.
             loop.remove_reader(listener)
             loop.call_later(LAST_PAUSE, self._listen, listener, name)
+            return
+        if connection.family != socket.AF_UNIX and not is_own(connection):
+            connection.close()
             return
         connection.setblocking(False)
         # asyncio sets it only where the protocol is given, and an accepted socket has none (0).

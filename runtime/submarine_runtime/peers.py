@@ -8,6 +8,7 @@ it reads a byte. Users on other machines are not known by this.
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 import sys
 from typing import Iterator, NamedTuple, Union
@@ -46,6 +47,14 @@ def peer_uid(connection: socket.socket) -> int | None:
         if (row.local, row.remote) == (other, own):
             return row.uid
     return None
+
+
+def is_own(connection: socket.socket) -> bool:
+    """Whether a connection within this machine is of this user, or of root, as far as is known."""
+    try:
+        return peer_uid(connection) in (os.geteuid(), 0)
+    except UnknownPeerError:
+        return True
 
 
 def listener_uids(host: str, port: int) -> set[int]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
 import shutil
+import socket
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +22,8 @@ from typing import Any
 import pytest
 from jupyter_client.manager import KernelManager
 
+from submarine_jobs.backends.yarn.driverprocess import _wait_for_port
+from submarine_jobs.tunnel_ports import TunnelPorts
 from submarine_kernel.install import install_kernel
 from submarine_kernel.remote.sockets import SocketDirectory
 from tests.kernel.remote_rig import Remote, execute, kernels_of, local_session
@@ -196,3 +203,74 @@ def test_long_state_directories_and_other_users_directories(
     made = SocketDirectory(tmp_path, {})
     assert Path(made.ip).parent.parent != shared
     made.remove()
+
+
+#: Connects to a port as another user, sends bytes, and says what comes back within 2 s.
+CALLER = """\
+import encodings.idna, os, socket, sys, time
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5)
+connection.settimeout(2)
+try:
+    connection.sendall(bytes.fromhex(sys.argv[2]))
+    print(len(connection.recv(100)))
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+@needs_root
+def test_a_port_that_leads_to_a_job_is_closed_to_other_users() -> None:
+    async def talk() -> None:
+        ports = TunnelPorts(["app"])
+        try:
+            port = (await ports.start())["app"]
+            words = [sys.executable, "-c", CALLER, str(port), b"GET / HTTP/1.1".hex()]
+            other = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE)
+            said = (await other.communicate())[0].decode().strip()
+            assert said in ("0", "ConnectionResetError", "BrokenPipeError")
+            # This user's own connection waits for the job, whose address is not known yet.
+            with socket.create_connection(("127.0.0.1", port)) as own:
+                own.setblocking(False)
+                receiving = asyncio.get_running_loop().sock_recv(own, 1)
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(receiving, 0.3)
+            await asyncio.sleep(0.05)
+        finally:
+            ports.close()
+
+    asyncio.run(asyncio.wait_for(talk(), 60))
+
+
+@needs_root
+def test_another_user_does_not_disturb_the_start_of_the_driver(tmp_path: Path) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as callback,
+        socket.create_server(("127.0.0.1", 0)) as driver,
+    ):
+        port, wanted = callback.getsockname()[1], driver.getsockname()[1]
+        false = struct.pack("!i", 1).hex()
+        others = [
+            subprocess.Popen(
+                [sys.executable, "-c", CALLER, str(port), sent], stdout=subprocess.DEVNULL
+            )
+            for sent in ("", "00", false, "")
+        ]
+        with socket.create_connection(("127.0.0.1", port), 5) as closed:
+            closed.sendall(bytes.fromhex(false))
+
+        def name_port() -> None:
+            time.sleep(1.0)
+            with socket.create_connection(("127.0.0.1", port), 5) as connection:
+                connection.sendall(struct.pack("!i", wanted))
+
+        naming = threading.Thread(target=name_port)
+        naming.start()
+        try:
+            found = _wait_for_port(callback, os.getpid(), tmp_path, time.monotonic() + 20)
+            assert found == wanted
+        finally:
+            naming.join()
+            for other in others:
+                other.kill()
+                other.wait()

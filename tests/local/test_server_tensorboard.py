@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from urllib.request import urlopen
 
 import psutil
 import pytest
 
+from submarine_jobs.boards.process import Process
 from submarine_jobs.bundle import build_bundle
 from submarine_jobs.cells import Cell
 from submarine_jobs.job import Job
@@ -27,6 +29,7 @@ from submarine_jobs.profile import Profile
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Resources, Role
 from tests.local.server_rig import BASE, TOKEN, Answer, Server, running
+from tests.second_user import as_user, needs_root
 from tests.waiting import until
 
 BOARD = BASE + "submarine/tensorboard/"
@@ -382,3 +385,23 @@ def test_without_tensorboard_there_is_one_sentence(tmp_path: Path, submit: Submi
         assert scratches(made) == []
     finally:
         made.stop()
+
+
+@needs_root
+def test_another_user_is_refused_at_the_port_on_loopback(tmp_path: Path) -> None:
+    process = Process(tmp_path, tmp_path / "log", None)
+    process.start()
+    try:
+        with urlopen(process.url, timeout=30) as page:
+            assert page.status == 200
+        host, path = process.url.removeprefix("http://").split("/", 1)
+        said = as_user(
+            f"""
+            connection = http.client.HTTPConnection({host!r}, timeout=20)
+            connection.request("GET", {"/" + path!r})
+            return connection.getresponse().status
+            """
+        )
+        assert said.startswith(("RemoteDisconnected", "ConnectionResetError")), said
+    finally:
+        process.remove()

@@ -58,7 +58,7 @@ class Process:
     socket
         Path of its Unix socket; None on loopback.
     url
-        Its page on loopback; it holds a secret path, which other users of this machine do not know.
+        Its page on loopback; other users of this machine are refused, and do not know its path.
     """
 
     def __init__(

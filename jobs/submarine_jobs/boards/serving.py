@@ -3,7 +3,8 @@
 Reads its orders, one JSON line, from standard input and answers with one line: where it listens.
 It ends when its standard input does, so it never outlives whoever started it, however that one
 ended. On a Unix socket in a private directory nobody else on this machine reaches it; for a browser
-that comes to it directly it listens on loopback, below a path that only the starter was told.
+that comes to it directly it listens on loopback, for this user only and below a path that only the
+starter was told.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _launch(order: dict[str, Any]) -> str:
 
     socket_path = order.get("socket")
     board = program.TensorBoard(
-        plugins=plugins(), server_class=_on_socket(socket_path) if socket_path else None
+        plugins=plugins(), server_class=_on_socket(socket_path) if socket_path else _on_loopback()
     )
     options = {
         "--logdir": order["logdir"],
@@ -62,6 +63,19 @@ def _launch(order: dict[str, Any]) -> str:
     given = [f"{name}={value}" for name, value in options.items()]
     board.configure(argv=["tensorboard", *OPTIONS, *given])
     return str(board.launch())
+
+
+def _on_loopback() -> Any:
+    """The class of a server on loopback that refuses other users of this machine."""
+    from tensorboard import program
+
+    from submarine_runtime.peers import is_own
+
+    class LoopbackServer(program.WerkzeugServer):  # type: ignore[misc]
+        def verify_request(self, request: Any, client_address: Any) -> bool:
+            return is_own(request)
+
+    return LoopbackServer
 
 
 def _on_socket(path: str) -> Any:

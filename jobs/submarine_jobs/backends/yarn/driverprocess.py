@@ -32,6 +32,7 @@ from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.backends.yarn.skein_calls import new_credentials, skein_jar
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.profile import Profile
+from submarine_runtime.peers import UnknownPeerError, listener_uids, peer_uid
 
 IDLE_MINUTES = 8 * 60
 #: A submit may take longer than one.
@@ -78,7 +79,7 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
         _write_private(directory / name, data)
     empty = _empty_jar(directory)
     (directory / "last-use").touch()
-    with socket.create_server(("127.0.0.1", 0), backlog=1) as callback:
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as callback:
         env = dict(os.environ)
         env.update(
             SKEIN_CERTIFICATE=certificate.decode(),
@@ -182,12 +183,32 @@ def _wait_for_port(callback: socket.socket, pid: int, directory: Path, deadline:
             if _start_time(pid) is None:
                 raise failed(directory, "its JVM ended") from None
             continue
-        with connection:
+        with connection, contextlib.suppress(OSError):
+            if not _may_be_driver(connection):
+                continue
             connection.settimeout(2.0)
             data = connection.recv(4, socket.MSG_WAITALL)
-        if len(data) == 4:
-            return int(struct.unpack("!i", data)[0])
+            port = int(struct.unpack("!i", data)[0]) if len(data) == 4 else 0
+            if _is_own_port(port):
+                return port
     raise failed(directory, f"it was not ready within {START_SECONDS:g} s")
+
+
+def _may_be_driver(connection: socket.socket) -> bool:
+    """False if a connection is of another user, who could keep the start waiting."""
+    try:
+        # None: it is closed already. The port that it has named is checked all the same.
+        return peer_uid(connection) in (None, os.geteuid())
+    except UnknownPeerError:
+        return True
+
+
+def _is_own_port(port: int) -> bool:
+    """Whether a process of this user listens at a port, as far as this system tells."""
+    try:
+        return 0 < port < 1 << 16 and os.geteuid() in listener_uids("127.0.0.1", port)
+    except UnknownPeerError:
+        return True
 
 
 def failed(directory: Path, what: str) -> ClusterError:
