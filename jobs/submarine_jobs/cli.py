@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from submarine_jobs.commands.outcome import Outcome
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 COMPLETE_VARIABLE = "_SUBMARINE_COMPLETE"
 #: Set to anything: a mistake of our own shows its stack trace.
 DEBUG_VARIABLE = "SUBMARINE_DEBUG"
+#: Longest message of an error that is shown, in characters.
+MAX_SENTENCE = 100_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         kind = type(error).__name__
-        print(_encodable(f"submarine: internal error: {kind}: {error}"), file=sys.stderr)
+        _say(f"submarine: internal error: {kind}: {error}")
         print(f"{DEBUG_VARIABLE}=1 shows where; please report it.", file=sys.stderr)
         return 1
     return outcome.exit_code
@@ -77,11 +79,13 @@ def _deafen(argv: Sequence[str] | None) -> None:
 
 
 def _show(outcome: Outcome, *, after_open_line: bool) -> None:
+    from submarine_jobs.commands.terminal import for_terminal
+
     text = outcome.rendered()
     if text:
         if after_open_line:
             print()
-        print(_encodable(text))
+        print(_encodable(for_terminal(text, sys.stdout), sys.stdout))
     sys.stdout.flush()
 
 
@@ -92,13 +96,20 @@ def _complain(error: SubmarineError, *, as_json: bool) -> int:
         kind = type(error).__name__
         print(to_json({"error": {"kind": kind, "message": error.message, "fix": error.fix}}))
     else:
-        print(_encodable(f"submarine: {error}"), file=sys.stderr)
+        _say(f"submarine: {error}")
     return error.exit_code
 
 
-def _encodable(text: str) -> str:
-    """``text`` as the terminal's encoding can show it; never a UnicodeEncodeError."""
-    encoding = sys.stdout.encoding or "utf-8"
+def _say(sentence: str) -> None:
+    """A sentence on stderr; what it quotes of a cluster or a job moves no cursor."""
+    from submarine_jobs.display.untrusted import printable
+
+    print(_encodable(printable(sentence, MAX_SENTENCE), sys.stderr), file=sys.stderr)
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    """``text`` as the stream's encoding can show it; never a UnicodeEncodeError."""
+    encoding = stream.encoding or "utf-8"
     return text.encode(encoding, "replace").decode(encoding)
 
 

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 from submarine_jobs.cli_status import StatusLine
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.terminal import TerminalFilter
+from submarine_jobs.display.untrusted import printable
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
     from submarine_jobs.live import LogChunk
     from submarine_runtime.protocol.record import JobRecord
 
+#: Longest line that is said, in characters.
+MAX_SAID = 100_000
 _QUEUE = 256
 _SLICE = 0.2
 #: Seconds without a byte after which the rest of the log is not waited for when the job has ended.
@@ -49,7 +52,7 @@ class CommandLine(Mouth):
     def say(self, text: str) -> None:
         """One line on stderr."""
         with self._status.aside():
-            print(text, file=sys.stderr, flush=True)
+            print(printable(text, MAX_SAID), file=sys.stderr, flush=True)
 
     def renew(self, text: str) -> bool:
         """The last line of a terminal; no where stderr is none."""
@@ -62,7 +65,8 @@ class CommandLine(Mouth):
         """Ask on stderr; anything but y or yes is no."""
         if not self.interactive:
             return False
-        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        asked = printable(question, MAX_SAID)
+        print(f"{asked} [y/N] ", end="", file=sys.stderr, flush=True)
         try:
             return sys.stdin.readline(16).strip().lower() in ("y", "yes")
         except (EOFError, OSError):

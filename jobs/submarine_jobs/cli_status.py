@@ -12,6 +12,8 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from submarine_jobs.display.untrusted import one_line
+
 _ERASE = "\r\x1b[K"
 
 
@@ -36,7 +38,7 @@ class StatusLine:
             if self._able and self.free and text != self._shown:
                 self._shown = text
                 width = max(shutil.get_terminal_size().columns - 1, 20)
-                sys.stderr.write(_ERASE + text[:width])
+                sys.stderr.write(_ERASE + one_line(text, width))
                 sys.stderr.flush()
         return self._able
 

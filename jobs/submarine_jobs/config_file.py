@@ -58,7 +58,7 @@ SECTIONS = {
 _SECTION_PATHS = ("ca", "password_file")
 TOP_KEYS = (*PROFILE_KEYS, "default_profile", "profiles", "settings", *SECTIONS)
 _MAX_BYTES = 1 << 20
-_PROFILE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")
+_PROFILE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}\Z")
 _HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?$")
 _KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[A-Za-z0-9_"'-]+)*)\s*=""")
 

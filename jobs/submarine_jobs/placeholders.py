@@ -7,12 +7,15 @@ left alone: it may be a date format or a shell's own. ``%input_path%`` of an inp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.spec import JobSpec, Role
 
+#: What a shell does not leave as it is, apart from patterns of file names.
+_SHELL = re.compile(r"[\s`$;&|<>()'\"\\{}\x00-\x1f\x7f]|^[~#]")
 NAMES = ("input_path", "checkpoint_path", "saved_model_path")
 
 
@@ -41,7 +44,7 @@ def fill_spec(spec: JobSpec) -> JobSpec:
         values["input_path"] = "%input_path%"
 
     def role(item: Role) -> Role:
-        command = None if item.command is None else fill(item.command, values)
+        command = None if item.command is None else _filled_command(item.command, spec, values)
         return replace(item, command=command, env=_filled(item.env, values))
 
     texts = [*spec.args, *spec.env.values()]
@@ -55,6 +58,25 @@ def fill_spec(spec: JobSpec) -> JobSpec:
         args=tuple(fill(argument, values) for argument in spec.args),
         env=_filled(spec.env, values),
     )
+
+
+def _filled_command(command: str, spec: JobSpec, values: Mapping[str, str | None]) -> str:
+    """A command with its placeholders replaced by values that its shell leaves as they are.
+
+    Raises
+    ------
+    UsageError
+        If a value has a character that the shell acts on.
+    """
+    fetched = {item.name: item.uri for item in spec.inputs}.get(fetched_input(spec) or "")
+    for name in NAMES:
+        value = fetched if name == "input_path" and fetched else values[name]
+        if f"%{name}%" in command and value and (found := _SHELL.search(value)):
+            raise UsageError(
+                f"The value of %{name}% has {found[0]!r}, on which the shell of the command acts.",
+                "Give a path without it, or read it from a variable of --env in the program.",
+            )
+    return fill(command, values)
 
 
 def fetched_input(spec: JobSpec) -> str | None:

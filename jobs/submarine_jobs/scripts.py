@@ -23,7 +23,7 @@ from submarine_jobs.notebook import DocumentCell, NotebookDocument, read_noteboo
 from submarine_jobs.program_files import PROGRAM
 from submarine_runtime.sourcemap import SourceMap
 
-_SCRIPT_NAME = re.compile(r"^[A-Za-z0-9_][\w.-]*\.py$", re.ASCII)
+_SCRIPT_NAME = re.compile(r"^[A-Za-z0-9_][\w.-]*\.py\Z", re.ASCII)
 
 
 def bundle_from_file(path: str | os.PathLike[str]) -> Bundle:

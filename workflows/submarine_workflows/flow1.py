@@ -14,6 +14,9 @@ from submarine_workflows.workflow import Kind, Node, Workflow
 
 MAX_BYTES = 1 << 20
 _KINDS = {"command": Kind.COMMAND, "noop": Kind.NOOP, "flow": Kind.FLOW}
+#: Java's, and no other: where Azkaban sees one line, two must not be read here.
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_SPACE = " \t\f"
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -21,15 +24,15 @@ _PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def read_properties(text: str) -> dict[str, tuple[str, int]]:
     """Key -> value and the line where it begins; the last of equal keys counts, as in Java."""
     found: dict[str, tuple[str, int]] = {}
-    lines = text.splitlines()
+    lines = _LINE_END.split(text)
     number = 0
     while number < len(lines):
-        begin, line = number + 1, lines[number].lstrip()
+        begin, line = number + 1, lines[number].lstrip(_SPACE)
         number += 1
         if not line or line[0] in "#!":
             continue
         while _goes_on(line) and number < len(lines):
-            line = line[:-1] + lines[number].lstrip()
+            line = line[:-1] + lines[number].lstrip(_SPACE)
             number += 1
         key, value = _split(line)
         if key:
@@ -58,7 +61,9 @@ def _plain(text: str) -> str:
             return chr(int(word[1:], 16))
         return _PLAIN.get(word, word)
 
-    return _ESCAPE.sub(one, text)
+    found = _ESCAPE.sub(one, text)
+    # Two escapes make a character outside of the basic plane.
+    return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def read_jobs(files: Mapping[str, str], name: str) -> Workflow:

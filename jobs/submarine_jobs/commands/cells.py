@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +11,7 @@ from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.commands.verb import Verb
 from submarine_jobs.display import columns
-from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.display.untrusted import escaped, one_line
 from submarine_jobs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def cells(mouth: Mouth, /) -> Outcome:
     return Outcome(
         text="\n".join([columns.text(_COLUMNS, rows), *missing]),
         html=columns.html(_COLUMNS, rows)
-        + "".join(f"<p>{html.escape(text)}</p>" for text in missing),
+        + "".join(f"<p>{escaped(text, 2000)}</p>" for text in missing),
         value={"cells": [_plain(item) for item in listing], "not_run": len(not_run)},
     )
 

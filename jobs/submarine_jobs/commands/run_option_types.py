@@ -29,8 +29,8 @@ from submarine_jobs.options.role_options import (
 )
 from submarine_jobs.spec import KINDS
 
-_PLACE = re.compile(r"^[^\s,'\"\x00-\x1f]{1,255}$")
-_INTERFACE = re.compile(r"^[A-Za-z0-9_.:@,-]{1,64}$")
+_PLACE = re.compile(r"^[^\s,'\"\x00-\x1f]{1,255}\Z")
+_INTERFACE = re.compile(r"^[A-Za-z0-9_.:@,-]{1,64}\Z")
 _VALUED_ENVIRONMENTS = tuple(
     kind if kind in ("auto", "host") else f"{kind}:" for kind in ENVIRONMENTS
 )

@@ -7,7 +7,6 @@ own, until Ctrl-C. What it shows and how it is fetched is ``submarine_jobs.board
 from __future__ import annotations
 
 import time
-from html import escape
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from submarine_jobs.commands.outcome import CLUSTER, SUCCESS, Outcome
 from submarine_jobs.commands.ownership import say_if_foreign
 from submarine_jobs.commands.shared_options import backend_option, jobs_argument, profile_option
 from submarine_jobs.commands.verb import AS_JSON, Verb, option
+from submarine_jobs.display.untrusted import escaped, escaped_line
 from submarine_jobs.errors import UsageError
 from submarine_jobs.job import Job
 from submarine_jobs.jupyter_server import server_url, tensorboard_path
@@ -81,12 +81,13 @@ def _elsewhere(ids: list[str]) -> Outcome:
         f"Where the server extension is not enabled, run `submarine tensorboard {words}` in a "
         "terminal."
     )
-    shown = escape(url or path)
+    shown = escaped(url or path, 2000)
     link = f'<a href="{shown}" target="_blank" rel="noopener">{shown}</a>' if url else shown
     html = (
-        f"<p>TensorBoard of {escape(', '.join(ids))}: {link}"
+        f"<p>TensorBoard of {escaped_line(', '.join(ids), 2000)}: {link}"
         f"{'' if url else ' below the address of JupyterLab'}. Where the server extension is not "
-        f"enabled, run <code>submarine tensorboard {escape(words)}</code> in a terminal.</p>"
+        f"enabled, run <code>submarine tensorboard {escaped_line(words, 2000)}</code> in a "
+        "terminal.</p>"
     )
     value: dict[str, Any] = {"job_ids": ids, "path": path, "url": url}
     return Outcome(text, html, value, mime={MIME_TYPE: {"version": 1, "jobs": ids}})

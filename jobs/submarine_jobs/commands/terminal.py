@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from typing import TextIO
 
 #: Longest escape sequence that is waited for; what is longer is no sequence of a sane program.
 _MAX_PENDING = 4096
@@ -19,7 +20,8 @@ _SEQUENCE = re.compile(
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c]*(?:\x1b)?|[ -/]*)?\Z")
 _CONTROLS = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
 
@@ -42,6 +44,14 @@ class TerminalFilter:
         if _SGR.search(shown):
             self._coloured = True
         return shown + ("\x1b[0m" if final and self._coloured else "")
+
+
+def for_terminal(text: str, stream: TextIO) -> str:
+    """Text that is whole, for a stream: filtered as a log where that is a terminal.
+
+    A file or a pipe gets the text as it is: a program that is printed stays that program.
+    """
+    return _strip(text) if stream.isatty() else text
 
 
 def _strip(text: str) -> str:

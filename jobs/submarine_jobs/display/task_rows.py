@@ -21,7 +21,7 @@ from submarine_runtime.protocol.states import State
 FEW = 16
 TELLING = 10
 _BAD = (State.FAILED, State.LOST)
-_CONTAINER = re.compile(r"^container_(?:e\d+_)?\d+_\d+_\d+_(\d+)$")
+_CONTAINER = re.compile(r"^container_(?:e\d+_)?\d+_\d+_\d+_(\d+)\Z")
 #: Younger tasks have no CPU use that means anything.
 _SECONDS = 2.0
 

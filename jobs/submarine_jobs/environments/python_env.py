@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import UsageError
 
 KINDS = ("auto", "host", "path", "archive", "docker")
@@ -18,7 +19,7 @@ SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
 #: Directory of the container where an archive is unpacked, and the interpreter in it.
 DIRECTORY = "python-env"
 INTERPRETER = f"{DIRECTORY}/bin/python3"
-_IMAGE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
+_IMAGE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}\Z")
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,23 @@ def _check_archive(value: str) -> None:
         )
 
 
-def _check_image(value: str) -> None:
-    if not _IMAGE.match(value):
+def checked_image(value: str, option: str = "--docker_image ") -> str:
+    """The name of a Docker image as it stands.
+
+    It becomes a variable of YARN's launch script, between double quotes of a shell.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    if not _IMAGE.fullmatch(value):
         raise UsageError(
-            f"--python-env docker:{value[:80]} is not the name of an image.",
-            "Write for example docker:registry.example/ml/tensorflow:2.16.",
+            f"{option}{one_line(value, 80)} is not the name of an image.",
+            f"Write for example {option}registry.example/ml/tensorflow:2.16.",
         )
+    return value
+
+
+def _check_image(value: str) -> None:
+    checked_image(value, "--python-env docker:")

@@ -14,7 +14,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.options.pairs import MAX_VALUE, parse_localization
 from submarine_jobs.spec import Localization, NamedInput
 
-_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")
+_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _SHARD = ":shard"
 _SHARDED = re.compile(r":shard(?:=([^/:]*))?\Z")
 _ROLE = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")

@@ -12,11 +12,11 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.spec import Localization
 
 MAX_VALUE = 32 * 1024
-_ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,254}$")
-_CONF_KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,254}$")
-_LABEL = re.compile(r"^[^\x00-\x1f\x7f=]{1,80}$")
-_AUTHORITY_ONLY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?$")
-_SCHEME_ONLY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*$")
+_ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,254}\Z")
+_CONF_KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,254}\Z")
+_LABEL = re.compile(r"^[^\x00-\x1f\x7f=]{1,80}\Z")
+_AUTHORITY_ONLY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?\Z")
+_SCHEME_ONLY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _RESERVED_ENV = ("SUBMARINE_",)
 

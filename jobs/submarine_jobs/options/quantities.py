@@ -26,7 +26,7 @@ _MIB = {
 }
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(ms|[smhd])", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_COUNT = re.compile(r"^\d{1,9}$", re.ASCII)
+_COUNT = re.compile(r"^\d{1,9}\Z", re.ASCII)
 _RESOURCE_NAMES = {
     "memory": "memory",
     "memory-mb": "memory",

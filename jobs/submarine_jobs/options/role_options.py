@@ -19,8 +19,8 @@ from submarine_jobs.spec import KINDS
 
 #: Roles with options of their own, in the order in which a job lists its roles.
 USUAL = ("chief", "master", "worker", "ps", "evaluator", "tensorboard")
-NAME = re.compile(r"^[a-z][a-z0-9_]{0,31}$")
-_PLAIN = re.compile(r"^[^\s,'\"]{1,255}$")
+NAME = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
+_PLAIN = re.compile(r"^[^\s,'\"]{1,255}\Z")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from submarine_jobs.config_values import python_of
 from submarine_jobs.coordinator_orders import with_extra_roles
-from submarine_jobs.environments.python_env import parse_python_env
+from submarine_jobs.environments.python_env import checked_image, parse_python_env
 from submarine_jobs.errors import UsageError, no_cluster
 from submarine_jobs.options.role_checks import check_image, check_roles
 from submarine_jobs.options.roles_of import (
@@ -235,7 +235,9 @@ def _environment(options: RunOptions, profile: Profile) -> tuple[str, str, str |
         text = f"docker:{image}"
     parsed = parse_python_env(text)
     image = parsed.value if parsed.kind == "docker" else image
-    role_images = [role.image for role in options.roles if role.image]
+    role_images = [checked_image(role.image) for role in options.roles if role.image]
+    if image is not None:
+        checked_image(image)
     if profile.backend == "local" and (image or role_images):
         raise UsageError(
             f"The image {image or role_images[0]} needs a cluster: --backend local runs processes "

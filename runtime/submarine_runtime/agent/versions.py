@@ -20,7 +20,7 @@ from submarine_runtime.agent.store import Store, StoreError, patiently, temporar
 from submarine_runtime.protocol import layout
 
 VERSION_FILE = "version.json"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 #: Seconds to wait for the directory to come to rest, between two looks, and for the store.
 REST_SECONDS = 20.0
 GAP = 0.5

@@ -20,7 +20,7 @@ VARIABLE = "SUBMARINE_TUNNELS"
 #: What a client asks for with ``Upgrade``.
 PROTOCOL = "submarine-tunnel"
 MAX_FILE = 1 << 16
-_NAME = re.compile(r"^[a-z0-9][a-z0-9_-]{0,31}$")
+_NAME = re.compile(r"^[a-z0-9][a-z0-9_-]{0,31}\Z")
 
 
 class Target(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from html import escape
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ from tornado.httputil import HTTPHeaders
 from tornado.web import HTTPError
 
 from submarine_jobs.boards.board import MAX_JOBS, Board
+from submarine_jobs.display.untrusted import escaped
 from submarine_server.access import checked_job_id, core_of, guarded
 from submarine_server.failures import ApiError, api_error
 from submarine_server.tensorboard import headers
@@ -168,7 +168,7 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
         self.set_header("Content-Security-Policy", _POLICY)
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Cache-Control", "no-store")
-        self.finish(_PAGE.format(error=escape(found.error), fix=escape(found.fix)))
+        self.finish(_PAGE.format(error=escaped(found.error, 2000), fix=escaped(found.fix, 2000)))
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         """What was foreseen is one short line."""

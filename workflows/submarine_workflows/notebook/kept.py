@@ -62,7 +62,9 @@ def keep(name: str, text: str, mouth: Mouth) -> Path:
     notebook = notebook_of(mouth)
     path = folder_of(mouth) / (name + SUFFIX)
     _check_ours(path, notebook)
-    heading = f"{_HEAD}{f' in {notebook.name}' if notebook else ''}; change it in that cell."
+    # A line break in the notebook's name would begin a second line of YAML.
+    written_in = f" in {notebook.name}" if notebook and notebook.name.isprintable() else ""
+    heading = f"{_HEAD}{written_in}; change it in that cell."
     data = f"{heading}\n{text}".encode("utf-8", "replace")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from submarine_jobs.display.untrusted import escaped_line
 from submarine_jobs.errors import JobNotFoundError, UsageError
 from submarine_jobs.job import Job
 from submarine_zeppelin import properties as settings
@@ -94,8 +94,8 @@ class Dashboard:
                 f"{former.ACTIONS[former.JOB_RUN]!r} in its list, and run this paragraph."
             )
         rows = "".join(
-            f'<tr><td style="padding-right:16px">{html.escape(item.name)}</td><td>'
-            f"{html.escape(settings.text(self._mouth.properties, item.name))}</td></tr>"
+            f'<tr><td style="padding-right:16px">{escaped_line(item.name)}</td><td>'
+            f"{escaped_line(settings.text(self._mouth.properties, item.name))}</td></tr>"
             for item in settings.PROPERTIES
             if item.name.startswith(("tf.", "machinelearning.", "submarine.yarn"))
         )

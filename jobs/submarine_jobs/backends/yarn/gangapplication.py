@@ -25,7 +25,7 @@ from submarine_jobs.backends.yarn.application import (
     tag_of,
 )
 from submarine_jobs.backends.yarn.specification import ARCHIVE, Application, Master, Service
-from submarine_jobs.environments.python_env import parse_python_env
+from submarine_jobs.environments.python_env import checked_image, parse_python_env
 from submarine_jobs.spec import JobSpec, Role
 from submarine_runtime.protocol import layout
 
@@ -151,7 +151,8 @@ def docker_image(spec: JobSpec, role: Role) -> str | None:
     """The image of a role's containers; None: no Docker."""
     env = parse_python_env(role.python_env or spec.python_env)
     named = env.value if env.kind == "docker" else None
-    return role.docker_image or named or spec.docker_image
+    image = role.docker_image or named or spec.docker_image
+    return None if image is None else checked_image(image)
 
 
 def docker_variables(spec: JobSpec, role: Role, more: Mapping[str, str]) -> dict[str, str]:
