@@ -18,10 +18,11 @@ from tests.local.channel_page import Page
 from tests.local.server_rig import Server, running
 from tests.waiting import PATIENCE
 
-SUBMARINE = (sys.executable, "-m", "submarine_jobs.cli")
+SUBMARINE = (sys.executable, "-P", "-m", "submarine_jobs.cli")
 FLOW = """\
 nodes:
   - {name: one, type: command, config: {command: "submarine config --json"}}
+  - {name: two, needs: asks.py, type: command, config: {command: "true"}}
 """
 
 
@@ -97,6 +98,8 @@ def test_what_was_confirmed_holds_for_jobs_and_the_nodes_of_a_workflow(
         f"subprocess.run({[*SUBMARINE, 'list']!r}, check=True)\n"
     )
     (project / "nightly.flow").write_text(FLOW)
+    # No process of ours takes a module of the project for a library.
+    (project / "click.py").write_text("raise SystemExit('the project ran')\n")
     for words in (["run", "asks.py", "--wait"], ["workflow", "run", "nightly.flow"]):
         assert "submarine config trust" in typed(project, environ, *words).stderr
     assert typed(project, environ, "config", "trust", "--yes").returncode == 0

@@ -156,7 +156,12 @@ def _python(where: Installation) -> Finding:
             f"Name one: `submarine zeppelin install {where.home} --python PROGRAM`.",
         )
     done = subprocess.run(
-        [python, "-c", _PROBE], capture_output=True, text=True, timeout=_TIMEOUT, check=False
+        [python, "-c", _PROBE],
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT,
+        cwd="/",  # a file of the working directory is no library
+        check=False,
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]

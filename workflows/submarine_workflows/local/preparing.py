@@ -29,8 +29,9 @@ from submarine_workflows.workflow import Workflow
 _MAX_OUTPUT = 1 << 20
 #: What a notebook that starts a run knows of itself, and what its own runner told it.
 _NOT_THEIRS = (headless.VARIABLE, "JPY_")
-#: How this very release is called, whatever ``submarine`` is on the PATH.
-PROGRAM = (sys.executable, "-m", "submarine_jobs.cli")
+#: How this very release is called, whatever ``submarine`` is on the PATH. With ``-P`` no file of
+#: the working directory is taken for a library.
+PROGRAM = (sys.executable, "-P", "-m", "submarine_jobs.cli")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from submarine_jobs.commands import Mouth, Outcome
 from submarine_jobs.commands.outcome import INTERRUPTED, JOB_FAILED, SUCCESS
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import RefusedError, SubmarineError
+from submarine_workflows.local.preparing import PROGRAM
 from submarine_workflows.local.runs import RunFolder, Runs
 from submarine_workflows.local.statuses import Status
 from submarine_workflows.local.telling import table_of
@@ -53,7 +53,7 @@ def launch(words: Sequence[str], runs: Runs, mouth: Mouth, *, wait: bool) -> Out
     starting = runs.folder / ".starting"
     starting.mkdir(parents=True, exist_ok=True, mode=0o700)
     said = starting / f"{secrets.token_hex(8)}.log"
-    command = [sys.executable, "-m", "submarine_jobs.cli", "workflow", "run"]
+    command = [*PROGRAM, "workflow", "run"]
     command += ["--runs", str(runs.folder), *words]
     began = time.time()
     with said.open("xb") as file:
