@@ -11,13 +11,18 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 PROJECTOR = "projector"
-#: Options of every TensorBoard of ours.
-OPTIONS = (
+
+
+def options() -> list[str]:
+    """Return the options of every TensorBoard of ours."""
+    from tensorboard import version
+
     # A job that was started again writes a second file beside the first.
-    "--reload_multifile=true",
-    # The other reader listens on a port without a password, in a process of its own.
-    "--load_fast=false",
-)
+    given = ["--reload_multifile=true"]
+    if [int(part) for part in version.VERSION.split(".")[:2]] >= [2, 5]:
+        # The other reader listens on a port without a password, in a process of its own.
+        given.append("--load_fast=false")
+    return given
 
 
 def plugins() -> list[Any]:
@@ -36,6 +41,6 @@ def main(arguments: Sequence[str]) -> int:
     from tensorboard import program
 
     board = program.TensorBoard(plugins=plugins())
-    board.configure(argv=["tensorboard", *OPTIONS, *arguments])
+    board.configure(argv=["tensorboard", *options(), *arguments])
     code: int = board.main()
     return code

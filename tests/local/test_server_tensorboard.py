@@ -123,6 +123,7 @@ def telltale(tmp_path_factory: pytest.TempPathFactory, submit: Submit) -> Iterat
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "program.py").write_text(TELLTALE)
+    (package / "version.py").write_text("VERSION = '2.21.0'\n")
     (package / "default.py").write_text("def get_plugins():\n    return []\n")
     settings = ("--TensorBoards.idle_seconds=4", "--TensorBoards.most=1")
     with running(scratch, *settings, PYTHONPATH=str(scratch / "fake")) as made:

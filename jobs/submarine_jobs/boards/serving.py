@@ -15,7 +15,7 @@ import sys
 import types
 from typing import Any
 
-from submarine_runtime.tensorboard_server import OPTIONS, plugins
+from submarine_runtime.tensorboard_server import options, plugins
 
 NOT_INSTALLED = "not_installed"
 #: Seconds between two looks of TensorBoard's at its files.
@@ -52,7 +52,7 @@ def _launch(order: dict[str, Any]) -> str:
     board = program.TensorBoard(
         plugins=plugins(), server_class=_on_socket(socket_path) if socket_path else _on_loopback()
     )
-    options = {
+    own = {
         "--logdir": order["logdir"],
         "--host": "127.0.0.1",
         "--port": str(order.get("port") or 0),
@@ -60,8 +60,8 @@ def _launch(order: dict[str, Any]) -> str:
         "--window_title": order.get("title") or "TensorBoard",
         "--reload_interval": RELOAD,
     }
-    given = [f"{name}={value}" for name, value in options.items()]
-    board.configure(argv=["tensorboard", *OPTIONS, *given])
+    given = [f"{name}={value}" for name, value in own.items()]
+    board.configure(argv=["tensorboard", *options(), *given])
     return str(board.launch())
 
 
