@@ -10,6 +10,7 @@ import pytest
 from submarine_jobs.commands import Mouth, execute
 from submarine_jobs.display.summary import lost_if_cancelled
 from submarine_jobs.errors import UsageError
+from submarine_jobs.ownership import Owner
 from submarine_jobs.profile import hadoop_user
 from submarine_jobs.roles import KERNEL_ROLE, NOTEBOOK_ROLE
 from submarine_kernel.remote.placing import Asked, program, spec_of_kernel
@@ -52,7 +53,7 @@ class FrontEnd(Mouth):
         self.questions: list[str] = []
         job.session = self
         self.found = job
-        self.profile = self
+        self.profile = self.store = self
 
     user: str | None = None
 
@@ -61,6 +62,9 @@ class FrontEnd(Mouth):
 
     def job(self, text: str) -> Any:
         return self.found
+
+    def owner(self, job_id: str) -> Owner:
+        return Owner(recorded=self.found.shown.user)
 
     def confirm(self, question: str) -> bool:
         self.questions.append(question)
