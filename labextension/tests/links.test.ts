@@ -8,6 +8,13 @@ test.each([
   '/api',
   '',
   'vbscript:x',
+  'https://bank.example@evil.example/',
+  'https://user:password@host/',
+  'https://host/\u202egpj.exe',
+  'https:\\\\host\\x',
+  'https://host/a b',
+  'https://host/\n',
+  `https://host/${'x'.repeat(2000)}`,
   ' java\nscript:x'
 ])('refuses %j', url => {
   expect(safeLink(url)).toBeUndefined();

@@ -43,8 +43,10 @@ export function isPlain(text: string): boolean {
   return !CONTROL.test(text);
 }
 
-// eslint-disable-next-line no-control-regex
-const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/;
+/** With bidirectional overrides and isolates, which would show a line in another order. */
+const CONTROL =
+  // eslint-disable-next-line no-control-regex
+  /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
 /**
  * Cut a text into spans of one style each.
@@ -85,7 +87,15 @@ export function tokenize(text: string, style: IStyle): { spans: ISpan[]; style: 
 }
 
 function isControl(code: number): boolean {
-  return (code < 0x20 && code !== 0x09) || (code >= 0x7f && code <= 0x9f);
+  return (
+    (code < 0x20 && code !== 0x09) ||
+    (code >= 0x7f && code <= 0x9f) ||
+    code === 0x061c ||
+    code === 0x200e ||
+    code === 0x200f ||
+    (code >= 0x2028 && code <= 0x202e) ||
+    (code >= 0x2066 && code <= 0x2069)
+  );
 }
 
 /** Where the sequence that begins at `at` ends, and its parameters if it is SGR. */
