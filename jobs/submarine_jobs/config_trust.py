@@ -20,6 +20,7 @@ from pathlib import Path
 from submarine_jobs.config_file import KNOWN_SETTINGS, PROFILE_KEYS, ConfigFile, read_files
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import ConfigError
+from submarine_jobs.file_safety import make_private
 from submarine_jobs.profile import default_state_dir
 
 #: Keys that need no confirmation; each key that is added elsewhere needs it until it stands here.
@@ -132,7 +133,7 @@ def trust(file: ConfigFile) -> None:
     content = json.dumps({"version": 1, "file": str(file.path), "digest": _digest(file)})
     made = path.with_suffix(f".{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         if _is_foreign(path.parent.lstat()):
             raise ConfigError(
                 f"{path.parent} can be changed by other users, so nothing is remembered there.",

@@ -1,7 +1,8 @@
 """Whether a file can be changed by users other than the one who acts on its content.
 
 Used for files that name programs or addresses, and for files that hold passwords. Looks at owner
-and mode of the file and of the directory that holds it; does not read the content.
+and mode of the file and of the directory that holds it; does not read the content. Makes the
+directories in which this user's own files are.
 """
 
 from __future__ import annotations
@@ -31,6 +32,17 @@ class Unsafe:
 
     reason: str
     fix: str
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory for this user alone, and each missing one above it likewise.
+
+    ``Path.mkdir`` gives its mode to the last directory only. What exists stays as it is.
+    """
+    for one in (*reversed(directory.parents), directory):
+        # Not `exist_ok` for each: a root directory may be read-only, and exists.
+        if not one.is_dir():
+            one.mkdir(mode=0o700, exist_ok=True)
 
 
 def check_file(path: Path, seen: os.stat_result, *, foreign: bool = False) -> Unsafe | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import submarine_runtime
+from submarine_jobs.file_safety import make_private
 
 _MAIN = b"""import os
 import sys
@@ -70,7 +71,7 @@ def write_runtime_zip(directory: Path) -> Path:
     built = runtime_zip()
     path = directory / built.name
     if not path.exists():
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(directory)
         temporary = directory / f".tmp-{built.name}-{os.getpid()}"
         temporary.write_bytes(built.data)
         temporary.rename(path)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from submarine_jobs.file_safety import make_private
 from submarine_jobs.ownership import Owner, attributed
 from submarine_jobs.store_query import ORDER, OWN, JobQuery
 from submarine_runtime.protocol.record import JobRecord
@@ -109,7 +110,7 @@ class JobStore:
                 connection.close()
 
     def _prepare(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self._path.parent)
         try:
             self._create()
         except sqlite3.OperationalError:

@@ -66,6 +66,8 @@ class Layout:
         return self.root / "tmp"
 
     def make(self) -> None:
-        """Create the directories that daemons expect."""
+        """Create the directories that daemons expect, closed to other users of this machine."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.root.chmod(0o700)
         for name in ("conf", "data", "logs", "run", "bin", "tmp"):
             (self.root / name).mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 from typing import TextIO
 
+from submarine_jobs.file_safety import make_private
 from submarine_jobs.profile import Profile
 from submarine_zeppelin.users import common_state_dir
 
@@ -33,7 +34,7 @@ def hold(profile: Profile) -> None:
     with _lock:
         if own in _held:
             return
-        own.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(own)
         stream = (own / _IN_USE).open("w")
         fcntl.flock(stream, fcntl.LOCK_SH)
         _held[own] = stream

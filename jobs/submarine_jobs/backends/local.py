@@ -33,6 +33,7 @@ from submarine_jobs.backends.localfiles import localise, write_json
 from submarine_jobs.backends.overview import Overview, this_machine
 from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.errors import ClusterError, RefusedError
+from submarine_jobs.file_safety import make_private
 from submarine_jobs.localization import brought, errors_of, on_hdfs
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec, Role
@@ -100,7 +101,7 @@ class LocalBackend(Backend):
             raise RefusedError(submission.plan.errors[0])
         self._sweep()
         scratch = self._scratch(submission.agent.job_id)
-        scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(scratch)
         with _locked(scratch):
             found = self.find(submission.agent.job_id)
             if found is not None:

@@ -29,6 +29,7 @@ from typing import Any
 
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.errors import RefusedError
+from submarine_jobs.file_safety import make_private
 from submarine_jobs.localization import brought, copy_of
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
@@ -79,7 +80,7 @@ def _task_files(submission: Submission, directory: Path, agent: AgentConfig) -> 
     for item in brought(submission.spec):
         path, archived = copy_of(storage, job_dir, item)
         target = directory / "program" / item.target
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(target.parent)
         if archived:
             _unpack(Path(path), target, item.source)
         else:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from submarine_jobs.file_safety import make_private
+
 _LOCK = "lock"
 _DOOR = ".door"
 
@@ -38,7 +40,7 @@ class Scratch:
     """
 
     def __init__(self, parent: Path, name: str = "") -> None:
-        parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(parent)
         # Whoever removes what is left over must not meet a directory that has no lock yet.
         with _door(parent):
             _remove_stale(parent)

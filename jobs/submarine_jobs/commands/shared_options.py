@@ -19,6 +19,7 @@ from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.verb import Callback, Parsed, option
 from submarine_jobs.config import Config
 from submarine_jobs.config_values import BACKENDS
+from submarine_jobs.file_safety import make_private
 
 QUEUES_FILE = "queues.json"
 QUEUES_SECONDS = 3600.0
@@ -157,7 +158,7 @@ def remember_queues(config: Config, queues: list[str]) -> None:
         return
     path = _queues_path(config)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(path.parent)
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps({"time": time.time(), "queues": queues[:_MAX_QUEUES]}))
         temporary.replace(path)

@@ -32,6 +32,7 @@ from submarine_jobs.environments.editable import editable_sources
 from submarine_jobs.environments.inventory import Item, fingerprint, items_of, this_layout
 from submarine_jobs.environments.python_env import PythonEnv
 from submarine_jobs.errors import UsageError
+from submarine_jobs.file_safety import make_private
 from submarine_jobs.storage.base import Storage
 
 #: Told of what is done (``reading``, ``packing``, ``uploading``), of bytes so far and in all; of
@@ -93,7 +94,7 @@ def provide(
         return _given(env.value, storage, cache, progress)
     if env.kind != "auto":
         return None
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(state_dir)
     with _one_at_a_time(state_dir / f"{_INDEX}.lock"):
         return _own(storage, cache, state_dir, progress)
 
@@ -142,7 +143,7 @@ def remove_unused(
     with suppress(OSError):
         if 0 <= time.time() - looked.stat().st_mtime < LOOK_EVERY:
             return []
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(state_dir)
     looked.touch()
     storage.publish(f"{cache}/{_LOOKED}", b"{}")
     entries = {entry.name: entry for entry in storage.list_directory(cache)}

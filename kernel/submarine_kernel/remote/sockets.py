@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.boards.scratch import Scratch
+from submarine_jobs.file_safety import make_private
 from submarine_kernel.remote.container.kernel_process import CHANNELS
 
 #: A Unix socket's path is shorter than this on every system, whatever the file system takes.
@@ -86,7 +87,7 @@ def _parent(wanted: Path) -> Path:
 def _is_private(directory: Path) -> bool:
     """Make it where it is missing; whether no other user can write there."""
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(directory)
         found = directory.lstat()
     except OSError:
         return False

@@ -12,6 +12,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from submarine_jobs.file_safety import make_private
 from submarine_workflows.azkaban.settings import Settings
 
 _ID = re.compile(r"[\x21-\x7e]{1,200}")
@@ -41,7 +42,7 @@ class SessionFile:
     def write(self, session: str) -> None:
         """Keep it; a disk that takes nothing costs a login more, no command."""
         with suppress(OSError):
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._path.parent)
             made = self._path.with_suffix(f".{secrets.token_hex(4)}")
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             with os.fdopen(os.open(made, flags, 0o600), "w") as file:

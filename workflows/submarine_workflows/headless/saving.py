@@ -22,6 +22,7 @@ from papermill.engines import NotebookExecutionManager
 from papermill.log import logger
 
 from submarine_jobs.errors import SubmarineError
+from submarine_jobs.file_safety import make_private
 from submarine_jobs.profile import default_state_dir
 from submarine_workflows.headless.local_place import write_by_rename
 from submarine_workflows.headless.place import Place
@@ -147,7 +148,7 @@ def _keep_elsewhere(place: Place, data: bytes) -> Path | None:
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     path = default_state_dir() / "unsaved" / f"{moment}-{name[:120]}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(path.parent)
         write_by_rename(path, data)
     except OSError:
         return None

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
+from submarine_jobs.file_safety import make_private
 from submarine_workflows.local.journal import is_held
 from submarine_workflows.naming import file_name
 
@@ -108,7 +109,7 @@ class Runs:
     def new(self, workflow: str) -> RunFolder:
         """A folder for a new run, which nobody else has."""
         above = self.folder / file_name(workflow)
-        above.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(above)
         while True:
             now = time.time()
             moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
@@ -127,7 +128,7 @@ class Runs:
 
     def _link(self, path: Path) -> None:
         links = self._home / _ELSEWHERE
-        links.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(links)
         for link in list(links.iterdir()):
             if not link.exists():  # the run is gone
                 link.unlink(missing_ok=True)

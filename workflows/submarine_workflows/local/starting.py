@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from submarine_jobs.errors import RefusedError
+from submarine_jobs.file_safety import make_private
 from submarine_workflows.local.journal import Journal, Lock, held
 from submarine_workflows.local.keeper import GRACE, Keeper
 from submarine_workflows.local.options import RunOptions
@@ -146,7 +147,7 @@ def _kept(view: RunView, options: RunOptions) -> RunOptions:
 def _entry(runs: Runs, name: str) -> Iterator[None]:
     """One at a time looks whether the workflow is running and begins a run of it."""
     folder = runs.folder / ".starting"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(folder)
     with held(Lock(folder / f"{file_name(name)}.lock"), 30.0) as got:
         if not got:
             raise RefusedError(f"Another run of {name} is just being started; try again.")

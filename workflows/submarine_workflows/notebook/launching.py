@@ -20,6 +20,7 @@ from submarine_jobs.commands import Mouth, Outcome
 from submarine_jobs.commands.outcome import INTERRUPTED, JOB_FAILED, SUCCESS
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import RefusedError, SubmarineError
+from submarine_jobs.file_safety import make_private
 from submarine_workflows.local.preparing import PROGRAM
 from submarine_workflows.local.runs import RunFolder, Runs
 from submarine_workflows.local.statuses import Status
@@ -51,7 +52,7 @@ def launch(words: Sequence[str], runs: Runs, mouth: Mouth, *, wait: bool) -> Out
         With what the runner said, if it did not begin.
     """
     starting = runs.folder / ".starting"
-    starting.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(starting)
     said = starting / f"{secrets.token_hex(8)}.log"
     command = [*PROGRAM, "workflow", "run"]
     command += ["--runs", str(runs.folder), *words]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from submarine_jobs.file_safety import make_private
 from submarine_jobs.profile import Profile
 from submarine_jobs.store import JobStore
 from submarine_zeppelin.paragraph import Place
@@ -118,7 +119,7 @@ class KnownJobs:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self._path.parent)
         connection = sqlite3.connect(self._path, timeout=10.0)
         try:
             with connection:

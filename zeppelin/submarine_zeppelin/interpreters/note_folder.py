@@ -12,6 +12,7 @@ import secrets
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
+from submarine_jobs.file_safety import make_private
 from submarine_zeppelin.exporting import Exported
 
 _UNFIT = re.compile(r"[^\w.-]+")
@@ -39,7 +40,7 @@ def keep(exported: Exported, folder: Path, stem: str) -> Path:
     """
     path = folder / (stem + NOTEBOOK)
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         for name, data in {**exported.files, path.name: exported.to_bytes()}.items():
             _write(folder / name, data)
     except OSError as error:
@@ -51,7 +52,7 @@ def keep(exported: Exported, folder: Path, stem: str) -> Path:
 def _write(path: Path, data: bytes) -> None:
     if path.is_file() and path.read_bytes() == data:
         return
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(path.parent)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         part.write_bytes(data)

@@ -27,6 +27,7 @@ from pathlib import Path
 from submarine_jobs.environments.archive import write_archive
 from submarine_jobs.environments.inventory import Item, Layout, fingerprint, items_of, this_layout
 from submarine_jobs.errors import NotSubmittedError, SubmarineError
+from submarine_jobs.file_safety import make_private
 from submarine_jobs.storage.base import Storage
 
 #: Name of the unpacked archive in a container, and the interpreter in it.
@@ -122,7 +123,7 @@ class CoordinatorPython:
 
     def _local(self, key: str, items: list[Item], layout: Layout) -> Path:
         """The archive on this machine; made under a lock, so that it is made once."""
-        self._kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._kept)
         target = self._kept / f"{key}.tar.gz"
         with _locked(self._kept / "lock"):
             if not target.exists():

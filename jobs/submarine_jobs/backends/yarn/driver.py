@@ -28,6 +28,7 @@ from submarine_jobs.backends.yarn.driverprocess import (
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.backends.yarn.skein_calls import Channel, DriverChannel, DriverUnreachableError
 from submarine_jobs.errors import ClusterError
+from submarine_jobs.file_safety import make_private
 from submarine_jobs.profile import Profile
 
 T = TypeVar("T")
@@ -88,7 +89,7 @@ class Driver:
         """The Java and Hadoop's client class path that the driver runs on."""
         java = java_home(self._profile)
         command = yarn_command(self._profile, self._conf.directory)
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.directory)
         cache = self.directory / "classpath"
         return java, client_classpath(command, java, self._conf.directory, cache)
 
@@ -131,7 +132,7 @@ class Driver:
 
     def _start(self) -> DriverChannel:
         directory = self.directory
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(directory)
         directory.chmod(0o700)
         deadline = time.monotonic() + START_SECONDS
         with _file_lock(directory / "lock", deadline):
