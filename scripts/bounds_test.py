@@ -1,0 +1,145 @@
+"""Run the project with the lowest and with the newest direct versions that pyproject.toml admits.
+
+On this interpreter, and on a newer Python of a later Debian suite that is unpacked into a temporary
+directory (without root; where apt has no such suite, that half is left out and says so). Before
+that, uv resolves both ends for every Python that the project supports, from wheels alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from wheel_test import CELLS, environment, run
+
+ROOT = Path(__file__).resolve().parent.parent
+SMOKE = ROOT / "scripts" / "bounds_smoke.py"
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+RESOLUTIONS = ("lowest-direct", "highest")
+#: A suite with a newer Python than the oldest that the project supports, and its packages.
+SUITE, PACKAGES = "trixie", ("python3.13", "libsqlite3-0", "libssl3t64")
+#: What the Python of such a tree is started by: its own loader, so that any system can run it.
+START = """#!/bin/sh
+export PYTHONHOME={tree}/usr
+exec {tree}/lib64/ld-linux-x86-64.so.2 --library-path {tree}/usr/lib/x86_64-linux-gnu \\
+  --argv0 {tree}/python3 {tree}/usr/bin/python3.13 "$@"
+"""
+
+
+def main() -> None:
+    """Resolve, install, run."""
+    uv = str(Path(sys.executable).parent / "uv")
+    with tempfile.TemporaryDirectory(prefix="submarine-bounds-") as scratch:
+        work = Path(scratch)
+        cache = os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))
+        env = {**environment(work), "UV_CACHE_DIR": cache, "UV_LINK_MODE": "copy"}
+        for version in PYTHONS:
+            for resolution in RESOLUTIONS:
+                compile_versions(uv, version, resolution, work, env)
+        build = (sys.executable, "-m", "build", "--wheel", "--outdir", work / "dist", ROOT)
+        run(*build, cwd=work, env=env)
+        wheel = next((work / "dist").glob("*.whl"))
+        trees = (None, unpacked_python(work / "tree"))
+        for tree in trees if trees[1] else trees[:1]:
+            for resolution in RESOLUTIONS:
+                smoke(uv, tree, resolution, wheel, work, env)
+    print("  both ends of the version bounds work")
+
+
+def compile_versions(
+    uv: str, version: str, resolution: str, work: Path, env: dict[str, str]
+) -> None:
+    """Resolve the dependencies from wheels alone, into a file with all versions."""
+    target = work / f"{version}-{resolution}.txt"
+    run(
+        *(uv, "pip", "compile", "--quiet", "--python-version", version, "--only-binary", ":all:"),
+        *("--resolution", resolution, "--no-header", "--no-annotate", "--output-file", target),
+        ROOT / "pyproject.toml",
+        cwd=work, env=env,
+    )  # fmt: skip
+
+
+def unpacked_python(tree: Path) -> Path | None:
+    """Unpack the Python of a later Debian suite into `tree`, as `tree/python3`; else None."""
+    sources = [*Path("/etc/apt").glob("sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
+    words = [word for file in sources if file.is_file() for word in file.read_text().split()]
+    mirror = next((word for word in words if word.endswith("/debian")), None)
+    if mirror is None or not shutil.which("dpkg-deb"):
+        print(f"  LEFT OUT: this machine's apt knows no mirror of Debian, so there is no {SUITE}")
+        return None
+    state = tree.parent / "apt"
+    for folder in (state / "lists" / "partial", state / "cache" / "archives" / "partial"):
+        folder.mkdir(parents=True)
+    (state / "status").touch()
+    keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
+    (state / "sources.list").write_text(f"deb [signed-by={keys}] {mirror} {SUITE} main\n")
+    options = {
+        "Dir::Etc::sourcelist": f"{state}/sources.list", "Dir::Etc::sourceparts": "-",
+        "Dir::State::lists": f"{state}/lists", "Dir::State::status": f"{state}/status",
+        "Dir::Cache": f"{state}/cache", "Debug::NoLocking": "1", "Acquire::Languages": "none",
+        "APT::Install-Recommends": "false", "APT::Sandbox::User": "",
+    }  # fmt: skip
+    apt = ["apt-get", *(word for pair in options.items() for word in ("-o", "=".join(pair)))]
+    for words in (["-qq", "update"], ["-qq", "-y", "--download-only", "install", *PACKAGES]):
+        done = subprocess.run([*apt, *words], capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            print(f"  LEFT OUT: apt has no {SUITE}: {done.stderr.strip()[-300:]}")
+            return None
+    for name in ("bin", "sbin", "lib", "lib64"):
+        (tree / "usr" / name).mkdir(parents=True)
+        (tree / name).symlink_to(f"usr/{name}")
+    for package in sorted((state / "cache" / "archives").glob("*.deb")):
+        with subprocess.Popen(
+            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
+        ) as unpacked:
+            subprocess.run(
+                ["tar", "-x", "-C", tree, "--keep-directory-symlink", "--no-same-owner"],
+                stdin=unpacked.stdout, check=True,
+            )  # fmt: skip
+    python = tree / "python3"
+    python.write_text(START.format(tree=tree))
+    python.chmod(0o755)
+    return tree
+
+
+def smoke(
+    uv: str, tree: Path | None, resolution: str, wheel: Path, work: Path, env: dict[str, str]
+) -> None:
+    """Install versions and wheel for this interpreter, or a tree's, and run the smoke test."""
+    python = Path(sys.executable) if tree is None else tree / "python3"
+    say = "import sys; print('%d.%d' % sys.version_info[:2])"
+    version = run(python, "-c", say, cwd=work, env=env).strip()
+    place = work / f"run-{version}-{resolution}"
+    place.mkdir()
+    versions = work / f"{version}-{resolution}.txt"
+    if tree is None:
+        run(uv, "venv", "--quiet", "--python", python, place / "venv", cwd=work, env=env)
+        python = place / "venv" / "bin" / "python"
+        where: tuple[str | Path, ...] = ("--python", python)
+    else:
+        # An unpacked Python has no environments. Debian's looks for packages here.
+        packages = tree / "usr" / "local" / "lib" / f"python{version}" / "dist-packages"
+        shutil.rmtree(packages, ignore_errors=True)
+        where = ("--python", sys.executable, "--python-version", version, "--target", packages)
+    run(
+        *(uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"),
+        *(*where, "-r", versions, wheel),
+        cwd=work, env=env,
+    )  # fmt: skip
+    own = {**env, "HOME": str(place), "XDG_DATA_HOME": str(place / "data")}
+    shutil.copy(SMOKE, place / "smoke.py")
+    (place / "cells.py").write_text(CELLS, encoding="utf-8")
+    run(python, "smoke.py", cwd=place, env=own)
+    said = run(python, "cells.py", cwd=place, env=own)
+    if "SUCCEEDED 42" not in said:
+        sys.exit(f"the notebook's job did not come back: {said[-4000:]}")
+    print(f"  Python {version} with {resolution}: works")
+    shutil.rmtree(place)
+
+
+if __name__ == "__main__":
+    main()
