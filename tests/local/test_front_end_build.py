@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -122,3 +123,8 @@ def test_a_build_that_fails_says_where_its_output_is(clone: Path) -> None:
     assert "Traceback" not in output
     assert said(output)[-2] == "no network"
     assert "`jlpm install` of the front end failed" in said(output)[-1]
+
+
+def test_a_build_for_development_is_no_current_one() -> None:
+    scripts = json.loads((ROOT / "labextension/package.json").read_text())["scripts"]
+    assert scripts["build"].startswith("rm -f dist/sources.sha256 &&")
