@@ -233,6 +233,14 @@ def test_what_is_left_behind_is_ended(rig: Rig) -> None:
     wait_for(lambda: not _running(rig))
 
 
+def test_a_program_that_was_told_to_end_has_left_nothing_behind(rig: Rig) -> None:
+    child = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1); time.sleep(300)"
+    record = rig.run(None, command=f"{sys.executable} -uc '{child}' & wait", timeout=2.0)
+    assert record.reason is EndReason.TIMED_OUT
+    assert not any("behind" in event.detail for event in record.events)
+    wait_for(lambda: not _running(rig))
+
+
 def _running(rig: Rig) -> list[str]:
     """Processes whose working directory is the program's."""
     found = []

@@ -60,7 +60,8 @@ def watch_to_end(
     code = watch.until_end()
     left = program.end_stragglers(watch.tree.known)
     program.release()
-    if left:
+    # Of a program that was told to end, the children may need a moment longer than it.
+    if left and watch.stopped is None:
         what = "a process" if left == 1 else f"{left} processes"
         status.event("warning", f"The program left {what} behind; ended.")
     status.use(memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1))
