@@ -201,15 +201,21 @@ def _still_going(
 
 
 def _phases(record: JobRecord, observation: Observation) -> list[Phase]:
-    """The phases of a job; one whose container localizes is not in the queue any more."""
-    phases, since = record.phases, observation.started
-    if observation.stage is not Stage.STARTING or since is None or not _is_early(record):
+    """The phases of a job, whose wait in the queue ends when its master is on a node.
+
+    The files of a single task's container localize then; of a distributed job the master starts.
+    """
+    phases, since, stage = record.phases, observation.started, observation.stage
+    gang = int((observation.handle or {}).get("containers") or 1) > 2
+    name = "localizing" if stage is Stage.STARTING else "master_start"
+    told = stage is Stage.STARTING or (gang and stage is Stage.WAITING)
+    if since is None or not told or not _is_early(record):
         return phases
-    if any(phase.name == "localizing" for phase in phases):
+    if any(phase.name == name for phase in phases):
         return phases
     since = max([since, *(phase.start for phase in phases)])
     ended = [phase if phase.end is not None else replace(phase, end=since) for phase in phases]
-    return [*ended, Phase("localizing", since)]
+    return [*ended, Phase(name, since)]
 
 
 def _settle_unaccepted(target: Target, store: JobStore) -> JobRecord:

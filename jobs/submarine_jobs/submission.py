@@ -5,6 +5,7 @@ Uploads nothing but Python environments, which are the same for many jobs; ``sub
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from submarine_jobs.agent_orders import agent_orders
@@ -32,6 +33,7 @@ def make_submission(
     reached: Reached,
     environments: dict[str, str],
     hdfs_wait: float | None = None,
+    on_step: Callable[[str], None] | None = None,
 ) -> Submission:
     """The submission of a job whose directory is complete up to its intent.
 
@@ -39,6 +41,8 @@ def make_submission(
     ----------
     hdfs_wait
         Seconds that the job waits for the file system of its directory; None: the default.
+    on_step
+        Told what the backend does with it.
     """
     agents = {
         role.name: agent_orders(spec, directory, record, intent, python, role, reached)
@@ -63,6 +67,7 @@ def make_submission(
         coordinator=coordinator,
         agents=agents if spec.distributed else {},
         environments=environments,
+        on_step=on_step or (lambda step: None),
     )
 
 

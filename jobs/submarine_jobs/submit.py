@@ -22,6 +22,7 @@ from submarine_jobs.closing import close
 from submarine_jobs.config_values import hdfs_wait
 from submarine_jobs.credentials import new_secret
 from submarine_jobs.directory import JobDirectory
+from submarine_jobs.display.durations import size
 from submarine_jobs.environments.provide import remove_unused
 from submarine_jobs.errors import (
     ClusterError,
@@ -76,7 +77,8 @@ def submit(
     plan
         The backend's judgement of ``spec`` where the caller has it already.
     progress
-        Told how far an environment that comes along is: ``progress("packing", bytes, of_bytes)``.
+        Told each step, ``progress("Submitting the application", 0, 0)``, and how far an environment
+        that comes along is: ``progress("packing", bytes, of_bytes)``.
     claim
         Asked with the job's id before it could run; at a False nothing of it stays.
 
@@ -95,16 +97,19 @@ def submit(
         raise valid.refusals[0]
     with started.submitting():
         backend.prepare(valid.spec)
-        submitting = _Submit(session, backend, valid)
-        return submitting.run(bundle, values, progress, claim)
+        submitting = _Submit(session, backend, valid, progress)
+        return submitting.run(bundle, values, claim)
 
 
 class _Submit:
     """One submit on its way; its methods are the steps, in order."""
 
-    def __init__(self, session: Session, backend: Backend, valid: Validated) -> None:
+    def __init__(
+        self, session: Session, backend: Backend, valid: Validated, progress: Progress | None
+    ) -> None:
         self.session = session
         self.backend = backend
+        self.progress = progress
         spec = self.spec = valid.spec
         self.plan = valid.plan
         self.reached = valid.reached
@@ -120,15 +125,11 @@ class _Submit:
         self.refused = False
 
     def run(
-        self,
-        bundle: bytes | None,
-        values: bytes | None,
-        progress: Progress | None,
-        claim: Callable[[str], bool] | None,
+        self, bundle: bytes | None, values: bytes | None, claim: Callable[[str], bool] | None
     ) -> Job:
         """Submit; after a failure leave a record or nothing."""
         try:
-            return self._run(bundle, values, progress, claim)
+            return self._run(bundle, values, claim)
         except BaseException:
             # After the last renewal of the intent, which would bring it back.
             with suppress(StorageError):
@@ -138,16 +139,17 @@ class _Submit:
                     self.storage.delete(self.directory.file(layout.INTENT))
             raise
 
+    def _tell(self, step: str) -> None:
+        """A step of a submit to a cluster; on this machine it takes no time."""
+        if self.progress is not None and self.backend.name != "local":
+            self.progress(step, 0, 0)
+
     def _run(
-        self,
-        bundle: bytes | None,
-        values: bytes | None,
-        progress: Progress | None,
-        claim: Callable[[str], bool] | None,
+        self, bundle: bytes | None, values: bytes | None, claim: Callable[[str], bool] | None
     ) -> Job:
         self.events.state(State.SUBMITTING, "The job's files are being uploaded.")
         environments = provide_environments(
-            self.spec, self.storage, self.root, self.session.profile.state_dir, progress
+            self.spec, self.storage, self.root, self.session.profile.state_dir, self.progress
         )
         files = {
             layout.SPEC: self.spec.to_bytes(),
@@ -165,7 +167,11 @@ class _Submit:
             environments=environments,
         ) as intent:
             self.incomplete = True
+            sizes = [len(data) for data in files.values() if data is not None]
+            self._tell(f"Uploading {len(sizes)} files ({size(sum(sizes))})")
             runtime_path = upload(self.directory, self.root, files)
+            if self.spec.localization or self.spec.archives:
+                self._tell("Uploading the files of --localization and --archive")
             bring(self.directory, self.spec)
             if claim is not None and not claim(self.job_id):
                 from submarine_jobs.attempts import PlaceTakenError
@@ -196,6 +202,7 @@ class _Submit:
             reached=self.reached,
             environments=environments,
             hdfs_wait=hdfs_wait(self.session.profile.settings),
+            on_step=self._tell,
         )
         # Whoever answers for this process's jobs knows of it before it can run.
         job = Job(self.session, self.job_id, self.spec.name, self.backend, self.directory, None)

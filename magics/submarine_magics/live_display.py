@@ -81,6 +81,8 @@ class LiveDisplays:
         self._rota = CardRota()
         self._shown: tuple[str, int] | None = None
         self._ever_shown: dict[str, None] = {}
+        #: Display id of a line in the present cell that says how far a submit is.
+        self.place: str | None = None
 
     @property
     def rich(self) -> bool:
@@ -115,10 +117,11 @@ class LiveDisplays:
         if not self.rich:
             print(display.text(view, command="%submarine", result=result))
             return view
-        display_id = uuid.uuid4().hex
+        renewed, self.place = self.place, None
+        display_id = renewed or uuid.uuid4().hex
         bundle = display.mimebundle(view, result=result)
         with in_one_go():  # or the card would stand still for ever
-            show(bundle, display_id)
+            show(bundle, display_id, update=renewed is not None)
             if not view.record.state.ended:
                 self._rota.add(LiveCard(job, self._sender(display_id)))
         if view.record.state.ended:
@@ -186,9 +189,9 @@ class LiveDisplays:
         return send
 
 
-def show(bundle: dict[str, Any], display_id: str | None = None) -> None:
-    """Put a MIME bundle into the output of the cell that runs."""
+def show(bundle: dict[str, Any], display_id: str | None = None, *, update: bool = False) -> None:
+    """Put a MIME bundle into the output of the cell that runs, or in place of one that it has."""
     import IPython.display
 
     put: Any = IPython.display.display
-    put(bundle, raw=True, display_id=display_id)
+    put(bundle, raw=True, display_id=display_id, update=update)

@@ -96,6 +96,7 @@ class NotebookMouth(Mouth):
         """
         self._quiet = quiet
         self._paragraph, self._written, self.watched = paragraph, 0, False
+        self._line = self.displays.place = None
         if paragraph is not None:
             self._with_paragraph = copy.deepcopy(self._cells.collection)
             self._with_paragraph.add(paragraph)
@@ -148,15 +149,14 @@ class NotebookMouth(Mouth):
         print(printable(text, 10_000), file=sys.stderr, flush=True)
 
     def renew(self, text: str) -> bool:
-        """One line of the cell's output, renewed in place; the last text stays."""
+        """One line of the cell's output, renewed in place; a job's card takes its place."""
         if self._quiet:
             return True
         if not self.displays.rich:
             return False
         if text:
             self._line = self.displays.line(printable(text, 1000), self._line)
-        else:
-            self._line = None
+            self.displays.place = self._line
         return True
 
     def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:

@@ -7,7 +7,9 @@ import re
 import secrets
 import shlex
 import subprocess
+import time
 import urllib.request
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,46 @@ def test_a_job_from_words_to_log(shell: Shell) -> None:
     assert record["application_id"].startswith("application_")
     logs = execute(["logs", record["job_id"], "--stream", "stdout", "--json"], shell)
     assert logs.value["stdout"]["text"] == "hello\n"
+
+
+class Watched(Shell):
+    """A front end that takes down the steps that it is shown, with their times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[tuple[float, str]] = []
+
+    def renew(self, text: str) -> bool:
+        self.steps.append((time.monotonic(), text))
+        return True
+
+
+def test_each_step_of_a_submit_is_shown_at_once_and_the_phases_divide_the_job(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(["doctor", "--stop-driver"], shell)
+    watched = Watched()
+    began = time.monotonic()
+    outcome = execute(shlex.split("run train.py --worker 2 --memory 256M --wait --json"), watched)
+    assert outcome.exit_code == 0, outcome.text
+    first, shown = watched.steps[0][0], [text for _, text in watched.steps if text]
+    assert first - began < 2.0, watched.steps
+    assert re.fullmatch(r"Uploading 3 files \(\d+(\.\d)? k?B\) \.\.\.", shown.pop(1)), shown
+    assert shown == [
+        "Asking the cluster for its queues and nodes ...",
+        "Starting the connection to YARN ...",
+        "Submitting the application to YARN ...",
+        "Submitted, waiting for the application master ...",
+    ]
+    record = outcome.value["record"]
+    phases = [phase for phase in record["phases"] if phase["name"] != "first_line"]
+    names = ["upload", "queue", "master_start", "containers", "localizing", "start", "run", "save"]
+    assert [phase["name"] for phase in phases] == names
+    for phase, after in pairwise(phases):
+        assert phase["start"] <= phase["end"] == after["start"], record["phases"]
+    times = {phase["name"]: phase["end"] - phase["start"] for phase in phases}
+    # A JVM and a Python are started; the queue is free.
+    assert times["master_start"] > 0.5, times
 
 
 def test_the_driver_can_be_ended_and_comes_back(shell: Shell) -> None:

@@ -91,7 +91,7 @@ def test_every_ending_has_its_reason(submit: Submit) -> None:
     assert failure.type == "ZeroDivisionError"
     where = [(frame.cell, frame.cell_line) for frame in failure.frames]
     assert where == [("[3]", 5), ("[3]", 3)]
-    wanted = ["upload", "queue", "localizing", "start", "first_line", "run", "save"]
+    wanted = ["upload", "queue", "localizing", "master_start", "start", "first_line", "run", "save"]
     assert sorted(phases(records["fine"])) == sorted(wanted)
     assert all(phase.end is not None for phase in records["fine"].phases)
 

@@ -90,6 +90,16 @@ def test_localizing_begins_when_yarn_granted_the_container(
     assert [phase.name for phase in record.phases] == ["upload", "queue", "localizing", "start"]
     assert record.phases[1].end == pytest.approx(began - 300, abs=0.01)
     assert record.phases[2].end == began
+    (tmp_path / "agent.json").touch()
+    time.sleep(0.02)
+    (tmp_path / "launch_container.sh").touch()
+    monkeypatch.setenv("CONTAINER_ID", f"{container.rpartition('_')[0]}_000001")
+    master = Status(JobRecord("a-20261121-0a1b", "a", State.PENDING))
+    note_beginning(master, Scratch(str(tmp_path), str(tmp_path), "worker-0"), began + 60)
+    localizing, start_of_master, start = master.to_json()["phases"]
+    assert (localizing["name"], start_of_master["name"]) == ("localizing", "master_start")
+    assert localizing["start"] < localizing["end"] == start_of_master["start"] < began + 60
+    assert start_of_master["end"] == start["start"] == began + 60
     status.localizing_since(began - 900)  # by a clock that is behind
     assert record.phases[2].start == record.phases[1].start == record.phases[1].end
 

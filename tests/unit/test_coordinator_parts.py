@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import pairwise
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -344,6 +345,33 @@ def test_a_restarted_coordinator_finds_its_phases_again(tmp_path: Path) -> None:
     ]
     assert again.to_json()["state"] == "RUNNING"
     assert again.to_json()["events"][0]["detail"] == "Two containers are there."
+
+
+def test_the_queue_of_a_gang_ends_before_its_master_starts(tmp_path: Path) -> None:
+    orders = config(tmp_path)
+    play = new_play(orders)
+
+    def status(arrived: float | None) -> JobStatus:
+        record = new_job_record(orders, play, Earlier())
+        record.phases.append(Phase("queue", 1.0))
+        return JobStatus(
+            record, "coordinator-1", Journal(str(tmp_path / "events.jsonl")), arrived=arrived
+        )
+
+    first = status(20.0)
+    first.note("claimed")
+    first.note("state", "Two containers are there..", state=State.STARTING)
+    phases = first.to_json()["phases"]
+    names = ["queue", "master_start", "containers", "localizing"]
+    assert [phase["name"] for phase in phases] == names
+    assert [phase["end"] == after["start"] for phase, after in pairwise(phases)] == [True] * 3
+    assert phases[0]["end"] == 20.0
+    assert phases[2]["start"] == first.to_json()["events"][0]["time"]
+    assert status(20.0).to_json()["phases"] == phases
+    # Where it is not known, or a second attempt's container is younger than the event.
+    for arrived in (None, 9e9):
+        queue, master = status(arrived).to_json()["phases"][:2]
+        assert queue["end"] == master["start"] == master["end"] == phases[2]["start"]
 
 
 def test_positions_of_a_follower() -> None:

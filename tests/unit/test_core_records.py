@@ -128,6 +128,19 @@ class Granted(FakeBackend):
         return "localizing on nm", 20.0
 
 
+def test_a_distributed_job_whose_master_starts_is_not_in_the_queue(
+    directory: JobDirectory, store: JobStore
+) -> None:
+    for containers, name in ((3, "master_start"), (2, "queue")):
+        handle = {"application_id": "a", "containers": containers}
+        phases = [Phase("upload", 5.0, 8.0), Phase("queue", 8.0)]
+        row = replace(known(5.0, handle), state=State.PENDING)
+        row = replace(row, record=JobRecord(JOB, "digits", State.PENDING, phases=phases))
+        seen = Observation(Stage.WAITING, pending="waits", started=11.0, handle=handle)
+        record = settle(Target(row, directory, FakeBackend()), seen, store)
+        assert [p.name for p in record.phases if p.end is None] == [name]
+
+
 def test_a_job_whose_container_localizes_is_starting_and_not_queued(
     directory: JobDirectory, store: JobStore
 ) -> None:

@@ -7,7 +7,7 @@ record says (``observe``). A backend keeps no state of its own in memory that a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -65,6 +65,8 @@ class Submission:
         Of a distributed job: the coordinator's orders, the agents' by role; else None and empty.
     environments
         Role -> URL of the archive that is its Python environment, where one is brought along.
+    on_step
+        Told in words what is done with it at the moment.
     """
 
     spec: JobSpec
@@ -76,6 +78,7 @@ class Submission:
     coordinator: CoordinatorConfig | None = None
     agents: Mapping[str, AgentConfig] = field(default_factory=dict)
     environments: Mapping[str, str] = field(default_factory=dict)
+    on_step: Callable[[str], None] = lambda step: None
 
 
 class Stage(str, Enum):  # noqa: UP042 - as the protocol's states, the value is the word

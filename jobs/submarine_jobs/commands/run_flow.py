@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.attempts import start_or_join
 from submarine_jobs.commands.dry_run import dry_run_outcome, finding_line
-from submarine_jobs.commands.environment_line import EnvironmentLine
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
 from submarine_jobs.commands.ownership import ask_if_foreign
 from submarine_jobs.commands.program import Program, find_program
 from submarine_jobs.commands.run_checks import check_run
 from submarine_jobs.commands.shared_options import remember_queues
+from submarine_jobs.commands.submit_line import ASKING, WAITING, SubmitLine
 from submarine_jobs.commands.waiting import wait_for
 from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, no_cluster, with_job
 from submarine_jobs.headless import Headless
@@ -89,9 +89,11 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     # A command line that does not wait is gone at once, and could not renew a lease.
     stays = mouth.kind != "cli" or options.wait
     spec = _with_origin(replace(spec, cell_id=mouth.launching_cell), stays=stays)
-    with ThreadPoolExecutor(1, "submarine-plan") as pool:
+    with SubmitLine(mouth) as line, ThreadPoolExecutor(1, "submarine-plan") as pool:
         # The cluster is asked while the program is checked.
         planned = pool.submit(backend.plan, spec)
+        if backend.name != "local":
+            line.show(ASKING, 0, 0)
         findings = check_run(spec, program, mouth)
         judged = Judged(spec, planned.result(), program, findings)
     # The plan knows the cluster's queues now: Tab will too.
@@ -104,8 +106,11 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
         mouth.say(f"Checked in {time.monotonic() - started:.1f} s; {judged.plan.placement}")
 
     def submit(claim: Callable[[str], bool] | None) -> Job:
-        with EnvironmentLine(mouth) as line:
-            return session.submit(spec, program.bundle, values, judged.plan, line.show, claim)
+        with SubmitLine(mouth) as line:
+            job = session.submit(spec, program.bundle, values, judged.plan, line.show, claim)
+            if backend.name != "local":
+                line.show(WAITING, 0, 0)
+            return job
 
     job, joined = start_or_join(session, spec, mouth.launching_place, submit, mouth.say)
     with with_job(job):

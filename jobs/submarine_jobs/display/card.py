@@ -19,9 +19,11 @@ from submarine_jobs.display.untrusted import escaped, escaped_line, web_link
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.record import JobRecord
 
-_PHASE_COLOURS = {
+PHASE_COLOURS = {
     "upload": "#8b949e",
     "queue": "#d29922",
+    "master start": "#e3b341",
+    "containers": "#f0883e",
     "localizing": "#a371f7",
     "start": "#bc8cff",
     "first line": "#79c0ff",
@@ -122,7 +124,7 @@ def _phase_bar(view: JobView, now: float | None) -> str:
     total = sum(phase.alone for phase in phases) or 1.0
     stretches, words = [], []
     for phase in phases:
-        colour = _PHASE_COLOURS.get(phase.name, "#8b949e")
+        colour = PHASE_COLOURS.get(phase.name, "#8b949e")
         share = max(phase.alone / total * 100, 0.4)
         stretches.append(
             f'<div style="display:inline-block;height:5px;width:{share:.1f}%;'

@@ -15,18 +15,10 @@ from submarine_jobs.roles import KERNEL_ROLE, NOTEBOOK_ROLE
 from submarine_jobs.tasks import failed_task
 from submarine_jobs.view import JobView
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.record import PHASES, JobRecord
 from submarine_runtime.protocol.states import State
 
-PHASE_WORDS = {
-    "upload": "upload",
-    "queue": "queue",
-    "localizing": "localizing",
-    "start": "start",
-    "first_line": "first line",
-    "run": "run",
-    "save": "save",
-}
+PHASE_WORDS = {name: name.replace("_", " ") for name in PHASES}
 _HOLDS_VARIABLES = (State.RUNNING, State.RESTARTING, State.FINISHING)
 _MAX_PHASES = 12
 _MAX_OUTPUTS_NAMED = 5

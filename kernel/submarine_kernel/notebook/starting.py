@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from submarine_jobs.bundle import Bundle
-from submarine_jobs.commands.environment_line import EnvironmentLine
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.ownership import ask_if_foreign
+from submarine_jobs.commands.submit_line import SubmitLine
 from submarine_jobs.environments.python_env import parse_python_env
 from submarine_jobs.errors import RefusedError, UsageError, no_cluster
 from submarine_jobs.options.role_options import RoleOptions
@@ -102,7 +102,7 @@ def start(wish: Wish, mouth: Mouth) -> Job:
         raise RefusedError(" ".join(plan.errors), "Nothing was submitted.")
     for warning in plan.warnings:
         mouth.say(f"warning: {warning}")
-    with EnvironmentLine(mouth) as line:
+    with SubmitLine(mouth) as line:
         return session.submit(spec, bundle, None, plan, line.show)
 
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.commands.environment_line import EnvironmentLine
+from submarine_jobs.commands.submit_line import SubmitLine
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.tunnel_ports import tunnel_loop
@@ -49,7 +49,7 @@ async def get_kernel(
         if found is not None:
             telling.say(f"The kernel of job {job.id} had lost its server and is taken over.")
             return found
-    steps = EnvironmentLine(telling).show
+    steps = SubmitLine(telling).show
     job = await in_thread(lambda: submit_kernel(session, asked, steps))
     telling.say(f"The kernel {asked.name} is job {job.id}.")
     try:

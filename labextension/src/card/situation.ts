@@ -145,11 +145,26 @@ export function eventWord(event: IJobEvent, trans: TranslationBundle): string {
   return words[event.kind] ?? event.kind.replace(/_/g, ' ');
 }
 
+/** All phases that have a colour and a word. */
+export const PHASES: readonly string[] = [
+  'upload',
+  'queue',
+  'master_start',
+  'containers',
+  'localizing',
+  'start',
+  'first_line',
+  'run',
+  'save'
+];
+
 /** The name of a phase. */
 export function phaseWord(name: string, trans: TranslationBundle): string {
   const words: Record<string, string> = {
     upload: trans.__('upload'),
     queue: trans.__('queue'),
+    master_start: trans.__('master start'),
+    containers: trans.__('containers'),
     localizing: trans.__('localizing'),
     start: trans.__('start'),
     first_line: trans.__('first line'),

@@ -4,21 +4,12 @@ import React from 'react';
 import type { IJobEvent, IJobView } from '../api/job_types';
 import { useCard } from './context';
 import { shares, stretches } from './phases';
-import { eventWord, phaseWord, telling } from './situation';
+import { PHASES, eventWord, phaseWord, telling } from './situation';
 import { duration, moment, ticking } from './words';
 
 /** Telling events that are shown without a click; events that are shown with one. */
 const TELLING = 4;
 const EVENTS = 200;
-const KNOWN: ReadonlySet<string> = new Set([
-  'upload',
-  'queue',
-  'localizing',
-  'start',
-  'first_line',
-  'run',
-  'save'
-]);
 
 export function Phases(props: { view: IJobView; now: number }): React.ReactElement | null {
   const { trans } = useCard();
@@ -27,7 +18,8 @@ export function Phases(props: { view: IJobView; now: number }): React.ReactEleme
     return null;
   }
   const parts = shares(found);
-  const kind = (name: string): string => `jp-Submarine-phase-${KNOWN.has(name) ? name : 'other'}`;
+  const kind = (name: string): string =>
+    `jp-Submarine-phase-${PHASES.includes(name) ? name : 'other'}`;
   return (
     <div className="jp-Submarine-phases">
       <div className="jp-Submarine-phaseBar" aria-hidden="true">

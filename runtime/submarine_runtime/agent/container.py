@@ -7,7 +7,7 @@ import socket
 import time
 import traceback
 from contextlib import suppress
-from typing import Callable, Mapping
+from typing import Callable, Mapping, Sequence
 
 from submarine_runtime.agent.claim import application_id, container_id
 from submarine_runtime.protocol.fields import known
@@ -105,3 +105,12 @@ def write_error(text: str) -> None:
 def write_traceback() -> None:
     """Write the exception that is being handled to the container's own log."""
     write_error(traceback.format_exc())
+
+
+def first_change(paths: Sequence[str]) -> float | None:
+    """When the first of these files was made or changed; None where none is there."""
+    times = []
+    for path in paths:
+        with suppress(OSError):
+            times.append(os.stat(path).st_ctime)
+    return min(times) if times else None

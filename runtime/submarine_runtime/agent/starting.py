@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Callable, Mapping, Sequence
 
 from submarine_runtime import frameworks
+from submarine_runtime.agent.container import first_change
 from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.environment import (
     Found,
@@ -206,9 +207,13 @@ def note_beginning(
         it brings the small files whose times can be seen here.
     """
     localized = localized_from(scratch, began)
+    launched = max(localized, master_launched(scratch, began))
     status.end_phases(localized)  # the client's last one, the wait in the queue
     status.begin_phase("localizing", localized)
-    status.end_phase("localizing", began)
+    status.end_phase("localizing", launched)
+    if launched < began:
+        status.begin_phase("master_start", launched)
+        status.end_phase("master_start", began)
     status.begin_phase("start", began)
     container = os.environ.get("CONTAINER_ID")
     if resourcemanagers and container:
@@ -225,8 +230,15 @@ def note_beginning(
 
 def localized_from(scratch: Scratch, began: float) -> float:
     """When the first of our files came to this node; ``began`` where that is not known."""
-    times = [began]
-    for name in ("agent.json", "secret.json", layout.BUNDLE):
-        with suppress(OSError):
-            times.append(os.stat(scratch.path(name)).st_ctime)
-    return min(times)
+    ours = ("agent.json", "secret.json", layout.BUNDLE)
+    return min(first_change([scratch.path(name) for name in ours]) or began, began)
+
+
+def master_launched(scratch: Scratch, began: float) -> float:
+    """When YARN launched this container, if it is the application master's; else ``began``.
+
+    The NodeManager writes the launch script when all files are there.
+    """
+    if not os.environ.get("CONTAINER_ID", "").endswith("_000001"):
+        return began
+    return min(first_change([scratch.path("launch_container.sh")]) or began, began)

@@ -48,6 +48,8 @@ class JobStatus(Status):
         The file of events so far.
     shipped
         Events of this writer in the job directory; for a file that is not complete.
+    arrived
+        When this container was on its node; None: not known.
 
     Attributes
     ----------
@@ -56,11 +58,17 @@ class JobStatus(Status):
     """
 
     def __init__(
-        self, record: JobRecord, writer: str, kept: Journal, shipped: Sequence[Event] = ()
+        self,
+        record: JobRecord,
+        writer: str,
+        kept: Journal,
+        shipped: Sequence[Event] = (),
+        arrived: float | None = None,
     ) -> None:
         super().__init__(record)
         self._writer = writer
         self._kept = kept
+        self._arrived = arrived
         #: Events of earlier attempts of the application, which come first in the record.
         self.inherited = len(record.events)
         for event in record.events:
@@ -89,7 +97,13 @@ class JobStatus(Status):
 
     def _enter(self, state: State | None, moment: float, kind: str = "state") -> None:
         """Phases follow from events, so that a restarted coordinator finds them again."""
-        if state is State.STARTING:
+        if kind == "claimed" and any(p.name == "queue" and not p.end for p in self._record.phases):
+            arrived = moment if self._arrived is None else min(self._arrived, moment)
+            self.end_phases(arrived)
+            self.begin_phase("master_start", arrived)
+            self.end_phases(moment)
+            self.begin_phase("containers", moment)
+        elif state is State.STARTING:
             self.end_phases(moment)
             self.begin_phase("localizing", moment)
         elif kind == LOCALIZED:

@@ -15,6 +15,13 @@ from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
+#: Names of phases. ``queue`` ends when the container of the application master is on its node;
+#: ``master_start`` is from then to the coordinator, or to the agent where a single task runs in
+#: that container; ``containers`` is the wait of a distributed job for those of its tasks.
+PHASES = (
+    *("upload", "queue", "master_start", "containers", "localizing"),
+    *("start", "first_line", "run", "save"),
+)
 #: Kind of the coordinator's event: YARN has brought their files to all tasks of the gang.
 LOCALIZED = "localized"
 
@@ -23,7 +30,7 @@ LOCALIZED = "localized"
 class Phase:
     """One stretch of a job's life; times are seconds since the epoch (UTC).
 
-    Names in order: ``upload queue localizing start first_line run save``.
+    The name is one of ``PHASES``.
     """
 
     name: str

@@ -62,7 +62,9 @@ def hand_over(
         return lambda channel: channel.submit(spec.to_json(), timeout)
 
     try:
+        submission.on_step("Starting the connection to YARN")
         driver.channel()
+        submission.on_step("Submitting the application to YARN")
         spec = applications.spec(submission)
     except ClusterError as exc:
         raise NotSubmittedError(exc.message, f"{exc.fix} Nothing was submitted.") from exc

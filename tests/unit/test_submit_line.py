@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from submarine_jobs.commands.environment_line import EnvironmentLine
 from submarine_jobs.commands.mouth import Mouth
+from submarine_jobs.commands.submit_line import SubmitLine
 
 
 class Listener(Mouth):
@@ -27,16 +27,29 @@ class Listener(Mouth):
 
 
 def pack(mouth: Mouth) -> None:
-    with EnvironmentLine(mouth) as line:
+    with SubmitLine(mouth) as line:
         for done in range(0, 2_000_000_001, 100_000_000):
             line.show("packing", done, 2_000_000_000)
         line.show("uploading", 0, 600_000_000)
 
 
+def test_a_step_in_words_is_shown_at_once() -> None:
+    for able in (True, False):
+        mouth = Listener(able=able)
+        with SubmitLine(mouth) as line:
+            line.show("Starting the connection to YARN", 0, 0)
+            line.show("Submitting the application to YARN", 0, 0)
+        shown = [
+            "Starting the connection to YARN ...",
+            "Submitting the application to YARN ...",
+        ]
+        assert (mouth.renewed, mouth.said) == (([*shown, ""], []) if able else ([], shown))
+
+
 def test_one_line_is_renewed_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(1000))
     monkeypatch.setattr(
-        "submarine_jobs.commands.environment_line.time.monotonic", lambda: next(now) * 0.1
+        "submarine_jobs.commands.submit_line.time.monotonic", lambda: next(now) * 0.1
     )
     mouth = Listener(able=True)
     pack(mouth)
@@ -59,6 +72,6 @@ def test_without_a_terminal_each_step_is_said_once_and_nothing_where_nothing_is_
         "Uploading the environment (600 MB) ...",
     ]
     for quiet in (Listener(able=True), Listener(able=False)):
-        with EnvironmentLine(quiet):
+        with SubmitLine(quiet):
             pass
         assert (quiet.renewed, quiet.said) == ([], [])

@@ -1,7 +1,6 @@
-"""How far the packing and the uploading of an environment are: one line that is renewed.
+"""The step that a submit is at: one line that is renewed.
 
-Silent where nothing has to be packed. Does not pack (``environments``) and does not know how a
-line is renewed (its mouth does).
+Does not submit (``submit``) and does not know how a line is renewed (its mouth does).
 """
 
 from __future__ import annotations
@@ -17,11 +16,13 @@ _WORDS = {
     "packing": "Packing this environment",
     "uploading": "Uploading the environment",
 }
+ASKING = "Asking the cluster for its queues and nodes"
+WAITING = "Submitted, waiting for the application master"
 #: Seconds between two renewals.
 _PAUSE = 0.2
 
 
-class EnvironmentLine:
+class SubmitLine:
     """The line of one submit; take it away by leaving its ``with``."""
 
     def __init__(self, mouth: Mouth) -> None:
@@ -29,7 +30,7 @@ class EnvironmentLine:
         self._step = ""
         self._shown = 0.0
 
-    def __enter__(self) -> EnvironmentLine:
+    def __enter__(self) -> SubmitLine:
         return self
 
     def __exit__(
@@ -44,7 +45,8 @@ class EnvironmentLine:
     def show(self, step: str, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` bytes are through ``step``; may be called for each file.
 
-        A mouth that cannot renew a line says one for each step.
+        A step has a name of an environment's, or is in words. A mouth that cannot renew a line
+        says one for each step.
         """
         now = time.monotonic()
         began = step != self._step
