@@ -445,6 +445,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
         shutil.rmtree("project")
 
 
+@effect("workflow with-values", "--json")
+def _(patch: pytest.MonkeyPatch) -> None:
+    plain = see("workflow", "with-values", "list")
+    asked = see("workflow", "with-values", "--json", "list")
+    assert plain != asked == see("list", "--json")
+
+
 @effect("", "--version")
 def _(patch: pytest.MonkeyPatch) -> None:
     assert "submarine " in see("--version")
