@@ -94,6 +94,16 @@ def test_parameters_reach_jobs_and_cards_are_final_in_all_forms(rig: Rig) -> Non
     )
 
 
+#: Prints how front ends reach the kernel.
+SOCKETS = """\
+import json, os, stat, ipykernel
+with open(ipykernel.get_connection_file()) as file:
+    found = json.load(file)
+folder = os.path.dirname(found["ip"])
+print(found["transport"], oct(stat.S_IMODE(os.stat(folder).st_mode)), folder)
+"""
+
+
 def test_a_thread_that_outlives_the_cells_starts_its_jobs(rig: Rig) -> None:
     source = rig.notebook(
         "threads",
@@ -103,11 +113,15 @@ def test_a_thread_that_outlives_the_cells_starts_its_jobs(rig: Rig) -> None:
         "    for code in 'true', 'exit 3':\n"
         "        submarine_jobs.run('thread', worker_launch_cmd=code).wait()\n"
         "threading.Thread(target=work).start()",
-        "1 + 1",
+        SOCKETS,
     )
     ran = rig.run("submarine", "run", source, "-o", "out.ipynb", "--execute")
     assert ran.returncode == 1, ran.stderr
     document = read(rig.folder / "out.ipynb")
+    # Other users of the machine cannot connect to the kernel.
+    transport, mode, folder = cell(document, "cell-2").outputs[0].text.split()
+    assert (transport, mode) == ("ipc", "0o700")
+    assert not Path(folder).exists()
     shown = [
         out.data[MIME_TYPE]["state"]
         for found in document.cells

@@ -178,7 +178,7 @@ def test_what_a_killed_server_left_is_removed_and_its_paths_can_be_had_again(
     server.kill()
     server.wait()
     assert left.is_dir()
-    made = SocketDirectory(remote.root / "state", {})
+    made = SocketDirectory(remote.root / "state")
     assert not left.exists()
     again = SocketDirectory(remote.root / "state", said["info"]["connection_info"])
     assert Path(again.ip).parent == left
@@ -193,14 +193,14 @@ def test_long_state_directories_and_other_users_directories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = tmp_path / ("x" * 100)
-    made = SocketDirectory(long, {})
+    made = SocketDirectory(long)
     assert all(len(os.fsencode(path)) < 107 for path in made.paths.values())
     made.remove()
     # A directory that others can write is not used.
     shared = tmp_path / "kernels"
     shared.mkdir()
     shared.chmod(0o777)
-    made = SocketDirectory(tmp_path, {})
+    made = SocketDirectory(tmp_path)
     assert Path(made.ip).parent.parent != shared
     made.remove()
 

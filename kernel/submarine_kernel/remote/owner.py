@@ -107,7 +107,7 @@ class RemoteKernel:
         try:
             await self._meet(address, ANSWER)
             state_dir = self.job.session.profile.state_dir
-            self._directory = await in_thread(lambda: SocketDirectory(state_dir, before or {}))
+            self._directory = await in_thread(lambda: SocketDirectory(state_dir, before))
             await self._listen_for_clients()
         except (TunnelError, TimeoutError) as error:
             raise KernelGoneError(

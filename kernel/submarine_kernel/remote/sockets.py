@@ -1,4 +1,4 @@
-"""Where the Unix sockets of a remote kernel are on this machine: a directory for this user alone.
+"""Where the Unix sockets of a kernel are on this machine: a directory for this user alone.
 
 ZeroMQ's publishing socket sends to every subscriber, with or without the kernel's key, so a TCP
 port of the loopback interface would show code and output to all users of the machine.
@@ -31,8 +31,8 @@ class SocketDirectory:
     Parameters
     ----------
     state_dir
-        The directory is made there, or, where its path is too long for a socket's, in the
-        directory for temporary files.
+        The directory is made there, or, where it is None or its path is too long for a socket's, in
+        the directory for temporary files.
     connection
         Of the kernel before this one, whose clients know its sockets: they get the same paths
         where they can.
@@ -43,8 +43,9 @@ class SocketDirectory:
         If it cannot be made.
     """
 
-    def __init__(self, state_dir: Path, connection: Mapping[str, Any]) -> None:
-        parent = _parent(state_dir / "kernels")
+    def __init__(self, state_dir: Path | None, connection: Mapping[str, Any] | None = None) -> None:
+        parent = _parent(state_dir)
+        connection = connection or {}
         before = Path(str(connection.get("ip", ""))).parent
         wanted = before.name if connection.get("transport") == "ipc" else ""
         try:
@@ -78,8 +79,9 @@ def _ports() -> dict[str, int]:
     return {name: number for number, name in enumerate(CHANNELS, 1)}
 
 
-def _parent(wanted: Path) -> Path:
-    if len(os.fsencode(wanted)) + len(_NAME) > _LONGEST:
+def _parent(state_dir: Path | None) -> Path:
+    wanted = state_dir / "kernels" if state_dir is not None else None
+    if wanted is None or len(os.fsencode(wanted)) + len(_NAME) > _LONGEST:
         wanted = Path(tempfile.gettempdir()) / f"submarine-kernels-{os.geteuid()}"
     return wanted if _is_private(wanted) else _temporary()
 

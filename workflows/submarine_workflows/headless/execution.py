@@ -21,6 +21,7 @@ from nbformat import NotebookNode
 from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.options.quantities import format_duration
+from submarine_kernel.remote.sockets import SocketDirectory
 from submarine_workflows.headless import barrier
 from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import add_error, mark_failed
@@ -80,6 +81,7 @@ class Execution:
         self._hurry = asyncio.Event()
         self._work = Interrupter(client, self._stop, self._hurry)
         self._ending = Ending()
+        self._sockets: SocketDirectory | None = None
 
     def run(self) -> Ending:
         """Run it to its end, in this thread, or in one of its own where a loop runs here."""
@@ -143,9 +145,18 @@ class Execution:
         if is_ipykernel(getattr(client.km, "kernel_spec", None)):
             # Its warnings on how it is reached are about front ends, and there is none.
             client.extra_arguments = [*client.extra_arguments, "--log-level=40"]
+            self._hide_from_other_users(client.km)
         await client.async_start_new_kernel(env=environment)
         await client.async_start_new_kernel_client()
         return True
+
+    def _hide_from_other_users(self, manager: Any) -> None:
+        """Use Unix sockets: a port would show code and output to every user of this machine."""
+        if manager.transport != "tcp":
+            return  # configured
+        with contextlib.suppress(OSError):
+            self._sockets = SocketDirectory(None)
+            manager.transport, manager.ip = "ipc", self._sockets.ip
 
     async def _cells(self) -> None:
         for index, cell in enumerate(self._manager.nb.cells):
@@ -217,6 +228,9 @@ class Execution:
         except Exception:
             with contextlib.suppress(Exception):
                 await waited(manager.shutdown_kernel(now=True))
+        finally:
+            if self._sockets is not None:
+                self._sockets.remove()
 
 
 def in_a_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
