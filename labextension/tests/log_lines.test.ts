@@ -118,12 +118,11 @@ test('a table that is drawn anew is there once, and no further up than a screen'
   expect(rows.at(-1)).toBe('last');
 });
 
-test.each(Array.from('\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\u0085\u009b\u0007\u007f'))(
-  'a line does not hold %j',
-  control => {
-    const text = `first${control}last`;
-    expect(isPlain(text)).toBe(false);
-    const shown = tokenize(text, PLAIN).spans.map(span => span.text);
-    expect(shown.join('')).toBe('firstlast');
-  }
-);
+test.each(
+  Array.from('\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\u0085\u009b\u0007\u007f')
+)('a line does not hold %j', control => {
+  const text = `first${control}last`;
+  expect(isPlain(text)).toBe(false);
+  const shown = tokenize(text, PLAIN).spans.map(span => span.text);
+  expect(shown.join('')).toBe('firstlast');
+});

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
-from submarine_jobs.errors import StorageError
+from submarine_jobs.errors import RefusedError, StorageError
 from submarine_jobs.profile import Profile, hadoop_user
+from submarine_jobs.session import Session
+from submarine_jobs.spec import JobSpec, Role
 from submarine_jobs.storage.base import Storage
 from submarine_jobs.storage.choosing import hdfs_storage
 from submarine_jobs.storage.hdfs import HdfsStorage
 from submarine_jobs.storage.webhdfs import WebHdfsStorage
 from submarine_minicluster.cluster import Minicluster
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
 from tests.cluster.test_data_yarn import Door
 from tests.waiting import until
 
@@ -124,6 +130,43 @@ def test_one_process_acts_as_several_users_at_once(
         assert [one.owner for one in made if one is not None] == [user] * 5
         mine.delete(f"/tmp/{user}", recursive=True)
     assert dict(os.environ) == environment, "a user in the environment would be everybody's"
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_job_in_a_shared_root_belongs_to_the_owner_that_the_namenode_names(
+    minicluster: Minicluster, tmp_path: Path, native: bool
+) -> None:
+    mallory, job = f"user-{secrets.token_hex(3)}", "digits-20261122-0002"
+    root = f"/tmp/shared-{secrets.token_hex(3)}"
+    theirs = storage_of(minicluster, tmp_path, mallory)
+    conf = Path(minicluster.environ()["HADOOP_CONF_DIR"])
+    me = hadoop_user()
+    record = JobRecord(job, "digits", State.SUCCEEDED, user=me, backend="yarn", created=5.0)
+    spec = JobSpec("digits", "yarn", roles=(Role(command="true"),))
+    theirs.publish(f"{root}/202611/{job}/record.json", json.dumps(record.to_json()).encode())
+    theirs.publish(f"{root}/202611/{job}/spec.json", spec.to_bytes())
+    folder = f"{root}/202611/{job}"
+    files = (f"{folder}/record.json", f"{folder}/spec.json")
+    for path in (root, f"{root}/202611", folder, *files):  # for all to read
+        base = HadoopConf(conf).webhdfs[0]
+        query = f"op=SETPERMISSION&permission=755&user.name={mallory}"
+        asked = Request(f"{base}/webhdfs/v1{path}?{query}", method="PUT")
+        urlopen(asked, timeout=20).close()
+    profile = Profile(
+        backend="yarn", hadoop_conf_dir=conf, state_dir=tmp_path / "state", job_root=root
+    )
+    session = Session(profile)
+    if not native:  # as a process of several users reads it
+        own = storage_of(minicluster, tmp_path)
+        session.backend().__dict__["storage"] = WebHdfsStorage(
+            own.prefix, webhdfs=HadoopConf(conf).webhdfs, user=me
+        )
+    found = session.job(job)
+    assert found.record().user == mallory
+    assert f"belongs to {mallory}" in found.record().warnings[0]
+    with pytest.raises(RefusedError, match=f"is a job of {mallory}"):
+        found.rerun()
+    theirs.delete(root, recursive=True)
 
 
 def test_a_namenode_that_is_away_costs_the_timeout_and_no_more(tmp_path: Path) -> None:
