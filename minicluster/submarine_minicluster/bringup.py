@@ -5,9 +5,7 @@ How a daemon is started is in `daemons`, how one sees that it works in `readines
 
 from __future__ import annotations
 
-import getpass
 import os
-import pwd
 from collections.abc import Callable
 from functools import partial
 
@@ -113,12 +111,10 @@ class Bringup:
         readiness.wait_until(what, check, self._runner, daemons, self._progress)
 
 
-def _login() -> str:
-    """The name by which Hadoop's clients know this user: that of the operating system."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return getpass.getuser()
+def own_names() -> set[str]:
+    """The names by which this user's clients call."""
+    named = os.environ.get("HADOOP_USER_NAME")
+    return {config.login(), *([named] if named else [])}
 
 
 def make_directories(hdfs: rest.WebHdfs) -> None:
@@ -128,6 +124,5 @@ def make_directories(hdfs: rest.WebHdfs) -> None:
     hdfs.mkdir(config.HDFS_LOGS, owner="yarn", group="hadoop", mode="1777")
     hdfs.mkdir("/mr-history", owner="mapred", group="hadoop", mode="755")
     hdfs.mkdir("/user", owner=superuser, group="supergroup", mode="755")
-    named = os.environ.get("HADOOP_USER_NAME")
-    for user in {_login(), *([named] if named else [])}:
+    for user in own_names():
         hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")

@@ -31,6 +31,13 @@ class _Group(click.Group):
             raise click.ClickException(str(error)) from error
 
 
+WARNING = (
+    "Warning: Hadoop believes the user name that a client gives. Another user of this machine who "
+    "gives yours can read your data on this cluster and run programs as you. Stop the cluster "
+    "where you do not trust the other users."
+)
+
+
 def _name_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--name", default="default", show_default=True, help="Which minicluster.")(
         command
@@ -72,6 +79,7 @@ def start(name: str, memory: str | None, **given: Any) -> None:
 
     cluster.start(settings, progress)
     option = "" if name == "default" else f" --name {shlex.quote(name)}"
+    click.echo(WARNING, err=True)
     click.echo(f"Ready ({settings.describe()}). For this shell:")
     click.echo(f'  eval "$(submarine minicluster env{option})"')
 

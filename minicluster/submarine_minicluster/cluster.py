@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from submarine_minicluster import (
+    bringup,
     config,
     config_files,
     planning,
@@ -37,6 +39,7 @@ Progress = Callable[[str], None]
 
 _NEEDED_BYTES = 1 << 30
 _START_TIMEOUT = 900.0
+_REFRESH_TIMEOUT = 120.0
 
 
 def _silent(_: str) -> None:
@@ -148,18 +151,44 @@ class Minicluster:
             self.layout.make()
             check_disk(self.layout.root, _NEEDED_BYTES)
             kept = old.ports if old else {}
-            saved = Saved(wanted, str(java.home), kept)
+            named = {*(old.users if old else ()), *bringup.own_names()}
+            saved = Saved(wanted, str(java.home), kept, tuple(sorted(named)))
             planning.remember(self.layout, saved, running, progress)
             lib = ensure_jars(wanted.hadoop, java, progress)
             config_files.write(self.layout, saved, lib)
             shims.write(self.layout, java, lib)
             Bringup(self.layout, Runner(self.layout, saved, java, lib), saved, progress).run()
+            if old and running and set(saved.users) - set(old.users):
+                self._refresh_policy()
             return self.status()
 
     def add_user(self, user: str) -> None:
-        """Give an HDFS user a home directory. Anybody may act as it by HADOOP_USER_NAME."""
+        """Let clients act as a user, by HADOOP_USER_NAME, who has a home directory in HDFS."""
+        self.admit(user)
         hdfs = rest.WebHdfs(self.url("namenode"), config.SUPERUSER)
-        hdfs.mkdir(f"/user/{check_name(user)}", owner=user, group=user, mode="755")
+        hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")
+
+    def admit(self, user: str) -> None:
+        """Let clients act as a user; other names than those of admitted users are refused."""
+        with self._locked(_silent):
+            saved = self.saved
+            if check_name(user) not in saved.users:
+                saved.users = (*saved.users, user)
+                saved.write(self.layout.saved)
+                config_files.write_policy(self.layout, saved)
+                self._refresh_policy()
+
+    def _refresh_policy(self) -> None:
+        """Let the daemons read again which users they serve."""
+        environ = {**self.environ(), "HADOOP_USER_NAME": config.SUPERUSER}
+        for command in (("hdfs", "dfsadmin"), ("yarn", "rmadmin")):
+            words = [str(self.layout.bin / command[0]), command[1], "-refreshServiceAcl"]
+            done = subprocess.run(
+                words, env=environ, capture_output=True, text=True, timeout=_REFRESH_TIMEOUT
+            )
+            if done.returncode:
+                last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+                raise MiniclusterError(f"{' '.join(words[1:])} failed: {''.join(last)[:300]}")
 
     def stop(self, progress: Progress = _silent, *, delete_data: bool = False) -> bool:
         """Stop the cluster with everything that runs on it.

@@ -6,13 +6,17 @@ Where a value differs from Hadoop's default, the reason stands beside it. Writes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import getpass
+import os
+import pwd
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.settings import Saved, Settings
 
 HOST = "127.0.0.1"
+SERVICES = ("hdfs", "yarn", "mapred")
 SUPERUSER = "hdfs"
 """HDFS's superuser: not the person at the keyboard, for whom permissions are to be real."""
 
@@ -47,6 +51,14 @@ PREEMPTION: Mapping[str, str] = {
 }
 
 
+def login() -> str:
+    """The name by which Hadoop's clients know this user: that of the operating system."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return getpass.getuser()
+
+
 def nodemanagers(count: int) -> list[str]:
     """Names of the NodeManagers."""
     return [f"nodemanager-{index}" for index in range(count)]
@@ -68,6 +80,8 @@ def core_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
         "fs.defaultFS": f"hdfs://{HOST}:{ports['namenode']}",
         "hadoop.tmp.dir": str(layout.tmp),
         "hadoop.security.authentication": "simple",
+        # Which names are served at all: hadoop-policy.xml.
+        "hadoop.security.authorization": "true",
         # The service users exist in HDFS only; the operating system need not know them.
         "hadoop.user.group.static.mapping.overrides": (
             f"{SUPERUSER}=supergroup,hadoop;yarn=hadoop;mapred=hadoop;dr.who="
@@ -75,6 +89,21 @@ def core_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
         # A closed port on the loopback device will not open within Hadoop's default of 10 s.
         "ipc.client.connect.max.retries": "5",
         "ipc.client.connect.retry.interval": "200",
+    }
+
+
+def hadoop_policy(users: Iterable[str]) -> Properties:
+    """The users whose calls the daemons answer: the cluster's owner, and those of Hadoop.
+
+    A client can claim any of these names. What it cannot do is to use a name of its own.
+    """
+    names = ",".join(sorted({*SERVICES, *users}))
+    return {
+        "security.service.authorization.default.acl": names,
+        # The callers are containers and show a token, by whose id they are named.
+        "security.applicationmaster.protocol.acl": "*",
+        "security.containermanagement.protocol.acl": "*",
+        "security.resourcelocalizer.protocol.acl": "*",
     }
 
 
@@ -147,6 +176,8 @@ def resourcemanager(layout: Layout, settings: Settings) -> Properties:
     return {
         **(PREEMPTION if settings.preemption else {}),
         **(labelling(layout) if settings.labels else {}),
+        # Clients submit by RPC, which names of other users cannot use; REST does not ask.
+        "yarn.webapp.enable-rest-app-submissions": "false",
         # Jobs may ask for a priority; Hadoop's default allows none but 0.
         "yarn.cluster.max-application-priority": "10",
         "yarn.resourcemanager.scheduler.class": (

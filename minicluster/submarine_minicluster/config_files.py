@@ -51,6 +51,13 @@ def _write_set(directory: Path, sites: Mapping[str, config.Properties], log4j: s
     (directory / "log4j.properties").write_text(log4j, encoding="utf-8")
 
 
+def write_policy(layout: Layout, saved: Saved) -> None:
+    """Write for the daemons that have clients which users they serve; they read it when told."""
+    for daemon in ("namenode", "resourcemanager"):
+        path = layout.conf(daemon) / "hadoop-policy.xml"
+        _write_xml(path, config.hadoop_policy(saved.users))
+
+
 def write(layout: Layout, saved: Saved, lib: Path) -> None:
     """Write every configuration file of the cluster."""
     settings = saved.settings
@@ -64,6 +71,7 @@ def write(layout: Layout, saved: Saved, lib: Path) -> None:
         common["resource-types"] = {"yarn.resource-types": "yarn.io/gpu"}
     _write_set(layout.client_conf, {**common, "yarn-site": client}, _LOG4J_CLIENT)
     common["core-site"] = config.patient(common["core-site"])
+    common["hadoop-policy"] = config.hadoop_policy(saved.users)
     for daemon in ("namenode", "datanode", "historyserver"):
         _write_set(layout.conf(daemon), {**common, "yarn-site": client}, _LOG4J)
     for pages in ("namenode/webapps/hdfs", "datanode/webapps/datanode"):

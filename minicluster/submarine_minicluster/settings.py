@@ -119,11 +119,14 @@ class Saved:
     ports
         Loopback port by name; kept from start to start, because the address of a file in HDFS
         contains one.
+    users
+        Hadoop users that the daemons serve besides their own.
     """
 
     settings: Settings
     java_home: str
     ports: dict[str, int] = field(default_factory=dict)
+    users: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:
         """Write to `path`, which is either the old or the new content at any moment."""
@@ -142,7 +145,8 @@ class Saved:
         """
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
-            return cls(Settings(**raw["settings"]), raw["java_home"], raw["ports"])
+            users = tuple(raw.get("users", ()))
+            return cls(Settings(**raw["settings"]), raw["java_home"], raw["ports"], users)
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:

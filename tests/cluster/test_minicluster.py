@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import http.client
 import os
 import signal
@@ -19,7 +20,7 @@ import skein
 from submarine_minicluster import Minicluster, MiniclusterError, Settings, readiness
 from submarine_minicluster import processes as proc
 from submarine_minicluster.config import MARK, QUEUES
-from submarine_minicluster.rest import RestError, WebHdfs, get
+from submarine_minicluster.rest import RestError, WebHdfs, get, request
 
 pytestmark = pytest.mark.cluster
 
@@ -111,6 +112,30 @@ def test_hdfs_refuses_what_another_user_may_not(minicluster):
         me.call("GET", "/user/alice/mine", "OPEN")
     with pytest.raises(RestError, match="Permission denied: user="):
         me.call("DELETE", "/user/alice/mine", "DELETE")
+
+
+def test_only_admitted_names_are_served(minicluster):
+    def call(user: str, *words: str) -> str:
+        environ = {**os.environ, **minicluster.environ(), "HADOOP_USER_NAME": user}
+        done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60)
+        return done.stdout + done.stderr
+
+    refused = "User eve (auth:SIMPLE) is not authorized for protocol"
+    assert refused in call("eve", "hdfs", "dfs", "-ls", "/")
+    assert refused in call("eve", "yarn", "application", "-list")
+    minicluster.admit("eve")
+    minicluster.admit("eve")
+    assert "/user" in call("eve", "hdfs", "dfs", "-ls", "/")
+    assert "Total number of applications" in call("eve", "yarn", "application", "-list")
+    assert "eve" in minicluster.saved.users
+
+
+@pytest.mark.parametrize("user", ["mallory", getpass.getuser()])
+def test_rest_starts_no_application(minicluster, user):
+    url = f"{minicluster.url('resourcemanager')}/ws/v1/cluster/apps"
+    for path in ("/new-application", ""):
+        status, body, _ = request("POST", f"{url}{path}?user.name={user}", body=b"{}")
+        assert (status, b"App submission via REST is disabled" in body) == (403, True), body
 
 
 def test_client_environment_answers_for_skein_and_for_people(minicluster_env):

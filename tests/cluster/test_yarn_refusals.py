@@ -84,8 +84,13 @@ def test_safe_mode(minicluster: Minicluster, backend: YarnBackend) -> None:
 
 
 def test_a_user_without_a_home(
-    yarn_profile: Profile, backend: YarnBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    minicluster: Minicluster,
+    yarn_profile: Profile,
+    backend: YarnBackend,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    minicluster.admit("stranger")
     submission = make_submission(backend, "pass")
     # The client of HDFS is told its user by this variable, which nobody after this test may find.
     monkeypatch.setenv("HADOOP_USER_NAME", "stranger")

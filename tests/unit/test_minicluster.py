@@ -93,7 +93,8 @@ def test_a_machine_whose_name_does_not_resolve_is_one_sentence(monkeypatch):
 def test_configuration_agrees_with_itself(tmp_path):
     layout = Layout(tmp_path / "it's & <odd>")
     layout.make()
-    saved = Saved(Settings(nodes=2, gpus=3), "/java", ports.choose(config.port_names(2), set()))
+    chosen = ports.choose(config.port_names(2), set())
+    saved = Saved(Settings(nodes=2, gpus=3), "/java", chosen, ("ada",))
     config_files.write(layout, saved, tmp_path / "lib")
 
     def read(path: Path) -> dict[str, str]:
@@ -106,6 +107,13 @@ def test_configuration_agrees_with_itself(tmp_path):
     assert client["yarn.application.classpath"].endswith(str(layout.client_conf))
     nodes = [read(layout.conf(f"nodemanager-{index}") / "yarn-site.xml") for index in (0, 1)]
     assert nodes[0]["yarn.nodemanager.address"] != nodes[1]["yarn.nodemanager.address"]
+    for daemon in ("namenode", "datanode", "resourcemanager", "nodemanager-0", "historyserver"):
+        policy = read(layout.conf(daemon) / "hadoop-policy.xml")
+        served = policy["security.service.authorization.default.acl"]
+        assert served == "ada,hdfs,mapred,yarn"
+        assert (
+            read(layout.conf(daemon) / "core-site.xml")["hadoop.security.authorization"] == "true"
+        )
     gpus = read(layout.conf("nodemanager-1") / "node-resources.xml")
     assert gpus == {"yarn.nodemanager.resource-type.yarn.io/gpu": "3"}
     queues = read(layout.conf("resourcemanager") / "capacity-scheduler.xml")
@@ -262,3 +270,11 @@ def test_labels_preemption_and_expiry_reach_the_daemons(tmp_path: Path) -> None:
     for wrong in ("fast", "fast=2", "=1", "a b=0"):
         with pytest.raises(MiniclusterError, match="no label"):
             Settings(nodes=2, labels=(wrong,))
+
+
+def test_start_warns_of_what_yarn_cannot_prevent(monkeypatch):
+    monkeypatch.setattr(Minicluster, "start", lambda self, settings, progress: None)
+    started = CliRunner().invoke(minicluster, ["start", "--name", "nobody"])
+    assert started.exit_code == 0
+    assert "Hadoop believes the user name that a client gives" in started.stderr
+    assert "Ready (Hadoop 3.5.0" in started.stdout
