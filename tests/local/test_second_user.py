@@ -299,7 +299,7 @@ def test_files_that_a_second_user_plants_are_refused(world: World) -> None:
     assert planted == "['submarine-devices', 'submarine-kernels-0', 'submarine.toml']"
     (shared / "project").mkdir()
     with pytest.raises(SubmarineError) as refused:
-        load_config({"backend": "local"}, environ={"HOME": "/root"}, cwd=shared / "project")
+        load_config({"backend": "local"}, environ={"HOME": str(world.top)}, cwd=shared / "project")
     print(f"a project's file of another user: {refused.value}")
     assert "submarine.toml" in str(refused.value)
     with pytest.raises(Exception, match="no directory that all users of this node share") as said:
