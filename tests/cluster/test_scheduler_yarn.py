@@ -42,6 +42,14 @@ def server(
     made.stop()
 
 
+def run_of(job: Job) -> str | None:
+    """The run that a job belongs to; None while its submission has not written this yet."""
+    try:
+        return job.directory.spec().workflow_run
+    except FileNotFoundError:
+        return None
+
+
 def begun(server: Scheduler, session: Session, run: str, number: int) -> list[Job]:
     """The jobs of a scheduled notebook, once so many of them train."""
 
@@ -49,7 +57,7 @@ def begun(server: Scheduler, session: Session, run: str, number: int) -> list[Jo
         time.sleep(0.5)
         assert server.job(run)["status"] != "FAILED", server.job(run)
         every = [session.job(record.job_id) for record in session.jobs()]
-        own = [job for job in every if job.directory.spec().workflow_run == run]
+        own = [job for job in every if run_of(job) == run]
         return [job for job in own if b"begun" in job.log("stdout").data]
 
     until("they train", lambda: len(training()) == number, 240.0)
