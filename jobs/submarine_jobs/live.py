@@ -152,11 +152,13 @@ class AgentClient:
         connection = self._connect(wire.PING_SECONDS * 3)
         try:
             connection.request("GET", f"{wire.STREAM}?{query}", headers=self._headers())
-            response = connection.getresponse()
-            if response.status != http.client.OK:
-                raise ClusterError(f"The agent answered {response.status} to a request to follow.")
-            while line := response.readline(MAX_LINE):
-                yield json.loads(line)
+            with connection.getresponse() as response:
+                if response.status != http.client.OK:
+                    raise ClusterError(
+                        f"The agent answered {response.status} to a request to follow."
+                    )
+                while line := response.readline(MAX_LINE):
+                    yield json.loads(line)
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as exc:
             raise ClusterError(f"The connection to the agent broke: {exc}.") from exc
         finally:
@@ -168,9 +170,10 @@ class AgentClient:
         connection = self._connect(timeout or self._timeout)
         try:
             connection.request(method, path, body=body, headers=self._headers())
-            response = connection.getresponse()
-            data = response.read(wire.MAX_LOG_BYTES * 4)
-            must_be_whole(response, data)
+            # An answer after which the server closes holds the socket beside the connection.
+            with connection.getresponse() as response:
+                data = response.read(wire.MAX_LOG_BYTES * 4)
+                must_be_whole(response, data)
         except (OSError, http.client.HTTPException) as exc:
             kind = NotListeningError if isinstance(exc, ConnectionRefusedError) else ClusterError
             raise kind(f"The agent of the job cannot be reached: {exc}.") from exc

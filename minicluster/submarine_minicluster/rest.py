@@ -35,8 +35,8 @@ def request(
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         headers = {"Accept": "application/json", "Content-Type": content}
         connection.request(method, target, body, headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read(4 << 20), answer.headers.get("Location", "")
+        with connection.getresponse() as answer:
+            return answer.status, answer.read(4 << 20), answer.headers.get("Location", "")
     except (OSError, http.client.HTTPException) as error:
         raise RestError(f"{url}: {error or type(error).__name__}") from error
     finally:

@@ -16,6 +16,7 @@ from submarine_jobs.credentials import new_secret
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.live import AgentAddress, AgentClient
 from submarine_jobs.localization import _download
+from submarine_runtime.agent.webhdfs_http import request
 
 Serve = Callable[[bytes, int], int]
 
@@ -68,6 +69,48 @@ def test_an_agent_that_dies_in_the_middle_of_an_answer(
     agent = Plain(AgentAddress("127.0.0.1", serve(body, promised), new_secret("j")))
     with pytest.raises(ClusterError, match=said):
         agent.status()
+
+
+def _of_agent(port: int) -> None:
+    Plain(AgentAddress("127.0.0.1", port, new_secret("j"))).status()
+
+
+def _of_manager(port: int) -> None:
+    ResourceManager([f"http://127.0.0.1:{port}"], timeout=3, user="ada").get("/apps")
+
+
+def _of_webhdfs(port: int) -> None:
+    with request("GET", f"http://127.0.0.1:{port}/webhdfs/v1/a?op=OPEN", 60) as answer:
+        answer.read(10)
+        raise ClusterError("the reader has failed")
+
+
+@pytest.mark.parametrize("ask", [_of_agent, _of_manager, _of_webhdfs])
+def test_the_connection_of_an_answer_that_breaks_off_is_closed_at_once(
+    ask: Callable[[int], None],
+) -> None:
+    """Not when the exception is collected, which may hold the answer for as long as it likes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ended: list[bytes] = []
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(30)
+                connection.recv(1 << 16)
+                head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\n"
+                connection.sendall(head + b"x" * 20)
+                connection.shutdown(socket.SHUT_WR)
+                with suppress(TimeoutError):
+                    ended.append(connection.recv(1))
+
+        server = threading.Thread(target=answer)
+        server.start()
+        with pytest.raises(ClusterError) as held:
+            ask(listener.getsockname()[1])
+        server.join(20)
+        assert ended == [b""], held.value
+        server.join()
 
 
 def test_a_resourcemanager_that_breaks_off_has_not_said_that_there_is_nothing(serve: Serve) -> None:

@@ -165,8 +165,8 @@ def _get(base: str, path: str) -> tuple[dict[str, str], bytes]:
     connection = kind(parts.hostname or "", parts.port, timeout=_ANSWER)
     try:
         connection.request("GET", path)
-        reply = connection.getresponse()
-        return {key.lower(): value for key, value in reply.getheaders()}, reply.read(1 << 20)
+        with connection.getresponse() as reply:
+            return {key.lower(): value for key, value in reply.getheaders()}, reply.read(1 << 20)
     except (OSError, http.client.HTTPException) as exc:
         raise ClusterError(f"{base} does not answer: {exc}.", "Check that it is up.") from exc
     finally:

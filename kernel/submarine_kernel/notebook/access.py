@@ -85,7 +85,8 @@ def answers(job: Job, place: Place) -> bool:
     )
     try:
         connection.request("GET", place.page)
-        return connection.getresponse().status < http.client.INTERNAL_SERVER_ERROR
+        with connection.getresponse() as answer:
+            return answer.status < http.client.INTERNAL_SERVER_ERROR
     except (OSError, http.client.HTTPException):
         return False
     finally:

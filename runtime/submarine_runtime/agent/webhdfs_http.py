@@ -9,7 +9,7 @@ import http.client
 import json
 import socket
 import ssl
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Iterator
 from urllib.parse import SplitResult, urlsplit
 
@@ -60,6 +60,10 @@ class Answer:
         except (OSError, http.client.HTTPException) as exc:
             raise _trouble(self._place, exc) from exc
 
+    def close(self) -> None:
+        """Read no more; the connection's own ``close`` leaves the socket open until then."""
+        self._response.close()
+
 
 @contextmanager
 def request(
@@ -86,9 +90,10 @@ def request(
             answer = Answer(connection.getresponse(), parts.netloc)
         except (OSError, http.client.HTTPException) as exc:
             raise _trouble(parts.netloc, exc) from exc
-        if answer.status >= 400:
-            raise _refusal(answer.status, answer.read(MAX_ANSWER_BYTES), parts.path)
-        yield answer
+        with closing(answer):
+            if answer.status >= 400:
+                raise _refusal(answer.status, answer.read(MAX_ANSWER_BYTES), parts.path)
+            yield answer
     finally:
         connection.close()
 
@@ -118,9 +123,9 @@ class Upload(Appender):
         """See ``Appender.close``."""
         self._send(b"0\r\n\r\n")
         try:
-            response = self._connection.getresponse()
-            if response.status >= 400:
-                raise _refusal(response.status, response.read(MAX_ANSWER_BYTES), self._path)
+            with self._connection.getresponse() as response:
+                if response.status >= 400:
+                    raise _refusal(response.status, response.read(MAX_ANSWER_BYTES), self._path)
         except (OSError, http.client.HTTPException) as exc:
             raise _trouble(self._place, exc) from exc
         finally:

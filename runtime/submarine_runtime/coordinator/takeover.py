@@ -179,7 +179,8 @@ def stand_down(store: Store, secret: Mapping[str, str]) -> bool:
     try:
         headers = {"Authorization": "Bearer " + secret["token"]}
         connection.request("POST", wire.STAND_DOWN, body=b"{}", headers=headers)
-        return connection.getresponse().status < 300
+        with connection.getresponse() as answer:
+            return answer.status < 300
     except ConnectionRefusedError:
         return True  # its host answers, its port is closed: it is dead
     except (OSError, http.client.HTTPException):
@@ -225,8 +226,8 @@ def container_is_gone(log_url: str) -> bool:
     connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=2.0)
     try:
         connection.request("GET", f"/ws/v1/node/containers/{words[2]}")
-        answer = connection.getresponse()
-        body = json.loads(answer.read(1 << 16) or b"{}")
+        with connection.getresponse() as answer:
+            body = json.loads(answer.read(1 << 16) or b"{}")
         if answer.status == http.client.NOT_FOUND:
             return "NotFound" in str(body.get("RemoteException", {}).get("exception", ""))
         state = str((body.get("container") or {}).get("state"))

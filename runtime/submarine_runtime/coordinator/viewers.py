@@ -198,8 +198,8 @@ class Viewers:
         try:
             headers = {"Authorization": "Bearer " + self._secret["token"]}
             connection.request(method, target, headers=headers)
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read(wire.MAX_LOG_BYTES + 1)
+            with connection.getresponse() as answer:
+                return answer.status, answer.headers, answer.read(wire.MAX_LOG_BYTES + 1)
         finally:
             connection.close()
 

@@ -161,11 +161,11 @@ class ResourceManager:
         if body is not None:
             headers["Content-Type"] = "application/json"
         connection.request(method, target, body, headers)
-        reply = connection.getresponse()
-        answer = reply.read(MAX_ANSWER + 1)
-        if len(answer) > MAX_ANSWER:
-            raise http.client.HTTPException(f"the answer is longer than {MAX_ANSWER >> 20} MB")
-        must_be_whole(reply, answer)
+        with connection.getresponse() as reply:
+            answer = reply.read(MAX_ANSWER + 1)
+            if len(answer) > MAX_ANSWER:
+                raise http.client.HTTPException(f"the answer is longer than {MAX_ANSWER >> 20} MB")
+            must_be_whole(reply, answer)
         if reply.will_close:
             self._drop()
         return reply.status, {k.lower(): v for k, v in reply.getheaders()}, answer

@@ -75,8 +75,8 @@ class Application:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
         try:
             connection.request("GET", path, headers=headers or {})
-            answer = connection.getresponse()
-            return answer.status, answer.read(1 << 22)
+            with connection.getresponse() as answer:
+                return answer.status, answer.read(1 << 22)
         finally:
             connection.close()
 
