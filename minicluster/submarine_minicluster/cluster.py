@@ -168,12 +168,12 @@ class Minicluster:
         hdfs = rest.WebHdfs(self.url("namenode"), config.SUPERUSER)
         hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")
 
-    def admit(self, user: str) -> None:
-        """Let clients act as a user; other names than those of admitted users are refused."""
+    def admit(self, *users: str) -> None:
+        """Let clients act as these users; other names than those of admitted users are refused."""
         with self._locked(_silent):
             saved = self.saved
-            if check_name(user) not in saved.users:
-                saved.users = (*saved.users, user)
+            if new := tuple(one for one in users if check_name(one) not in saved.users):
+                saved.users = (*saved.users, *new)
                 saved.write(self.layout.saved)
                 config_files.write_policy(self.layout, saved)
                 self._refresh_policy()

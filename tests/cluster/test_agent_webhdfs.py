@@ -117,7 +117,8 @@ def test_the_next_namenode_is_asked(place: JobStore) -> None:
     assert raised.value.transient
 
 
-def test_refusals_are_one_sentence_and_lasting(place: JobStore) -> None:
+def test_refusals_are_one_sentence_and_lasting(minicluster: Minicluster, place: JobStore) -> None:
+    minicluster.admit("mallory")
     stranger = WebHdfsStore(place.webhdfs, "/system-of-nobody", "mallory", 5)
     with pytest.raises(StoreError, match="Permission denied") as raised:
         stranger.publish("x", b"1")

@@ -93,6 +93,7 @@ def test_another_users_directory_is_closed(
     minicluster: Minicluster, storage: Storage, place: str, tmp_path: Path
 ) -> None:
     storage.publish(f"{place}/secret.json", b"{}")
+    minicluster.admit("mallory")
     stranger = storage_of(minicluster, tmp_path, "mallory")
     for work in (
         lambda: stranger.read(f"{place}/secret.json"),
@@ -111,6 +112,7 @@ def test_one_process_acts_as_several_users_at_once(
 ) -> None:
     environment = dict(os.environ)
     users = [f"user-{secrets.token_hex(3)}" for _ in range(3)]
+    minicluster.admit(*users)
     storages = {user: storage_of(minicluster, tmp_path, user) for user in users}
 
     def write(number: int) -> None:
@@ -136,7 +138,8 @@ def test_one_process_acts_as_several_users_at_once(
 def test_a_job_in_a_shared_root_belongs_to_the_owner_that_the_namenode_names(
     minicluster: Minicluster, tmp_path: Path, native: bool
 ) -> None:
-    mallory, job = f"user-{secrets.token_hex(3)}", "digits-20261122-0002"
+    mallory, job = "mallory", "digits-20261122-0002"
+    minicluster.admit(mallory)
     root = f"/tmp/shared-{secrets.token_hex(3)}"
     theirs = storage_of(minicluster, tmp_path, mallory)
     conf = Path(minicluster.environ()["HADOOP_CONF_DIR"])
@@ -188,6 +191,7 @@ def test_a_namenode_that_was_away_is_waited_for(minicluster: Minicluster, tmp_pa
     """As somebody who is not the process's user; hdfs-native waits by itself."""
     conf = HadoopConf(Path(minicluster.environ()["HADOOP_CONF_DIR"]))
     user, door = f"user-{secrets.token_hex(3)}", Door(conf.webhdfs[0])
+    minicluster.admit(user)
     mine = WebHdfsStorage("hdfs://away", webhdfs=[door.url], user=user, timeout=60.0)
     place = f"/tmp/{user}"
     (tmp_path / "source").write_bytes(b"12345")

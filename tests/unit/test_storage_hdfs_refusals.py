@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from submarine_jobs.errors import NoRoomError
+from submarine_jobs.errors import NoAccessError, NoRoomError
 from submarine_jobs.storage.client_calls import refusal
 
 _URL = "hdfs://nn:8020/user/ann/submarine/202611/a-20261122-1a2b/record.json"
@@ -38,3 +38,13 @@ def test_any_other_refusal_says_nothing_of_room() -> None:
     error = refusal("write", _URL, RuntimeError("AccessControlException: Permission denied"))
     assert not isinstance(error, NoRoomError)
     assert "permission denied" in error.message
+
+
+def test_a_user_whom_the_cluster_does_not_admit_is_named() -> None:
+    text = (
+        "HDFS refused /user/ann/.tmp: User mallory (auth:SIMPLE) is not authorized for protocol "
+        "interface org.apache.hadoop.hdfs.protocol.ClientProtocol: denied by configured ACL"
+    )
+    error = refusal("write", _URL, RuntimeError(text))
+    assert isinstance(error, NoAccessError)
+    assert error.message == f"Cannot write {_URL}: this cluster does not admit the user mallory."

@@ -21,6 +21,8 @@ T = TypeVar("T")
 CHUNK = 4 << 20
 #: A transfer of a whole file may take this many times the limit of a single call.
 TRANSFER_FACTOR = 30
+#: Hadoop's service access list, checked before any permission of a file.
+_NOT_ADMITTED = re.compile(r"User (\S{1,100}) (?:\S{1,100} )?is not authorized for protocol")
 _SPACE_QUOTA = re.compile(r"quota of (/\S{0,300}) is exceeded: ?quota ?= ?\d+ B = ([\d.]+ \w?B)")
 _NAMES_QUOTA = re.compile(r"of directory (/\S{0,300}) is exceeded: ?quota ?= ?(\d+)")
 
@@ -101,6 +103,12 @@ def refusal(doing: str, url: str, exc: Exception) -> StorageError:
         return NoAccessError(
             f"Cannot {doing} {url}: permission denied.",
             "Choose a job root that you own (job_root in submarine.toml).",
+        )
+    if found := _NOT_ADMITTED.search(text):
+        return NoAccessError(
+            f"Cannot {doing} {url}: this cluster does not admit the user {found[1]}.",
+            "Ask its operator (security.client.protocol.acl in hadoop-policy.xml), or work as a "
+            "user whom it admits.",
         )
     return StorageError(*_sentence(doing, url, exc))
 
