@@ -111,7 +111,7 @@ PLANS = {
     "check": (*CHECK, *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else [])),
     "test": (
         UNIT,
-        Part("local backend", 420, (LOCAL_TESTS,), real=True),
+        Part("local backend", 450, (LOCAL_TESTS,), real=True),
         *STATIC,
         Part("browser", 475, (pytest("tests/browser", "-m", "not full"),), real=True),
         Part(

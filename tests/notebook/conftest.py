@@ -58,8 +58,12 @@ class Ran:
 
     @property
     def cards(self) -> list[dict[str, Any]]:
-        """The jobs on display here, as first shown."""
-        return [d["data"][MIME_TYPE] for d in self.displays if MIME_TYPE in d["data"]]
+        """The jobs on display here, as first shown; on YARN steps of the submit come before."""
+        first: dict[str, dict[str, Any]] = {}
+        for item in (*self.displays, *self.updates):
+            if MIME_TYPE in item["data"]:
+                first.setdefault(item["transient"]["display_id"], item["data"][MIME_TYPE])
+        return list(first.values())
 
 
 class Notebook:

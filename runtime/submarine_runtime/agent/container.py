@@ -18,6 +18,8 @@ from submarine_runtime.protocol.states import State
 
 #: Seconds between two lines of the container's log about a wait.
 LOG_SECONDS = 60.0
+#: What the NodeManager writes into a container's directory when all its files are there.
+LAUNCH_SCRIPT = "launch_container.sh"
 
 
 def new_record(config: AgentConfig, task: str) -> JobRecord:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Callable, Mapping, Sequence
 
 from submarine_runtime import frameworks
-from submarine_runtime.agent.container import first_change
+from submarine_runtime.agent.container import LAUNCH_SCRIPT, first_change
 from submarine_runtime.agent.ending import Ending
 from submarine_runtime.agent.environment import (
     Found,
@@ -241,4 +241,4 @@ def master_launched(scratch: Scratch, began: float) -> float:
     """
     if not os.environ.get("CONTAINER_ID", "").endswith("_000001"):
         return began
-    return min(first_change([scratch.path("launch_container.sh")]) or began, began)
+    return min(first_change([scratch.path(LAUNCH_SCRIPT)]) or began, began)

@@ -15,7 +15,13 @@ import time
 from typing import TYPE_CHECKING, Any, Mapping
 
 from submarine_runtime.agent.claim import application_id, asked_to_cancel, replaced
-from submarine_runtime.agent.container import first_change, reachable_host, wait_teller, write_error
+from submarine_runtime.agent.container import (
+    LAUNCH_SCRIPT,
+    first_change,
+    reachable_host,
+    wait_teller,
+    write_error,
+)
 from submarine_runtime.agent.lease import LeaseWatch
 from submarine_runtime.agent.store import Store, StoreError, open_store
 from submarine_runtime.coordinator.asking import Inquiry, needs_of
@@ -130,7 +136,9 @@ class Performance:
             shipped = self._start_over(store, journal, kept, opened)
         play = new_play(self._config, opened["epoch"], opened["asks"], opened["restarts"])
         writer = layout.coordinator_writer(self._attempt)
-        arrived = first_change([os.path.join(self._directory, layout.COORDINATOR)])
+        # The orders are written when the master's JVM runs: later than YARN's launch script.
+        seen = (LAUNCH_SCRIPT, layout.COORDINATOR)
+        arrived = first_change([os.path.join(self._directory, name) for name in seen])
         record = new_job_record(self._config, play, before)
         status = JobStatus(record, writer, kept, shipped, arrived)
         conductor = Conductor(play, status, journal, os.getppid(), Pulse(self._directory))
