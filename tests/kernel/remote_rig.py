@@ -144,7 +144,10 @@ def execute(client: BlockingKernelClient, code: str) -> tuple[str, str]:
         if message["msg_type"] == "stream":
             printed.append(message["content"]["text"])
 
-    reply = client.execute_interactive(code, timeout=PATIENCE, output_hook=hear, allow_stdin=False)
+    # An error would abort requests that reach the kernel just after its reply.
+    reply = client.execute_interactive(
+        code, timeout=PATIENCE, output_hook=hear, allow_stdin=False, stop_on_error=False
+    )
     content = reply["content"]
     return content.get("ename") or content["status"], "".join(printed)
 

@@ -61,7 +61,9 @@ def test_a_life(remote: Remote) -> None:
     assert json.loads(json.dumps(info))["job_id"] == job.id
 
     # Interrupt.
-    busy = client.execute("import time\nprint('in it', flush=True)\ntime.sleep(1000)")
+    # An error would abort requests that reach the kernel just after its reply.
+    sleep = "import time\nprint('in it', flush=True)\ntime.sleep(1000)"
+    busy = client.execute(sleep, stop_on_error=False)
     until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
     manager.interrupt_kernel()
     assert client.get_shell_msg(timeout=PATIENCE)["content"]["ename"] == "KeyboardInterrupt", busy

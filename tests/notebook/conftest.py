@@ -41,6 +41,11 @@ def kernel_ports() -> dict[str, int]:
     return dict(zip(names, found, strict=True))
 
 
+def _display_id(content: dict[str, Any]) -> str:
+    """The id by which a display is updated; one that is never updated counts for itself."""
+    return str(content.get("transient", {}).get("display_id") or id(content))
+
+
 @dataclass
 class Ran:
     """What one execution left: its id, its outputs as a front end would show them."""
@@ -58,11 +63,15 @@ class Ran:
 
     @property
     def cards(self) -> list[dict[str, Any]]:
-        """The jobs on display here, as first shown; on YARN steps of the submit come before."""
+        """The jobs on display here, as first shown; on YARN steps of the submit come before.
+
+        Updates of other displays, of earlier executions, are none of these.
+        """
+        own = [_display_id(item) for item in self.displays]
         first: dict[str, dict[str, Any]] = {}
         for item in (*self.displays, *self.updates):
-            if MIME_TYPE in item["data"]:
-                first.setdefault(item["transient"]["display_id"], item["data"][MIME_TYPE])
+            if MIME_TYPE in item["data"] and _display_id(item) in own:
+                first.setdefault(_display_id(item), item["data"][MIME_TYPE])
         return list(first.values())
 
 
