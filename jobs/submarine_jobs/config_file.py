@@ -102,7 +102,7 @@ def project_file(cwd: Path) -> tuple[Path, Path] | None:
     """The nearest ``submarine.toml`` upward from ``cwd``."""
     for directory in (cwd, *cwd.parents):
         path = directory / NAME
-        if os.path.isfile(path):  # Unlike Path.is_file, without an error where nobody may look.
+        if os.path.isfile(path):  # Unlike Path.is_file, without an error where access is denied.
             return path, directory
     return None
 

@@ -1,4 +1,4 @@
-"""Whether a file can be changed by users other than the one who acts on its content.
+"""Whether a file can be changed by users other than the one that acts on its content.
 
 Used for files that name programs or addresses, and for files that hold passwords. Looks at owner
 and mode of the file and of the directory that holds it; does not read the content. Makes the
@@ -121,7 +121,7 @@ def _is_ours(seen: os.stat_result) -> bool:
 
 
 def _other_writers(path: Path, seen: os.stat_result) -> str | None:
-    """Return who else can write, in words; None: nobody."""
+    """Return the other users that can write, in words; None: there are none."""
     if seen.st_mode & stat.S_IWOTH:
         return "every user"
     if seen.st_mode & stat.S_IWGRP and not (_is_private_group(seen) and not _has_acl(path)):

@@ -73,11 +73,11 @@ def clean(source: str, *, lenient: bool = False) -> Cleaned:
     """
     if not _SUSPECT.search(source):
         return Cleaned(source)
-    tree = _parse(source)
+    tree = parse(source)
     removed: list[Removed] = []
     if tree is None:
         source = _without_commands(_dedent(source), removed, lenient)
-        tree = _parse(source)
+        tree = parse(source)
     if tree is not None and not lenient and (line := _top_level_await(tree)) is not None:
         raise IPythonSyntaxError(
             line,
@@ -87,7 +87,8 @@ def clean(source: str, *, lenient: bool = False) -> Cleaned:
     return Cleaned(source, tuple(removed))
 
 
-def _parse(source: str) -> ast.Module | None:
+def parse(source: str | bytes) -> ast.Module | None:
+    """Return the syntax tree of a program; None if it is not Python."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

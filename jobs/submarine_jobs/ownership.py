@@ -2,7 +2,7 @@
 
 Notes
 -----
-The record is text in the directory: whoever made the directory can write any name into it. The
+The record is text in the directory: the owner of the directory can write any name into it. The
 owner of the directory is what the file system says: on this machine the uid of the directory, on
 HDFS the owner that the NameNode has. With simple authentication HDFS believes the name that a
 client gives, so there the check protects against mistakes, not against an attacker.

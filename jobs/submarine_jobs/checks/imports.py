@@ -14,7 +14,6 @@ import json
 import os
 import re
 import subprocess
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from pathlib import Path
 from submarine_jobs.bundle import Bundle
 from submarine_jobs.checks.definitions import bound_names
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
+from submarine_jobs.ipython_syntax import parse
 
 #: Reads [[module, member], ...] and prints the level of each that is missing: "error" or "warning".
 _ASK = r"""
@@ -264,7 +264,7 @@ def has_own_launcher(files: Mapping[str, bytes]) -> bool:
     """
     launcher = False
     for file in files:
-        tree = _parsed(files[file])
+        tree = parse(files[file])
         for node in ast.walk(tree) if tree is not None else ():
             if _INITIALISES.intersection(_names_of(node)):
                 return False
@@ -378,7 +378,7 @@ def _finding(bundle: Bundle, found: _Import, python: str, beside: Path | None) -
 
 
 def _imports_of(files: Mapping[str, bytes], file: str) -> list[_Import]:
-    tree = _parsed(files[file])
+    tree = parse(files[file])
     if tree is None:
         return []
     found: list[_Import] = []
@@ -394,16 +394,6 @@ def _imports_of(files: Mapping[str, bytes], file: str) -> list[_Import]:
         else:
             pending.extend(_children(node, certain))
     return sorted(found, key=lambda item: item.line)
-
-
-def _parsed(source: bytes) -> ast.Module | None:
-    """The syntax tree of a file, None if it is not Python."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
 
 
 def _base_of(node: ast.ImportFrom, file: str) -> str:

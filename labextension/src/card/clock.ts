@@ -1,7 +1,7 @@
 /**
  * One clock for all that ticks on a page, so that cards and the panel show a job's duration alike.
  *
- * It ticks when the second of this machine's clock changes; it stands still while nobody listens.
+ * It ticks when the second of this machine's clock changes; it stops while there is no listener.
  */
 
 import React from 'react';

@@ -1,4 +1,4 @@
-/** What is free: the queues with their GPUs, asked for now and then while somebody looks. */
+/** What is free: the queues with their GPUs, asked for every 10 s while the panel is shown. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
