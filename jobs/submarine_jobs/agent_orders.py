@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from submarine_jobs.backends.base import Plan
-from submarine_jobs.coordinator_orders import gang_of
 from submarine_jobs.directory import JobDirectory
+from submarine_jobs.gang import gang_of
 from submarine_jobs.jupyter_server import back_links
-from submarine_jobs.options.roles_of import is_board
+from submarine_jobs.roles import is_board
 from submarine_jobs.spec import JobSpec, Role
 from submarine_jobs.storage.base import Storage
 from submarine_jobs.stored_paths import NOTHING, Reached, without_user

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 from submarine_jobs import started
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.display.untrusted import one_line
-from submarine_jobs.errors import ClusterError, JobNotFoundError, RefusedError, SubmarineError
+from submarine_jobs.errors import ClusterError, JobNotFoundError, RefusedError
+from submarine_jobs.job_ownership import foreign_owner
 from submarine_jobs.lease import renew_while_alive
-from submarine_jobs.ownership import foreign_owner
 from submarine_jobs.stale_runs import sweep
+from submarine_jobs.submit import PlaceTakenError
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
 
@@ -42,10 +43,6 @@ _PAUSE = 1.0
 _GONE = (State.FAILED, State.CANCELLED, State.LOST)
 _ordinals: dict[str, int] = {}
 _lock = threading.Lock()
-
-
-class PlaceTakenError(SubmarineError):
-    """Another attempt of the run was first, a moment ago; nothing was submitted."""
 
 
 @dataclass(frozen=True)

@@ -6,45 +6,18 @@ are added by the backend.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from submarine_jobs.directory import JobDirectory
+from submarine_jobs.gang import kind_of
 from submarine_jobs.jupyter_server import back_links
-from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.spec import JobSpec, Role
 from submarine_runtime.frameworks import policy_of, trait
 from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.record import JobRecord
 
 #: Fields of a spec that replace the coordinator's default where they are given.
 _CHOSEN = ("max_restarts", "gang_retries", "heartbeat", "lost_after")
-
-
-def with_extra_roles(spec: JobSpec) -> JobSpec:
-    """``spec`` with the roles that its framework needs besides those asked for.
-
-    They run the same program without GPUs, as MXNet's scheduler does. A job that is not
-    distributed stays as it is.
-    """
-    if not spec.distributed:
-        return spec
-    there = {role.name for role in spec.roles}
-    pattern = spec.worker
-    size = Resources(pattern.resources.memory, 1, 0)
-    extra = tuple(
-        replace(
-            pattern,
-            name=name,
-            instances=1,
-            resources=size,
-            kind="untracked",
-            least=None,
-            processes=0,
-        )
-        for name in trait(spec.framework, "EXTRA_ROLES")
-        if name not in there
-    )
-    return replace(spec, roles=spec.roles + extra) if extra else spec
 
 
 def coordinator_orders(
@@ -102,20 +75,6 @@ def coordinator_orders(
         require_collective=spec.require_collective,
         **chosen,
     )
-
-
-def kind_of(role: Role, framework: str) -> str:
-    """The kind of a role's tasks in a job of that framework."""
-    untracked = role.kind == "tracked" and role.name in trait(framework, "UNTRACKED")
-    return "untracked" if untracked else role.kind
-
-
-def gang_of(spec: JobSpec) -> list[dict[str, Any]]:
-    """Name, instances and kind of each role; see ``launch.AgentConfig``."""
-    return [
-        {"name": role.name, "instances": role.instances, "kind": kind_of(role, spec.framework)}
-        for role in spec.roles
-    ]
 
 
 def _role_orders(role: Role, framework: str) -> RoleOrders:

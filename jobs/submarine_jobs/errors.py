@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from submarine_jobs.job import Job
+    from submarine_jobs.job_handle import JobHandle
 
 
 #: How a cluster is named; the beginning of a fix.
@@ -38,7 +38,7 @@ class SubmarineError(Exception):
     """
 
     exit_code = 1
-    job: Job | None = None
+    job: JobHandle | None = None
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(f"{message} {fix}".strip())
@@ -112,7 +112,7 @@ class JobFailedError(SubmarineError):
 
 
 @contextlib.contextmanager
-def with_job(job: Job) -> Iterator[None]:
+def with_job(job: JobHandle) -> Iterator[None]:
     """Set the attribute ``job`` of each exception that leaves the block, interrupts included."""
     try:
         yield
@@ -122,7 +122,7 @@ def with_job(job: Job) -> Iterator[None]:
         raise
 
 
-def job_of(error: BaseException) -> Job | None:
+def job_of(error: BaseException) -> JobHandle | None:
     """The job that ``with_job`` has set; None if there is none."""
-    job: Job | None = getattr(error, "job", None)
+    job: JobHandle | None = getattr(error, "job", None)
     return job

@@ -20,7 +20,7 @@ from submarine_jobs.shipped_log import ShippedLog, shipped_attempts, shipped_tas
 from submarine_runtime.protocol.layout import STREAMS
 
 if TYPE_CHECKING:
-    from submarine_jobs.job import Job
+    from submarine_jobs.job_handle import JobHandle
 
 #: Seconds between looks while there is no agent to listen to: from, to, growing by half.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 10.0
@@ -78,7 +78,7 @@ class Following:
         From where; moved along.
     """
 
-    def __init__(self, job: Job, tasks: Sequence[str], position: LogPosition) -> None:
+    def __init__(self, job: JobHandle, tasks: Sequence[str], position: LogPosition) -> None:
         self._job = job
         self._tasks = tuple(tasks)
         self._position = position
@@ -228,11 +228,13 @@ class Following:
             return
 
 
-def follow(job: Job, tasks: Sequence[str], position: LogPosition) -> Iterator[LogChunk]:
+def follow(job: JobHandle, tasks: Sequence[str], position: LogPosition) -> Iterator[LogChunk]:
     """Pieces of both streams of ``tasks`` from ``position`` until the job has ended."""
     return Following(job, tasks, position).chunks()
 
 
-def follow_newest(job: Job, tasks: Sequence[str], offsets: Mapping[str, int]) -> Iterator[LogChunk]:
+def follow_newest(
+    job: JobHandle, tasks: Sequence[str], offsets: Mapping[str, int]
+) -> Iterator[LogChunk]:
     """The same from ``offsets`` (stream -> bytes) of the newest attempt of the first task."""
     return follow(job, tasks, start_at(job, tasks[0], offsets))

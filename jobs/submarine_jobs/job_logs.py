@@ -18,11 +18,11 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 
 if TYPE_CHECKING:
-    from submarine_jobs.job import Job
+    from submarine_jobs.job_handle import JobHandle
 
 
 def read(
-    job: Job, stream: str, offset: int, limit: int, task: str, attempt: str | None
+    job: JobHandle, stream: str, offset: int, limit: int, task: str, attempt: str | None
 ) -> LogChunk:
     """Bytes from ``offset`` (negative: from the end) of one stream."""
     if stream not in layout.STREAMS:
@@ -38,7 +38,7 @@ def read(
     return shipped.read(stream, offset, limit)
 
 
-def read_through(job: Job, stream: str, task: str, attempt: str | None) -> Iterator[LogChunk]:
+def read_through(job: JobHandle, stream: str, task: str, attempt: str | None) -> Iterator[LogChunk]:
     """The whole log as it stands now, in order, a piece at a time."""
     check(task, attempt)
     shipped = ShippedLog(job.directory, task, attempt)
@@ -55,7 +55,7 @@ def read_through(job: Job, stream: str, task: str, attempt: str | None) -> Itera
         yield chunk
 
 
-def attempts(job: Job, task: str, record: JobRecord) -> list[str]:
+def attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
     """Attempts of a task that have or may have a log, oldest first."""
     found = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
     with contextlib.suppress(ClusterError):
@@ -76,7 +76,7 @@ def started_attempts(task: str, record: JobRecord) -> set[str]:
     return found
 
 
-def unsaved(job: Job, task: str, record: JobRecord) -> list[str]:
+def unsaved(job: JobHandle, task: str, record: JobRecord) -> list[str]:
     """Return the attempts of a task that ran and have no saved log, oldest first.
 
     Returns nothing for a job that has not ended. A log of length 0 counts as saved.
@@ -94,7 +94,7 @@ def unsaved(job: Job, task: str, record: JobRecord) -> list[str]:
     return [] if shipped is None else sorted(ran - saved - shipped, key=order)
 
 
-def attempts_saved(job: Job, task: str) -> set[str] | None:
+def attempts_saved(job: JobHandle, task: str) -> set[str] | None:
     """Return the attempts of a task that have shipped a log; None if the storage fails."""
     try:
         return set(shipped_attempts(job.directory, task))

@@ -21,7 +21,7 @@ from submarine_runtime.agent.lease import pause_of
 from submarine_runtime.protocol import layout
 
 if TYPE_CHECKING:
-    from submarine_jobs.job import Job
+    from submarine_jobs.job_handle import JobHandle
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ PORT_SECONDS = 2.0
 class _Held:
     """A job that is kept alive."""
 
-    job: Job
+    job: JobHandle
     every: float
     due: float
     address: AgentAddress | None = None
@@ -63,7 +63,7 @@ class Leases:
         with self._condition:
             return list(self._held)
 
-    def renew_while_alive(self, job: Job, seconds: float | None = None) -> None:
+    def renew_while_alive(self, job: JobHandle, seconds: float | None = None) -> None:
         """Renew the lease of ``job`` from now on until it has ended; nothing where it has none.
 
         Parameters
@@ -170,6 +170,6 @@ def leases() -> Leases:
         return _OF_PROCESS[os.getpid()]
 
 
-def renew_while_alive(job: Job, seconds: float | None = None) -> None:
+def renew_while_alive(job: JobHandle, seconds: float | None = None) -> None:
     """Renew the lease of ``job`` for as long as this process lives; see ``Leases``."""
     leases().renew_while_alive(job, seconds)

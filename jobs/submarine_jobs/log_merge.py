@@ -16,13 +16,13 @@ from submarine_jobs.log_position import LogKey
 from submarine_jobs.log_times import index_or_nothing
 
 if TYPE_CHECKING:
-    from submarine_jobs.job import Job
+    from submarine_jobs.job_handle import JobHandle
 
 #: More logs are read one after the other: each that is open holds some pieces in memory.
 MAX_OPEN = 32
 
 
-def merged(job: Job, keys: Sequence[LogKey], starts: dict[LogKey, int]) -> Iterator[LogChunk]:
+def merged(job: JobHandle, keys: Sequence[LogKey], starts: dict[LogKey, int]) -> Iterator[LogChunk]:
     """All of these logs as they stand now, each from its place in ``starts``."""
     if len(keys) > MAX_OPEN:
         for key in keys:
@@ -33,7 +33,9 @@ def merged(job: Job, keys: Sequence[LogKey], starts: dict[LogKey, int]) -> Itera
         yield chunk
 
 
-def read_from(job: Job, key: LogKey, start: int, limit: int | None = None) -> Iterator[LogChunk]:
+def read_from(
+    job: JobHandle, key: LogKey, start: int, limit: int | None = None
+) -> Iterator[LogChunk]:
     """One log from ``start`` to the end as it stands now, or ``limit`` bytes of it."""
     if start == 0 and limit is None:
         yield from job.read_log(key.stream, task=key.task, attempt=key.attempt or None)
@@ -49,7 +51,9 @@ def read_from(job: Job, key: LogKey, start: int, limit: int | None = None) -> It
         left -= len(chunk.data)
 
 
-def _timed(job: Job, key: LogKey, start: int, number: int) -> Iterator[tuple[float, int, LogChunk]]:
+def _timed(
+    job: JobHandle, key: LogKey, start: int, number: int
+) -> Iterator[tuple[float, int, LogChunk]]:
     """Pieces with the time at which each had been written."""
     marks = iter(index_or_nothing(job.directory, key))
     end, moment = next(marks, (1 << 62, 0.0))

@@ -14,7 +14,7 @@ from submarine_jobs.live import FIRST_ATTEMPT, LogChunk
 from submarine_runtime.protocol import layout
 
 if TYPE_CHECKING:
-    from submarine_jobs.job import Job
+    from submarine_jobs.job_handle import JobHandle
 
 #: Most entries of the vector that travel in one request; what is left out is sent again by the
 #: other side and dropped here.
@@ -111,7 +111,7 @@ class LogPosition:
         return self.of(LogKey(task, self.newest(task) or FIRST_ATTEMPT, stream))
 
 
-def start_at(job: Job, task: str, offsets: Mapping[str, int]) -> LogPosition:
+def start_at(job: JobHandle, task: str, offsets: Mapping[str, int]) -> LogPosition:
     """A position that begins at these offsets of the newest attempt of ``task``."""
     if not any(offsets.values()):
         return LogPosition()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from submarine_jobs import started
 from submarine_jobs.directory import MAX_BUNDLE
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import RefusedError, SubmarineError
+from submarine_jobs.job_ownership import foreign_owner
 from submarine_jobs.origin import Origin
-from submarine_jobs.ownership import foreign_owner
 from submarine_jobs.submit import submit
 from submarine_runtime.protocol import layout
 from submarine_runtime.values import DEFAULT_LIMIT
@@ -51,7 +52,8 @@ def rerun(job: Job, *, resume: bool = False, yes: bool = False) -> Job:
     )
     if resume:
         spec = replace(spec, resume_from=job.id)
-    return submit(job.session, spec, _read(job, layout.BUNDLE), _read(job, layout.VALUES))
+    with started.submitting():
+        return submit(job.session, spec, _read(job, layout.BUNDLE), _read(job, layout.VALUES))
 
 
 def _read(job: Job, name: str) -> bytes | None:

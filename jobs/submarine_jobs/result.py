@@ -14,7 +14,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.values import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from submarine_jobs.job import Job
+    from submarine_jobs.job_handle import JobHandle
     from submarine_runtime.protocol.record import JobRecord
 
 #: Most bytes of values that are fetched to be shown; ``job.result`` reads any.
@@ -62,7 +62,7 @@ class Result(Mapping[str, Any]):
         return f"<Result {', '.join([*self._values, *(f'{n} (refused)' for n in self.refused)])}>"
 
 
-def read_result(job: Job) -> Result:
+def read_result(job: JobHandle) -> Result:
     """Fetch and unpack ``result.zip``; it holds data only, never code.
 
     Raises
@@ -90,7 +90,7 @@ def read_result(job: Job) -> Result:
     return Result(*unpack_values(packed), functools.partial(_read_ranks, job))
 
 
-def _read_ranks(job: Job) -> list[Result]:
+def _read_ranks(job: JobHandle) -> list[Result]:
     from submarine_jobs.values import unpack_values
 
     storage, place = job.directory.storage, job.directory.file(layout.RANKS)
@@ -124,7 +124,7 @@ def has_result(record: JobRecord) -> bool:
     return any(item.path == layout.RESULT for item in record.outputs)
 
 
-def result_words(job: Job, record: JobRecord) -> dict[str, str]:
+def result_words(job: JobHandle, record: JobRecord) -> dict[str, str]:
     """Returned values by name as short text.
 
     Empty where there are none, they cannot be read, or they take more than ``SHOWN_LIMIT`` bytes.

@@ -84,3 +84,13 @@ class Role:
     python: str | None = None
     docker_image: str | None = None
     processes: int = 0
+
+
+#: What a role that shows TensorBoard runs, of this job or of all of the user's; the agent knows the
+#: words (``submarine_runtime.tensorboard_role``).
+BOARD_COMMAND = "submarine:tensorboard"
+
+
+def is_board(role: Role) -> bool:
+    """Whether a role runs TensorBoard."""
+    return (role.command or "").startswith(BOARD_COMMAND)

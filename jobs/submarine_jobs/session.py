@@ -17,6 +17,7 @@ from submarine_jobs.store import JobStore
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Backend, Plan
     from submarine_jobs.bundle import Bundle
+    from submarine_jobs.directory import JobDirectory
     from submarine_jobs.environments.provide import Progress
     from submarine_jobs.job import Job
     from submarine_jobs.spec import JobSpec
@@ -73,7 +74,20 @@ class Session:
         from submarine_jobs.submit import submit
 
         data = bundle.zip_bytes() if bundle else None
-        return submit(self, spec, data, values, plan, progress, claim)
+        with started.submitting():
+            return submit(self, spec, data, values, plan, progress, claim)
+
+    def begin_job(self, job_id: str, name: str, backend: Backend, directory: JobDirectory) -> Job:
+        """Return the object of a job that is about to be handed over, and list it as started."""
+        from submarine_jobs.job import Job
+
+        job = Job(self, job_id, name, backend, directory, None)
+        started.begun(job)
+        return job
+
+    def refuse_job(self, job_id: str) -> None:
+        """Remove a job that its backend did not take from the list of started jobs."""
+        started.refused(job_id)
 
     def jobs(
         self, limit: int = 100, on_trouble: Callable[[ClusterError], None] | None = None

@@ -93,13 +93,13 @@ def begun(job: Job) -> None:
         account.begun(job)
 
 
-def refused(job: Job) -> None:
+def refused(job_id: str) -> None:
     """The backend did not take it; see ``Account.refused``."""
     with _lock:
-        _kept.pop(job.id, None)
+        _kept.pop(job_id, None)
         accounts = list(_accounts)
     for account in accounts:
-        account.refused(job.id)
+        account.refused(job_id)
 
 
 def told(job_id: str) -> None:

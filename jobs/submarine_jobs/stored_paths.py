@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from submarine_jobs.coordinator_orders import gang_of
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.options.roles_of import is_board
+from submarine_jobs.gang import gang_of
 from submarine_jobs.placeholders import fetched_input
+from submarine_jobs.roles import is_board
 from submarine_jobs.spec import JobSpec, NamedInput
 from submarine_jobs.storage.base import Storage
 from submarine_runtime.agent.inputs import WHOLE, InputError, SourceFile, look, part_of, parts

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from submarine_jobs import started
 from submarine_jobs.agent_orders import first_record
 from submarine_jobs.backends.base import Backend, Handle, Plan, Submission
 from submarine_jobs.client_events import ClientEvents
@@ -34,7 +33,7 @@ from submarine_jobs.errors import (
 )
 from submarine_jobs.ids import free_job_id
 from submarine_jobs.intent import published_intent
-from submarine_jobs.job import Job
+from submarine_jobs.job_handle import JobHandle
 from submarine_jobs.lease import renew_while_alive
 from submarine_jobs.localization import bring
 from submarine_jobs.ownership import Owner
@@ -53,19 +52,56 @@ MAX_GOING_ON = 1000
 
 if TYPE_CHECKING:
     from submarine_jobs.environments.provide import Progress
-    from submarine_jobs.session import Session
+    from submarine_jobs.profile import Profile
     from submarine_jobs.spec import JobSpec
+    from submarine_jobs.store import JobStore
+
+
+class PlaceTakenError(SubmarineError):
+    """Another attempt of the run was first, a moment ago; nothing was submitted."""
+
+
+class SubmittedJob(JobHandle, Protocol):
+    """A job that this module hands over; implemented by ``client.Job``."""
+
+    handle: Handle | None
+
+
+JobT = TypeVar("JobT", bound=SubmittedJob)
+JobT_co = TypeVar("JobT_co", bound=SubmittedJob, covariant=True)
+
+
+class SubmitContext(Protocol[JobT_co]):
+    """What a submit needs of its session; implemented by ``client.Session``."""
+
+    profile: Profile
+    store: JobStore
+
+    @property
+    def notebook(self) -> tuple[str, ...]:
+        """Names of the notebook that submits; empty if there is none."""
+
+    def backend(self, name: str | None = None) -> Backend:
+        """Return the backend of that name, by default the profile's."""
+
+    def begin_job(
+        self, job_id: str, name: str, backend: Backend, directory: JobDirectory
+    ) -> JobT_co:
+        """Return the object of a job that this process is about to hand to its backend."""
+
+    def refuse_job(self, job_id: str) -> None:
+        """Note that the backend did not take the job."""
 
 
 def submit(
-    session: Session,
+    session: SubmitContext[JobT],
     spec: JobSpec,
     bundle: bytes | None,
     values: bytes | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
     claim: Callable[[str], bool] | None = None,
-) -> Job:
+) -> JobT:
     """Submit a job and return once the cluster has accepted it.
 
     Parameters
@@ -95,17 +131,19 @@ def submit(
     valid = validate(backend, spec, has_bundle=bundle is not None, plan=plan)
     if valid.refusals:
         raise valid.refusals[0]
-    with started.submitting():
-        backend.prepare(valid.spec)
-        submitting = _Submit(session, backend, valid, progress)
-        return submitting.run(bundle, values, claim)
+    backend.prepare(valid.spec)
+    return _Submit(session, backend, valid, progress).run(bundle, values, claim)
 
 
-class _Submit:
+class _Submit(Generic[JobT]):
     """One submit on its way; its methods are the steps, in order."""
 
     def __init__(
-        self, session: Session, backend: Backend, valid: Validated, progress: Progress | None
+        self,
+        session: SubmitContext[JobT],
+        backend: Backend,
+        valid: Validated,
+        progress: Progress | None,
     ) -> None:
         self.session = session
         self.backend = backend
@@ -126,7 +164,7 @@ class _Submit:
 
     def run(
         self, bundle: bytes | None, values: bytes | None, claim: Callable[[str], bool] | None
-    ) -> Job:
+    ) -> JobT:
         """Submit; after a failure leave a record or nothing."""
         try:
             return self._run(bundle, values, claim)
@@ -146,7 +184,7 @@ class _Submit:
 
     def _run(
         self, bundle: bytes | None, values: bytes | None, claim: Callable[[str], bool] | None
-    ) -> Job:
+    ) -> JobT:
         self.events.state(State.SUBMITTING, "The job's files are being uploaded.")
         environments = provide_environments(
             self.spec, self.storage, self.root, self.session.profile.state_dir, self.progress
@@ -174,13 +212,11 @@ class _Submit:
                 self._tell("Uploading the files of --localization and --archive")
             bring(self.directory, self.spec)
             if claim is not None and not claim(self.job_id):
-                from submarine_jobs.attempts import PlaceTakenError
-
                 raise PlaceTakenError("Another attempt of this run has just started this job.")
             self.incomplete = False
             return self._submit(intent, runtime_path, environments)
 
-    def _submit(self, intent: str, runtime_path: str, environments: dict[str, str]) -> Job:
+    def _submit(self, intent: str, runtime_path: str, environments: dict[str, str]) -> JobT:
         """Hand the job over to its backend; the directory is complete."""
         uploaded = time.time()
         self._remember(State.SUBMITTING, None)
@@ -204,9 +240,8 @@ class _Submit:
             hdfs_wait=hdfs_wait(self.session.profile.settings),
             on_step=self._tell,
         )
-        # Whoever answers for this process's jobs knows of it before it can run.
-        job = Job(self.session, self.job_id, self.spec.name, self.backend, self.directory, None)
-        started.begun(job)
+        # The list of started jobs has it before it can run.
+        job = self.session.begin_job(self.job_id, self.spec.name, self.backend, self.directory)
         with with_job(job):
             if self.spec.lease:
                 renew_while_alive(job, self.spec.lease)
@@ -243,11 +278,11 @@ class _Submit:
                 found.update(map(str, names))
         return found
 
-    def _hand_over(self, submission: Submission, job: Job) -> Handle:
+    def _hand_over(self, submission: Submission, job: JobT) -> Handle:
         try:
             return self.backend.submit(submission)
         except (RefusedError, NotSubmittedError) as refused:
-            started.refused(job)
+            self.session.refuse_job(self.job_id)
             self._record_refusal(getattr(refused, "reason", EndReason.SUBMIT_FAILED), refused)
             raise
         except ClusterError:

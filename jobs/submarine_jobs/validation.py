@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from submarine_jobs.backends.base import Backend, Plan
-from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.environments.provide import check_env
 from submarine_jobs.environments.python_env import parse_python_env
 from submarine_jobs.errors import RefusedError, StorageError, SubmarineError, UsageError
+from submarine_jobs.gang import with_extra_roles
 from submarine_jobs.localization import check_sources
 from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.spec import JobSpec

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import ClusterError, StorageError
+from submarine_jobs.job_ownership import noted_owner
 from submarine_jobs.live import NotListeningError
 from submarine_jobs.observing import (
     Target,
@@ -18,7 +19,7 @@ from submarine_jobs.observing import (
     unreachable,
     without_directory,
 )
-from submarine_jobs.ownership import attributed, noted_owner
+from submarine_jobs.ownership import attributed
 from submarine_jobs.shipped_log import ShippedLog
 from submarine_jobs.storage.timed_call import patience
 from submarine_jobs.store import Known

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import ClusterError, StorageError
+from submarine_jobs.job_ownership import noted_owner
 from submarine_jobs.live import LogChunk, attempt_of, chunk_of
 from submarine_jobs.log_position import LogKey, LogPosition, key_of, order
 from submarine_jobs.observing import remember
-from submarine_jobs.ownership import Owner, attributed, noted_owner
+from submarine_jobs.ownership import Owner, attributed
 from submarine_jobs.tail import TAIL_BYTES, Tail
 from submarine_jobs.tasks import chief_in, telling_task
 from submarine_jobs.view import JobView

@@ -14,6 +14,7 @@ from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job
+    from submarine_jobs.job_handle import JobHandle
     from submarine_magics.mouth import NotebookMouth
     from submarine_magics.notebook_cells import NotebookCells
 
@@ -27,7 +28,7 @@ class OutputLimitReached(Exception):  # noqa: N818 - no error: a way out of a lo
 class WaitInterrupted(KeyboardInterrupt):
     """The waiting was interrupted; what that meant for the job has been said."""
 
-    def __init__(self, message: str, job: Job | None = None) -> None:
+    def __init__(self, message: str, job: JobHandle | None = None) -> None:
         super().__init__(message)
         self.job = job
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import ClusterError, StorageError, UsageError
+from submarine_jobs.job_ownership import noted_owner
 from submarine_jobs.options.from_spec import command_of
-from submarine_jobs.ownership import noted_owner
 from submarine_jobs.profile import hadoop_user
 from submarine_jobs.store import Origin
 from submarine_runtime.protocol import layout

@@ -17,10 +17,11 @@ import psutil
 import pytest
 
 from submarine_jobs.backends.base import Stage, Submission
-from submarine_jobs.backends.yarn import application
+from submarine_jobs.backends.yarn.application import MASTER_JVM
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.backends.yarn.skein_calls import DriverChannel, DriverUnreachableError
+from submarine_jobs.backends.yarn.tags import tag_of
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import Localization, Resources
@@ -52,7 +53,7 @@ def wait_for_file(path: Path, seconds: float = 120.0) -> str:
 
 
 def applications(backend: YarnBackend, submission: Submission) -> list[Any]:
-    answer = backend.rm.get("/apps", applicationTags=application.tag_of(submission.agent.job_id))
+    answer = backend.rm.get("/apps", applicationTags=tag_of(submission.agent.job_id))
     return list(((answer or {}).get("apps") or {}).get("app") or [])
 
 
@@ -95,7 +96,7 @@ def test_a_job_in_the_masters_container_with_gpus(
     app = applications(backend, submission)[0]
     assert app["queue"].endswith("gpu")
     assert sorted(app["applicationTags"].split(",")) == sorted(
-        ["submarine", application.tag_of(submission.agent.job_id)]
+        ["submarine", tag_of(submission.agent.job_id)]
     )
     facts = json.loads(wait_for_file(out))
     running = until(backend, handle, Stage.RUNNING)
@@ -434,7 +435,7 @@ def test_the_class_archive_is_used_by_the_master(
     """Built after one submit, used by the next; the master's own log of classes says so."""
     os.chmod(tmp_path, 0o777)
     log = tmp_path / "classes"
-    options = " ".join((*application.MASTER_JVM, f"-Xlog:class+load=info:file={log}"))
+    options = " ".join((*MASTER_JVM, f"-Xlog:class+load=info:file={log}"))
     settings = {"am_cds": "on", "am_java_options": options}
     mine = YarnBackend(replace(yarn_profile, settings=settings))
     archive = mine.applications.archive

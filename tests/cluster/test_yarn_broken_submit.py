@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from submarine_jobs.backends.base import Submission
-from submarine_jobs.backends.yarn.application import tag_of
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.skein_calls import DriverChannel
+from submarine_jobs.backends.yarn.tags import tag_of
 from submarine_jobs.profile import Profile
 
 from .yarn_jobs import make_submission

@@ -17,7 +17,8 @@ from submarine_jobs import attempts
 from submarine_jobs.commands import execute
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.errors import JobNotFoundError, RefusedError, UsageError
-from submarine_jobs.ownership import Owner, attributed, foreign_owner
+from submarine_jobs.job_ownership import foreign_owner
+from submarine_jobs.ownership import Owner, attributed
 from submarine_jobs.profile import Profile, hadoop_user
 from submarine_jobs.session import Session
 from submarine_jobs.spec import JobSpec, Role

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from submarine_jobs.backends.base import Plan, Submission
-from submarine_jobs.backends.yarn.application import agent_script, tag_of
+from submarine_jobs.backends.yarn.application import agent_script
 from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
 from submarine_jobs.backends.yarn.rm import ResourceManager
@@ -25,6 +25,7 @@ from submarine_jobs.backends.yarn.skein_calls import (
     DriverUnreachableError,
     new_credentials,
 )
+from submarine_jobs.backends.yarn.tags import tag_of
 from submarine_jobs.errors import ClusterError, ConfigError, RefusedError
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec

@@ -14,9 +14,10 @@ from submarine_jobs.backends.yarn import coordinatorpython
 from submarine_jobs.backends.yarn.gangapplication import Parts, build_gang, containers_needed
 from submarine_jobs.backends.yarn.gangplan import COORDINATOR_MEMORY, make_gang_plan
 from submarine_jobs.backends.yarn.plan import AGENT_MEMORY, MASTER_MEMORY, ClusterView, Steps
-from submarine_jobs.coordinator_orders import coordinator_orders, with_extra_roles
+from submarine_jobs.coordinator_orders import coordinator_orders
 from submarine_jobs.directory import JobDirectory
 from submarine_jobs.errors import UsageError
+from submarine_jobs.gang import with_extra_roles
 from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.spec import JobSpec, NamedInput, Resources, Role
 from submarine_jobs.storage.choosing import hdfs_storage

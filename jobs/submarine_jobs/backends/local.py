@@ -31,9 +31,9 @@ from submarine_jobs.backends.base import (
 )
 from submarine_jobs.backends.localfiles import localise, write_json
 from submarine_jobs.backends.overview import Overview, this_machine
-from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.file_safety import make_private
+from submarine_jobs.gang import with_extra_roles
 from submarine_jobs.localization import brought, errors_of, on_hdfs
 from submarine_jobs.profile import Profile
 from submarine_jobs.spec import JobSpec, Role

@@ -11,7 +11,8 @@ from submarine_jobs.display import columns
 from submarine_jobs.display.durations import size as size_words
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.options.quantities import format_duration, format_memory
-from submarine_jobs.options.roles_of import BOARD_COMMAND, BOARD_HISTORY
+from submarine_jobs.options.roles_of import BOARD_HISTORY
+from submarine_jobs.roles import BOARD_COMMAND
 
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Plan

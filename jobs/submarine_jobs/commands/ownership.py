@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.ownership import foreign_owner, noted_owner, user_of
+from submarine_jobs.job_ownership import foreign_owner, noted_owner, user_of
 
 if TYPE_CHECKING:
     from submarine_jobs.job import Job

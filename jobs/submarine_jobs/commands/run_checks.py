@@ -11,7 +11,7 @@ from submarine_jobs.commands.mouth import Mouth
 from submarine_jobs.commands.program import Program
 from submarine_jobs.environments.python_env import parse_python_env
 from submarine_jobs.localization import brought
-from submarine_jobs.options.roles_of import is_board
+from submarine_jobs.roles import is_board
 
 if TYPE_CHECKING:
     from submarine_jobs.checks import Finding

@@ -11,8 +11,9 @@ from typing import Any
 
 from submarine_jobs.options.argv import to_argv
 from submarine_jobs.options.role_options import RoleOptions
-from submarine_jobs.options.roles_of import BOARD, BOARD_COMMAND, BOARD_LINK
+from submarine_jobs.options.roles_of import BOARD, BOARD_LINK
 from submarine_jobs.options.run_options import RunOptions
+from submarine_jobs.roles import BOARD_COMMAND
 from submarine_jobs.spec import JobSpec, Role, usual_kind
 
 

@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from submarine_jobs.environments.python_env import parse_python_env
 from submarine_jobs.options.role_options import RoleOptions, merge_roles
 from submarine_jobs.options.run_options import RunOptions
+from submarine_jobs.roles import BOARD_COMMAND
 from submarine_jobs.spec import Resources, Role, usual_kind
 from submarine_runtime.frameworks import trait
 
 BOARD = "tensorboard"
 #: Roles that help others and are no job by themselves.
 HELPING = ("ps", "evaluator", "scheduler", "server", BOARD)
-#: What a role that shows TensorBoard runs, of this job or of all of the user's; the agent knows the
-#: words (``submarine_runtime.tensorboard_role``).
-BOARD_COMMAND = "submarine:tensorboard"
 BOARD_HISTORY = "submarine:tensorboard --history"
 #: Where the page of the job's TensorBoard is: port 0 stands for the first port of that task.
 BOARD_LINK = ("TensorBoard", "http://tensorboard-0:0/")
@@ -69,11 +67,6 @@ def needs_program(options: RunOptions) -> bool:
     if options.command is not None:
         return False
     return any(role.command is None and role.name != BOARD for role in asked_roles(options))
-
-
-def is_board(role: Role) -> bool:
-    """Whether a role runs TensorBoard."""
-    return (role.command or "").startswith(BOARD_COMMAND)
 
 
 def roles_of(options: RunOptions, around: Surroundings, *, program: bool) -> tuple[Role, ...]:

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from submarine_jobs.config_values import python_of
-from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.environments.python_env import checked_image, parse_python_env
 from submarine_jobs.errors import UsageError, no_cluster
+from submarine_jobs.gang import with_extra_roles
 from submarine_jobs.options.role_checks import check_image, check_roles
 from submarine_jobs.options.roles_of import (
     BOARD,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.daemon_thread import in_thread
 from submarine_jobs.display.summary import next_step, sentence
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.ownership import foreign_owner
+from submarine_jobs.job_ownership import foreign_owner
 from submarine_kernel.remote.conversation import KernelGoneError
 from submarine_kernel.remote.starts import over
 from submarine_runtime.protocol.states import State

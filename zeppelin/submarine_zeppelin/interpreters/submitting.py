@@ -10,8 +10,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.bundle import Bundle
-from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.errors import SubmarineError
+from submarine_jobs.gang import with_extra_roles
 from submarine_jobs.job import Job
 from submarine_jobs.placeholders import fill_spec
 from submarine_jobs.session import Session

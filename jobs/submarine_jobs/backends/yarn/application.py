@@ -24,15 +24,13 @@ from submarine_jobs.backends.yarn.specification import (
     Resources,
     Service,
 )
+from submarine_jobs.backends.yarn.tags import BESIDE_TAG, TAG, added_tags, tag_of
 from submarine_jobs.environments.python_env import DIRECTORY
 from submarine_jobs.localization import container_names
-from submarine_jobs.spec import JobSpec, Role
+from submarine_jobs.spec import Role
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.launch import AgentConfig
 
-TAG = "submarine"
-#: On applications whose program has a container of its own.
-BESIDE_TAG = "submarine_beside"
 TASK_SERVICE = "task"
 #: For the master's JVM; read by Java 9 and later, ignored by Java 8.
 MASTER_JVM = (
@@ -44,8 +42,6 @@ MASTER_JVM = (
     # skein's own pages read java.util's insides.
     "--add-opens=java.base/java.util=ALL-UNNAMED",
 )
-#: Tags that a spec may add: YARN takes 10 in all where nobody has set another limit.
-MAX_ADDED_TAGS = 6
 END = "END-OF-ORDERS"
 _SCRIPT = """\
 umask 077
@@ -55,17 +51,6 @@ cat >agent.json <<'{end}'
 {end}
 {links}exec {python} -I runtime.zip agent --directory .
 """
-
-
-def tag_of(job_id: str) -> str:
-    """The tag that finds a job again; YARN allows 100 ASCII characters and lowers their case."""
-    return f"submarine_job:{job_id}".lower()[:100]
-
-
-def added_tags(spec: JobSpec) -> set[str]:
-    """The tags by which somebody else's scheduler finds the job; none may pass for one of ours."""
-    lowered = [tag.lower()[:100] for tag in spec.yarn_tags]
-    return set([tag for tag in lowered if not tag.startswith(TAG)][:MAX_ADDED_TAGS])
 
 
 def build(

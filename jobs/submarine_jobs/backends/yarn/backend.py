@@ -41,7 +41,6 @@ from submarine_jobs.backends.yarn.queues import smallest_memory
 from submarine_jobs.backends.yarn.rm import ResourceManager
 from submarine_jobs.backends.yarn.survey import Survey
 from submarine_jobs.backends.yarn.waiting import Waits
-from submarine_jobs.coordinator_orders import with_extra_roles
 from submarine_jobs.errors import (
     ClusterError,
     ConfigError,
@@ -49,6 +48,7 @@ from submarine_jobs.errors import (
     SubmarineError,
     no_cluster,
 )
+from submarine_jobs.gang import with_extra_roles
 from submarine_jobs.profile import Profile, hadoop_user
 from submarine_jobs.spec import JobSpec
 from submarine_jobs.storage.base import Storage

@@ -15,22 +15,19 @@ from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn import cds, coordinatorpython
 from submarine_jobs.backends.yarn.application import (
     END,
-    TAG,
-    added_tags,
     agent_script,
     cached,
     job_files,
     quote,
     sized,
-    tag_of,
 )
+from submarine_jobs.backends.yarn.gangsize import gang_of, least_of
 from submarine_jobs.backends.yarn.specification import ARCHIVE, Application, Master, Service
+from submarine_jobs.backends.yarn.tags import GANG_TAG, TAG, added_tags, tag_of
 from submarine_jobs.environments.python_env import checked_image, parse_python_env
 from submarine_jobs.spec import JobSpec, Role
 from submarine_runtime.protocol import layout
 
-#: Followed by the number of containers that the gang needs, the master's not counted.
-GANG_TAG = "submarine_gang:"
 _SCRIPT = """\
 umask 077
 unset JDK_JAVA_OPTIONS
@@ -112,16 +109,6 @@ def containers_needed(submission: Submission) -> int:
     if submission.coordinator is None:
         return len(submission.plan.containers)
     return 1 + sum(least_of(role) for role in gang_of(submission.spec))
-
-
-def least_of(role: Role) -> int:
-    """Instances of a role that are enough to start."""
-    return role.instances if role.least is None else min(role.least, role.instances)
-
-
-def gang_of(spec: JobSpec) -> list[Role]:
-    """The roles that the job waits for before it starts."""
-    return [role for role in spec.roles if role.kind != "sidecar"]
 
 
 def _service(submission: Submission, role: Role, parts: Parts) -> Service:

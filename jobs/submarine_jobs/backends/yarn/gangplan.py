@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from submarine_jobs.backends.base import Plan
-from submarine_jobs.backends.yarn.gangapplication import gang_of, least_of
-from submarine_jobs.backends.yarn.gangsize import fitting, total
+from submarine_jobs.backends.yarn.gangsize import fitting, gang_of, least_of, total
 from submarine_jobs.backends.yarn.plan import (
     AGENT_MEMORY,
     MASTER_MEMORY,

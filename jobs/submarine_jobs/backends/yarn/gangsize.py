@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from submarine_jobs.backends.yarn.queues import Node, Size
-from submarine_jobs.spec import Role
+from submarine_jobs.spec import JobSpec, Role
 
 
 def total(parts: Iterable[tuple[Size, int]]) -> Size:
@@ -39,3 +39,13 @@ def _times(size: Size, node: Size) -> int:
     if size.gpus:
         counts.append(node.gpus // size.gpus)
     return min(counts)
+
+
+def least_of(role: Role) -> int:
+    """Instances of a role that are enough to start."""
+    return role.instances if role.least is None else min(role.least, role.instances)
+
+
+def gang_of(spec: JobSpec) -> list[Role]:
+    """The roles that the job waits for before it starts."""
+    return [role for role in spec.roles if role.kind != "sidecar"]

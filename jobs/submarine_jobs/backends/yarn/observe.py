@@ -14,10 +14,9 @@ from urllib.parse import quote
 
 from submarine_jobs.backends.base import Handle, Observation, Stage
 from submarine_jobs.backends.yarn.answers import GOING_ON
-from submarine_jobs.backends.yarn.application import BESIDE_TAG, TAG, tag_of
-from submarine_jobs.backends.yarn.gangapplication import GANG_TAG
 from submarine_jobs.backends.yarn.reasons import is_launched, why_ended, why_waiting
 from submarine_jobs.backends.yarn.rm import ResourceManager
+from submarine_jobs.backends.yarn.tags import BESIDE_TAG, GANG_TAG, TAG, tag_of
 from submarine_jobs.backends.yarn.waiting import Waits
 from submarine_jobs.errors import RefusedError
 from submarine_runtime.coordinator.pending_words import localizing

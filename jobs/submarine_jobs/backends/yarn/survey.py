@@ -16,7 +16,6 @@ from typing import Any
 
 from submarine_jobs.backends.base import Handle, Observation, Stage
 from submarine_jobs.backends.yarn.answers import APPS, FRESH, GOING_ON, NODES, SCHEDULER
-from submarine_jobs.backends.yarn.application import TAG, tag_of
 from submarine_jobs.backends.yarn.observe import (
     application,
     explained,
@@ -25,6 +24,7 @@ from submarine_jobs.backends.yarn.observe import (
     observation,
 )
 from submarine_jobs.backends.yarn.rm import ResourceManager
+from submarine_jobs.backends.yarn.tags import TAG, tag_of
 from submarine_jobs.backends.yarn.waiting import Waits, needs_of
 from submarine_runtime.coordinator.pending import Need
 
