@@ -20,12 +20,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.credentials import new_secret
-from submarine_runtime.coordinator.channel import Channel, client_context
-from submarine_runtime.coordinator.performance import Performance
-from submarine_runtime.coordinator.placement import Placer
-from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
-from submarine_runtime.protocol.launch import JobStore
+from submarine_jobs.access.credentials import new_secret
+from submarine_runtime.coordinator.coordinator import Performance
+from submarine_runtime.coordinator.placement.placer import Placer
+from submarine_runtime.coordinator.server.tls_channel import Channel, client_context
+from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.link import PROTOCOL
 
 JOB_ID = "scale-20261121-0a1b"

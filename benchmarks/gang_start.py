@@ -17,10 +17,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.credentials import new_secret
-from submarine_jobs.runtime_zip import write_runtime_zip
-from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
-from submarine_runtime.protocol.launch import AgentConfig, JobStore
+from submarine_jobs.access.credentials import new_secret
+from submarine_jobs.submit.runtime_zip import write_runtime_zip
+from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 
 JOB_ID = "gang-20261121-0a1b"
 

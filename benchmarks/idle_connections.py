@@ -21,9 +21,9 @@ from pathlib import Path
 
 from agent_cpu import prepare
 
-from submarine_jobs.credentials import JobSecret
-from submarine_jobs.live import AgentAddress, AgentClient, tls_context
-from submarine_jobs.runtime_zip import write_runtime_zip
+from submarine_jobs.access.agent_client import AgentAddress, AgentClient, tls_context
+from submarine_jobs.access.credentials import JobSecret
+from submarine_jobs.submit.runtime_zip import write_runtime_zip
 
 STAGES = ("TCP", "half a ClientHello", "TLS", "half a request")
 

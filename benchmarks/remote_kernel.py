@@ -34,12 +34,12 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 from on_minicluster import open_session, run_on_minicluster
 
-from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.job import Job
-from submarine_jobs.session import Session
-from submarine_jobs.tunnel_ports import tunnel_loop
-from submarine_kernel.install import install_kernel
-from submarine_kernel.remote.owner import RemoteKernel
+from submarine_jobs.access.tunnel_ports import tunnel_loop
+from submarine_jobs.backends.yarn.driver.driver import stop_driver
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_kernel.remote.remote_kernel import RemoteKernel
 
 # The page of a server is part of the tests, which are no package that is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from submarine_jobs.store import Known
+from submarine_jobs.tracking.index import Known
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 
-RECORDED = Path(__file__).parent.parent / "tests/unit/recorded/waits.json.gz"
+RECORDED = Path(__file__).parent.parent / "tests/unit/yarn/recorded/waits.json.gz"
 USER = "ada"
 
 

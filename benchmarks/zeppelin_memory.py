@@ -22,12 +22,12 @@ from pathlib import Path
 
 import psutil
 
-from submarine_jobs.apart import stay_small
-from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.profile import Profile
+from submarine_jobs.backends.yarn.driver.driver import stop_driver
+from submarine_jobs.concurrency.subprocess_calls import stay_small
+from submarine_jobs.model.profile import Profile
 from submarine_minicluster import Minicluster
-from submarine_zeppelin.interpreters import make
-from submarine_zeppelin.paragraph import (
+from submarine_zeppelin.interface.entries import make
+from submarine_zeppelin.interface.interpreter import (
     Code,
     Context,
     Kind,
@@ -36,7 +36,7 @@ from submarine_zeppelin.paragraph import (
     Output,
     Server,
 )
-from submarine_zeppelin.serving.memory import give_back_freed_memory, load_no_grammar
+from submarine_zeppelin.service.memory import give_back_freed_memory, load_no_grammar
 
 LIMIT_MB = 80.0
 PROGRAM = "%submarine.python\nimport time\nprint('it runs', flush=True)\ntime.sleep(3600)"

@@ -13,8 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from submarine_zeppelin.interpreters import make
-from submarine_zeppelin.paragraph import (
+from submarine_zeppelin.interface.entries import make
+from submarine_zeppelin.interface.interpreter import (
     Code,
     Context,
     Kind,

@@ -16,13 +16,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import submarine_zeppelin.serving
-from submarine_zeppelin.interpreters import ENTRIES
-from submarine_zeppelin.rehearsal import rehearsal
+import submarine_zeppelin.thrift
+from submarine_zeppelin.installation.trial_process import rehearsal
+from submarine_zeppelin.interface.entries import ENTRIES
 
 LIMIT_SECONDS = 1.0
 LIMIT_MB = 80.0
-IDL = Path(submarine_zeppelin.serving.__file__).with_name("zeppelin.thrift")
+IDL = Path(submarine_zeppelin.thrift.__file__).with_name("zeppelin.thrift")
 BARE = f"""
 import sys, threading
 import thriftpy2

@@ -15,7 +15,7 @@ from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from tornado.web import RequestHandler
 from tornado.websocket import WebSocketHandler
 
-from submarine_server.access import RESOURCE, is_guarded
+from submarine_server.base.handlers import RESOURCE, is_guarded
 
 ACTIONS = ("read", "write", "execute")
 #: What tornado calls on its own accord once a websocket is open; ``get`` must have opened it.

@@ -48,7 +48,7 @@ def jlpm(*arguments: str) -> tuple[str, ...]:
 SHIPPED = (
     "runtime",
     "kernel/submarine_kernel/remote/container",
-    "kernel/submarine_kernel/notebook/container",
+    "kernel/submarine_kernel/notebook_server/container",
     "jobs/submarine_jobs/doctor/cuda_probe.py",
 )
 LINT = Part(

@@ -29,8 +29,8 @@ from typing import IO
 
 from plans import BIN, PLANS, SETUP_BUDGET, Part
 
-from submarine_minicluster import processes
-from submarine_minicluster.config import MARK
+from submarine_minicluster.hadoop.config import MARK
+from submarine_minicluster.machine import processes
 
 OWN_MARK = "SUBMARINE_TEST_RUN"
 #: Failures in more files than these are no accident of timing.

@@ -153,7 +153,7 @@ setup_chromium() {
 }
 
 setup_java() {
-  find_java='from submarine_minicluster.java import find_java; find_java()'
+  find_java='from submarine_minicluster.machine.java import find_java; find_java()'
   if ! .venv/bin/python -c "$find_java" 2>/dev/null; then
     package=openjdk-17-jdk-headless
     apt-cache show "$package" >/dev/null 2>&1 || package=default-jdk-headless

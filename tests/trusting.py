@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from submarine_jobs.commands import Mouth, execute
+from submarine_jobs.commands import execute
+from submarine_jobs.frontends.base import Mouth
 
 
 def trusted(file: Path) -> None:

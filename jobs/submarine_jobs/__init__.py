@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from submarine_jobs.job import Job
-    from submarine_jobs.session import Session
+    from submarine_jobs.client.job import Job
+    from submarine_jobs.client.session import Session
     from submarine_runtime.protocol.record import JobRecord
 
 __all__ = ["find_job", "list_jobs", "open_session", "run"]
@@ -33,8 +33,8 @@ def open_session(profile: str | None = None) -> Session:
         If the configuration holds something impossible or there is no such profile.
     """
     if profile not in _sessions:
-        from submarine_jobs.config import load_config
-        from submarine_jobs.session import Session
+        from submarine_jobs.client.session import Session
+        from submarine_jobs.config.loader import load_config
 
         _sessions[profile] = Session(load_config({"profile": profile}).profile)
     return _sessions[profile]
@@ -63,11 +63,11 @@ def run(name: str, *, wait: bool = False, profile: str | None = None, **options:
     RefusedError, ClusterError
         If the cluster says no, or does not answer.
     """
-    from submarine_jobs import started
+    from submarine_jobs.client import started_jobs as started
 
     # From the first moment: a thread that is here is waited for at the end of a headless run.
     with started.submitting():
-        from submarine_jobs.commands.python import run_from_python
+        from submarine_jobs.python_api import run_from_python
 
         return run_from_python(open_session(profile), name, wait=wait, **options)
 

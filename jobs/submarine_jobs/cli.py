@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from submarine_jobs.commands.outcome import Outcome
     from submarine_jobs.errors import SubmarineError
+    from submarine_jobs.frontends.outcome import Outcome
 
 COMPLETE_VARIABLE = "_SUBMARINE_COMPLETE"
 #: Set to anything: a mistake of our own shows its stack trace.
@@ -27,10 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if COMPLETE_VARIABLE in os.environ:
         return _complete(os.environ[COMPLETE_VARIABLE])
-    from submarine_jobs.cli_mouth import CommandLine
     from submarine_jobs.commands import execute
-    from submarine_jobs.commands.outcome import INTERRUPTED
     from submarine_jobs.errors import SubmarineError
+    from submarine_jobs.frontends.outcome import INTERRUPTED
+    from submarine_jobs.frontends.terminal import CommandLine
 
     mouth = CommandLine(json_asked="--json" in words)
     _heed_termination(argv)
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _heed_termination(argv: Sequence[str] | None) -> None:
     """A scheduler stops the command of a node by SIGTERM: that is its Ctrl-C."""
-    from submarine_jobs.origin import of_a_node
+    from submarine_jobs.model.workflow_origin import of_a_node
 
     if argv is None and of_a_node():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -79,7 +79,7 @@ def _deafen(argv: Sequence[str] | None) -> None:
 
 
 def _show(outcome: Outcome, *, after_open_line: bool) -> None:
-    from submarine_jobs.commands.terminal import for_terminal
+    from submarine_jobs.text.terminal import for_terminal
 
     text = outcome.rendered()
     if text:
@@ -91,7 +91,7 @@ def _show(outcome: Outcome, *, after_open_line: bool) -> None:
 
 def _complain(error: SubmarineError, *, as_json: bool) -> int:
     if as_json:
-        from submarine_jobs.commands.outcome import to_json
+        from submarine_jobs.frontends.outcome import to_json
 
         kind = type(error).__name__
         print(to_json({"error": {"kind": kind, "message": error.message, "fix": error.fix}}))
@@ -102,7 +102,7 @@ def _complain(error: SubmarineError, *, as_json: bool) -> int:
 
 def _say(sentence: str) -> None:
     """A sentence on stderr; what it quotes of a cluster or a job moves no cursor."""
-    from submarine_jobs.display.untrusted import printable
+    from submarine_jobs.text.sanitize import printable
 
     print(_encodable(printable(sentence, MAX_SENTENCE), sys.stderr), file=sys.stderr)
 
@@ -117,8 +117,8 @@ def _complete(instruction: str) -> int:
     """Answer the shell: print the completion script, or what may come next."""
     from click.shell_completion import shell_complete
 
-    from submarine_jobs.cli_mouth import CommandLine
-    from submarine_jobs.commands.execute import grammar
+    from submarine_jobs.commands.grammar.execution import grammar
+    from submarine_jobs.frontends.terminal import CommandLine
 
     mouth = CommandLine(json_asked=False)
     try:

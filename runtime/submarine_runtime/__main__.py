@@ -8,14 +8,14 @@ import sys
 
 VERBS = {
     "agent": "submarine_runtime.agent.main",
-    "supervise": "submarine_runtime.coordinator.supervise",
+    "supervise": "submarine_runtime.coordinator.supervision.supervisor",
     "coordinator": "submarine_runtime.coordinator.main",
-    "page": "submarine_runtime.coordinator.page",
-    "await": "submarine_runtime.frameworks.awaiting",
-    "rendezvous": "submarine_runtime.frameworks.rendezvous",
-    "tracker": "submarine_runtime.frameworks.tracker",
-    "tensorboard": "submarine_runtime.tensorboard_role",
-    "tensorboard-server": "submarine_runtime.tensorboard_server",
+    "page": "submarine_runtime.yarn.page",
+    "await": "submarine_runtime.frameworks.helpers.awaiting",
+    "rendezvous": "submarine_runtime.frameworks.helpers.rendezvous",
+    "tracker": "submarine_runtime.frameworks.helpers.tracker",
+    "tensorboard": "submarine_runtime.tensorboards.role",
+    "tensorboard-server": "submarine_runtime.tensorboards.server",
 }
 
 

@@ -11,8 +11,7 @@ API = 1
 
 def version() -> str:
     """The version of the wheel."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
+    from importlib.metadata import PackageNotFoundError, version as installed
 
     try:
         return installed("jupyter-submarine")

@@ -20,19 +20,19 @@ MODULES = (
     "submarine_server.handlers.job",
     "submarine_server.handlers.actions",
     "submarine_server.handlers.models",
-    "submarine_server.handlers.sources",
+    "submarine_server.handlers.program",
     "submarine_server.handlers.cluster",
-    "submarine_server.handlers.complete",
+    "submarine_server.handlers.completion",
     "submarine_server.handlers.logs",
     "submarine_server.handlers.log_search",
-    "submarine_server.channel.socket",
+    "submarine_server.channel.websocket",
 )
 #: Modules with ``PAGES``: (pattern below the base URL, handler, keywords) each.
 PAGE_MODULES: tuple[str, ...] = ("submarine_server.tensorboard",)
 #: Modules with ``attach(settings, core)``, called once when the server starts: what handlers share
 #: besides the core goes into the settings, and what must be ended into ``core.on_close``.
 PARTS: tuple[str, ...] = (
-    "submarine_server.watching.part",
+    "submarine_server.services",
     "submarine_server.tensorboard",
 )
 #: Answers all addresses below BASE that nobody else does.

@@ -8,13 +8,13 @@ from typing import Any
 
 from nbformat.v4 import new_output
 
-from submarine_jobs.bundle import build_bundle
-from submarine_jobs.cells import Cell
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
 from submarine_jobs.display import MIME_TYPE, mimebundle
-from submarine_jobs.job import Job
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_jobs.program.cells import Cell
+from submarine_jobs.program.job_bundle import build_bundle
 from submarine_runtime.protocol.states import State
 from tests.browser.lab import PATIENCE, Lab
 

@@ -22,9 +22,9 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from submarine_kernel.install import install_kernel
-from submarine_minicluster import processes
-from submarine_minicluster.ports import free_port
+from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_minicluster.machine import processes
+from submarine_minicluster.machine.ports import free_port
 from tests.browser.calls import API, Answer, call
 
 ROOT = Path(__file__).resolve().parents[2]

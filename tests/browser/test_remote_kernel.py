@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from submarine_jobs.job import Job
-from submarine_kernel.install import install_kernel
-from submarine_kernel.remote.kernelspec import provisioning
+from submarine_jobs.client.job import Job
+from submarine_kernel.kernelspecs.container import provisioning
+from submarine_kernel.kernelspecs.installation import install_kernel
 from tests.browser.desk import LOAD, Desk
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.bundle import build_bundle
-from submarine_jobs.cells import Cell
-from submarine_jobs.commands import Mouth
-from submarine_jobs.job import Job
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.backends.yarn.driver.driver import stop_driver
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_jobs.program.cells import Cell
+from submarine_jobs.program.job_bundle import build_bundle
 from submarine_minicluster.cluster import Minicluster
 
 Submit = Callable[..., Job]

@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from submarine_jobs.storage.base import Storage
-from submarine_runtime.protocol.coordination import RoleOrders
-from submarine_runtime.protocol.launch import JobStore
+from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.record import JobRecord
 from tests.local.gang_rig import GangRig
 

@@ -14,13 +14,13 @@ from urllib.request import urlopen
 import pytest
 
 from submarine_minicluster.cluster import Minicluster
-from submarine_minicluster.ports import free_port
-from submarine_runtime.agent.store import StoreError
-from submarine_runtime.agent.store_webhdfs import WebHdfsStore
-from submarine_runtime.protocol.launch import STORE_AWAY_CODE, JobStore
+from submarine_minicluster.machine.ports import free_port
+from submarine_runtime.protocol.agent_config import STORE_AWAY_CODE, JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.storage.store import StoreError
+from submarine_runtime.storage.webhdfs import WebHdfsStore
 from tests.local.agent_rig import OLDEST_PYTHONS, Rig, wait_for
 
 pytestmark = pytest.mark.cluster

@@ -18,9 +18,9 @@ from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.errors import SubmarineError
 from submarine_minicluster import Minicluster
-from submarine_minicluster.config import SUPERUSER
+from submarine_minicluster.hadoop.config import SUPERUSER
 from tests.cluster.conftest import Shell
-from tests.unit.test_commands_refusals import check_dry_run
+from tests.unit.jobs.commands.test_refusals import check_dry_run
 
 pytestmark = pytest.mark.cluster
 PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs.access.agent_client import AgentClient
 from submarine_jobs.backends.base import Stage
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
 from submarine_jobs.errors import ClusterError, StorageError
-from submarine_jobs.job import Job
-from submarine_jobs.live import AgentClient
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_jobs.spec import Localization
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.spec import Localization
 from submarine_minicluster.cluster import Minicluster
-from submarine_minicluster.config import SUPERUSER
+from submarine_minicluster.hadoop.config import SUPERUSER
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -182,8 +182,8 @@ def run_kernel(profile: Profile, body: str) -> subprocess.Popen[str]:
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.client.session import Session
 from tests.cluster.conftest import make_spec
 profile = Profile(backend="yarn", hadoop_conf_dir=Path({str(profile.hadoop_conf_dir)!r}),
                   state_dir=Path({str(profile.state_dir)!r}))
@@ -381,8 +381,8 @@ def test_somebody_elses_job_is_refused_in_a_sentence(yarn_profile: Profile, fini
 import sys
 from pathlib import Path
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.client.session import Session
 profile = Profile(backend="yarn", hadoop_conf_dir=Path({str(yarn_profile.hadoop_conf_dir)!r}),
                   user="mallory", job_root={root!r}, state_dir=Path(sys.argv[1]))
 try:

@@ -17,14 +17,14 @@ from socketserver import BaseRequestHandler, TCPServer, ThreadingMixIn
 import pytest
 
 from submarine_minicluster.cluster import Minicluster
-from submarine_runtime.agent.growing import assemble
-from submarine_runtime.agent.inputs import InputError, Share, fetch
-from submarine_runtime.agent.restore import restore
-from submarine_runtime.agent.store import NotThereError, StoreError
-from submarine_runtime.agent.store_webhdfs import WebHdfsStore
-from submarine_runtime.agent.syncing import Syncing
-from submarine_runtime.agent.versions import VersionError, save_version
-from submarine_runtime.protocol.launch import Input, JobStore
+from submarine_runtime.agent.preparation.inputs import InputError, Share, fetch
+from submarine_runtime.agent.sync.sync_thread import Syncing
+from submarine_runtime.protocol.agent_config import Input, JobStore
+from submarine_runtime.snapshots.event_pieces import assemble
+from submarine_runtime.snapshots.restoration import restore
+from submarine_runtime.snapshots.versions import VersionError, save_version
+from submarine_runtime.storage.store import NotThereError, StoreError
+from submarine_runtime.storage.webhdfs import WebHdfsStore
 from tests.local.data_rig import (
     at_path,
     contents,

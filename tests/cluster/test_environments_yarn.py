@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.environments import provide as providing
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.listing import list_jobs
+from submarine_jobs.client.session import Session
+from submarine_jobs.environments import provision as providing
 from submarine_jobs.environments.inventory import items_of, this_layout
-from submarine_jobs.job import Job
-from submarine_jobs.listing import list_jobs
-from submarine_jobs.session import Session
-from submarine_jobs.view import JobView
+from submarine_jobs.model.job_view import JobView
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
 from tests.waiting import until

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs.access.agent_client import AgentAddress, AgentClient
 from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.live import AgentAddress, AgentClient
-from submarine_jobs.profile import Profile
-from submarine_runtime.protocol.launch import STORE_AWAY_CODE
+from submarine_jobs.model.profile import Profile
+from submarine_runtime.protocol.agent_config import STORE_AWAY_CODE
 from submarine_runtime.protocol.states import State
 from tests.cluster.hdfs_gang import HdfsGangRig
 from tests.local.agent_rig import wait_for

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.session import Session
+from submarine_jobs.client.session import Session
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Submit
 

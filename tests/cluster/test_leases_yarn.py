@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from submarine_jobs.backends.base import Stage
-from submarine_jobs.lease import leases
-from submarine_jobs.spec import Resources, Role
+from submarine_jobs.model.spec import Resources, Role
+from submarine_jobs.tracking.leases import leases
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State

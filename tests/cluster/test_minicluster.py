@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 import skein
 
-from submarine_minicluster import Minicluster, MiniclusterError, Settings, readiness
-from submarine_minicluster import processes as proc
-from submarine_minicluster.config import MARK, QUEUES
-from submarine_minicluster.rest import RestError, WebHdfs, get, request
+from submarine_minicluster import Minicluster, MiniclusterError, Settings
+from submarine_minicluster.hadoop.config import MARK, QUEUES
+from submarine_minicluster.hadoop.rest import RestError, WebHdfs, get, request
+from submarine_minicluster.lifecycle import readiness
+from submarine_minicluster.machine import processes as proc
 
 pytestmark = pytest.mark.cluster
 

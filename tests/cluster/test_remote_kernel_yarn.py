@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs.client.session import Session
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.session import Session
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
 from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of, printed, until

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_minicluster import Minicluster, Settings, config
+from submarine_jobs.backends.yarn.driver.driver import stop_driver
+from submarine_jobs.client.session import Session
+from submarine_jobs.model.profile import Profile
+from submarine_minicluster import Minicluster, Settings
+from submarine_minicluster.hadoop import config
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import make_spec

@@ -17,14 +17,14 @@ import psutil
 import pytest
 
 from submarine_jobs.backends.base import Stage, Submission
-from submarine_jobs.backends.yarn.application import MASTER_JVM
+from submarine_jobs.backends.yarn.application.single import MASTER_JVM
 from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.backends.yarn.skein_calls import DriverChannel, DriverUnreachableError
-from submarine_jobs.backends.yarn.tags import tag_of
+from submarine_jobs.backends.yarn.cluster.tags import tag_of
+from submarine_jobs.backends.yarn.driver.driver import stop_driver
+from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel, DriverUnreachableError
 from submarine_jobs.errors import ClusterError, RefusedError
-from submarine_jobs.profile import Profile
-from submarine_jobs.spec import Localization, Resources
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.spec import Localization, Resources
 from submarine_runtime.protocol.reasons import EndReason
 
 from .yarn_jobs import look, make_submission, until
@@ -302,7 +302,7 @@ _KERNEL = """\
 import sys
 from pathlib import Path
 from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.profile import Profile
+from submarine_jobs.model.profile import Profile
 profile = Profile(backend="yarn", hadoop_conf_dir=Path(sys.argv[1]), java_home=Path(sys.argv[2]),
                   state_dir=Path(sys.argv[3]))
 driver = YarnBackend(profile).driver

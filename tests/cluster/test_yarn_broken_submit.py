@@ -19,9 +19,9 @@ import pytest
 
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.skein_calls import DriverChannel
-from submarine_jobs.backends.yarn.tags import tag_of
-from submarine_jobs.profile import Profile
+from submarine_jobs.backends.yarn.cluster.tags import tag_of
+from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel
+from submarine_jobs.model.profile import Profile
 
 from .yarn_jobs import make_submission
 

@@ -9,14 +9,14 @@ import time
 import zipfile
 from typing import Any
 
+from submarine_jobs.access.job_directory import JobDirectory
 from submarine_jobs.backends.base import Handle, Observation, Stage, Submission
 from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.directory import JobDirectory
-from submarine_jobs.localization import bring
-from submarine_jobs.spec import JobSpec, Resources, Role
-from submarine_jobs.stored_paths import NOTHING
-from submarine_jobs.submission import make_submission as make_submission_of
-from submarine_runtime.protocol.launch import AgentConfig
+from submarine_jobs.inputs.localization import bring
+from submarine_jobs.inputs.stored_paths import NOTHING
+from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_jobs.submit.backend_submission import make_submission as make_submission_of
+from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import submarine_runtime
-from submarine_jobs.runtime_zip import write_runtime_zip
+from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime import frameworks
-from submarine_runtime.agent.ports import PortUse, Reservation
-from submarine_runtime.protocol.launch import AgentConfig, JobStore
+from submarine_runtime.network.ports import PortUse, Reservation
+from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from submarine_runtime.protocol.link import Member
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,9 +103,9 @@ class Gang:
         setup = self.setups[task]
         place = self.directory / f"{task.replace(':', '-')}.{len(self.tasks)}"
         (place / "launch/shims").mkdir(parents=True)
-        shutil.copy(PACKAGE / "launch.py", place / "launch")
+        shutil.copy(PACKAGE / "launcher/launch.py", place / "launch")
         for name in setup.shims:
-            shutil.copy(PACKAGE / "frameworks" / name, place / "launch/shims")
+            shutil.copy(PACKAGE / "frameworks/shims" / name, place / "launch/shims")
         (place / "model").mkdir()
         log = place / "log"
         variables = {

@@ -13,19 +13,18 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.bundle import build_bundle
-from submarine_jobs.cells import Cell
-from submarine_jobs.job import Job
-from submarine_jobs.metrics import Row, read_metrics
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_jobs.outputs.metrics import Row, read_metrics
+from submarine_jobs.program.cells import Cell
+from submarine_jobs.program.job_bundle import build_bundle
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.gpu import machine
 from tests.gpu.machine import NEAR, PATIENCE, first_line, load, smi, until, used
-from tests.headless.rig import LOAD as LOAD_MAGICS
-from tests.headless.rig import Rig, cell, read
+from tests.headless.rig import LOAD as LOAD_MAGICS, Rig, cell, read
 
 pytestmark = machine.REAL_GPU
 

@@ -20,12 +20,12 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
-from submarine_jobs.job import Job
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_jobs.tunnel_ports import tunnel_loop
-from submarine_kernel.install import install_kernel
-from submarine_kernel.remote.kernelspec import provisioning
+from submarine_jobs.access.tunnel_ports import tunnel_loop
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_jobs.model.profile import Profile
+from submarine_kernel.kernelspecs.container import provisioning
+from submarine_kernel.kernelspecs.installation import install_kernel
 
 #: For what takes a second on a machine with nothing else to do.
 PATIENCE = 120.0

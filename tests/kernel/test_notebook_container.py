@@ -15,15 +15,19 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.credentials import new_secret
-from submarine_jobs.live import tls_context
-from submarine_kernel.notebook.access import Address
-from submarine_kernel.notebook.container.application import Application, newest_change
-from submarine_kernel.notebook.container.door import Door
-from submarine_kernel.notebook.container.lab import Lab
-from submarine_kernel.notebook.container.surroundings import Surroundings, free_port, token_of
-from submarine_kernel.notebook.container.zeppelin import Zeppelin
-from submarine_kernel.notebook.starting import place_in, program
+from submarine_jobs.access.agent_client import tls_context
+from submarine_jobs.access.credentials import new_secret
+from submarine_kernel.notebook_server.access import Address
+from submarine_kernel.notebook_server.container.application import Application, newest_change
+from submarine_kernel.notebook_server.container.door import Door
+from submarine_kernel.notebook_server.container.lab import Lab
+from submarine_kernel.notebook_server.container.surroundings import (
+    Surroundings,
+    free_port,
+    token_of,
+)
+from submarine_kernel.notebook_server.container.zeppelin import Zeppelin
+from submarine_kernel.notebook_server.submission import place_in, program
 
 
 class _Jupyter(http.server.BaseHTTPRequestHandler):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_kernel.install import install_kernel
-from submarine_kernel.remote.kernelspec import PROVISIONER, provisioning
+from submarine_kernel.kernelspecs.container import PROVISIONER, provisioning
+from submarine_kernel.kernelspecs.installation import install_kernel
 from submarine_runtime.protocol.states import State
 from tests.kernel.remote_rig import PATIENCE, local_session, until
 from tests.kernel.server_rig import Page, ask, server

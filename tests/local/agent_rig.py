@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.credentials import JobSecret, new_secret
-from submarine_jobs.live import AgentAddress, AgentClient
-from submarine_jobs.runtime_zip import write_runtime_zip
-from submarine_runtime.protocol.launch import AgentConfig, JobStore
+from submarine_jobs.access.agent_client import AgentAddress, AgentClient
+from submarine_jobs.access.credentials import JobSecret, new_secret
+from submarine_jobs.submit.runtime_zip import write_runtime_zip
+from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from submarine_runtime.protocol.record import JobRecord
 from tests.waiting import PATIENCE
 

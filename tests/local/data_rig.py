@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from submarine_runtime.agent.fetching import Fetching
-from submarine_runtime.agent.finding import from_path, snapshots_of
-from submarine_runtime.agent.looking import look
-from submarine_runtime.agent.putting import put_back
-from submarine_runtime.agent.scratch import Scratch
-from submarine_runtime.agent.snapshots import Reader
-from submarine_runtime.agent.store import Store, StoreError
-from submarine_runtime.agent.store_local import LocalStore
-from submarine_runtime.protocol.launch import AgentConfig, JobStore
+from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.snapshots.catalog import from_path, snapshots_of
+from submarine_runtime.snapshots.replacement import put_back
+from submarine_runtime.snapshots.scan import look
+from submarine_runtime.snapshots.writer import Reader
+from submarine_runtime.storage.fetching import Fetching
+from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import Store, StoreError
 from tests.waiting import PATIENCE
 
 JOB_ID = "data-20261121-0a1b"

@@ -14,10 +14,10 @@ from typing import Any
 
 import psutil
 
-from submarine_jobs.credentials import new_secret
-from submarine_jobs.runtime_zip import write_runtime_zip
-from submarine_runtime.protocol.coordination import CoordinatorConfig, RoleOrders
-from submarine_runtime.protocol.launch import AgentConfig, JobStore
+from submarine_jobs.access.credentials import new_secret
+from submarine_jobs.submit.runtime_zip import write_runtime_zip
+from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from tests.local.agent_rig import AGENT_PYTHON, wait_for, zip_of
 

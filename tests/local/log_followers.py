@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-from submarine_jobs.job import Job
-from submarine_jobs.session import Session
-from submarine_server.channel.feeds import Credit, Services
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_server.channel.feed import Credit, Services
 from submarine_server.channel.log_feed import LogFeed
-from submarine_server.core import Core
+from submarine_server.service.job_service import Core
 
 
 class OwnCore(Core):

@@ -14,12 +14,12 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
 
-from submarine_jobs.config import load_config
-from submarine_jobs.session import Session
+from submarine_jobs.client.session import Session
+from submarine_jobs.config.loader import load_config
 from tests.local.agent_rig import wait_for
 from tests.local.server_rig import BASE, Server
 
-OURS = "submarine_workflows.scheduler.SubmarineExecutionManager"
+OURS = "submarine_workflows.scheduler.execution_manager.SubmarineExecutionManager"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.credentials import new_secret
+from submarine_jobs.access.agent_client import AgentAddress, AgentClient
+from submarine_jobs.access.credentials import new_secret
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.live import AgentAddress, AgentClient
 from submarine_runtime.protocol import wire
-from submarine_runtime.protocol.coordination import CoordinatorConfig
-from submarine_runtime.protocol.launch import Input
+from submarine_runtime.protocol.agent_config import Input
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
 from tests.local.agent_rig import OLDEST_PYTHONS, Rig, wait_for

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from submarine_workflows.azkaban.client import Azkaban, options_of
-from submarine_workflows.azkaban.compiling import compile_workflow
-from submarine_workflows.azkaban.errors import AzkabanError, NoProjectError, UnreachableError
-from submarine_workflows.azkaban.following import Follower
-from submarine_workflows.azkaban.seen import Execution
-from submarine_workflows.reading import read_workflow
+from submarine_workflows.azkaban.api.client import Azkaban, options_of
+from submarine_workflows.azkaban.api.errors import AzkabanError, NoProjectError, UnreachableError
+from submarine_workflows.azkaban.api.executions import Execution
+from submarine_workflows.azkaban.api.logs import Follower
+from submarine_workflows.azkaban.project.compiler import compile_workflow
+from submarine_workflows.formats.flow2 import read_workflow
 from tests.azkaban import probing
 from tests.local.workflow_rig import until
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.growing import assemble
-from submarine_runtime.agent.restore import forget, restore
-from submarine_runtime.agent.scratch import Scratch
-from submarine_runtime.agent.store import StoreError
-from submarine_runtime.agent.store_local import LocalStore
-from submarine_runtime.agent.syncing import Syncing
-from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.agent.sync.sync_thread import Syncing
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.snapshots.event_pieces import assemble
+from submarine_runtime.snapshots.restoration import forget, restore
+from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import StoreError
 from tests.local.data_rig import (
     JOB_ID,
     at_path,

@@ -20,8 +20,8 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_jobs.live import tls_context
-from submarine_runtime.protocol.coordination import RoleOrders
+from submarine_jobs.access.agent_client import tls_context
+from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import AGENT_PYTHON, wait_for

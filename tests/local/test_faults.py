@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.credentials import JobSecret
-from submarine_runtime.agent.processes import family
-from submarine_runtime.protocol.launch import JobStore
+from submarine_jobs.access.credentials import JobSecret
+from submarine_runtime.processes.usage import family
+from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import AGENT_PYTHON, Rig, wait_for

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from submarine_jobs import display
-from submarine_jobs.commands import Mouth, complete, execute
-from submarine_jobs.commands.outcome import JOB_FAILED
+from submarine_jobs.commands import complete, execute
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import JOB_FAILED
 
 PROGRAM = """\
 import os, sys, time

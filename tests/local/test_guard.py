@@ -13,16 +13,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_jobs.config import load_config
-from submarine_jobs.job import Job
-from submarine_jobs.session import Session
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_jobs.config.loader import load_config
 from submarine_runtime.protocol.states import State
 from tests.waiting import until
 
 #: A process that starts a job under guard, says its id, and does what it reads.
 PROGRAM = """
 import os, sys, submarine_jobs
-from submarine_magics.guarding import Guard
+from submarine_magics.jobs.guard import Guard
 guard = Guard()
 job = submarine_jobs.run("watched", worker_launch_cmd="sleep 3600")
 guard.watch(job)

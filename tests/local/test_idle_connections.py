@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.credentials import JobSecret, new_secret
-from submarine_jobs.live import AgentAddress, AgentClient, tls_context
-from submarine_kernel.notebook.container.door import MOST, Door
-from submarine_runtime.agent.certificate import server_context
-from submarine_runtime.coordinator.link_server import MIN_UNAUTHENTICATED
-from submarine_runtime.protocol.coordination import RoleOrders
+from submarine_jobs.access.agent_client import AgentAddress, AgentClient, tls_context
+from submarine_jobs.access.credentials import JobSecret, new_secret
+from submarine_kernel.notebook_server.container.door import MOST, Door
+from submarine_runtime.coordinator.server.link_server import MIN_UNAUTHENTICATED
+from submarine_runtime.network.tls import server_context
+from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import Rig, wait_for
 from tests.local.gang_rig import GangRig
@@ -202,7 +202,7 @@ def test_connections_that_were_answered_give_way_when_they_are_idle(
 def test_what_is_silent_for_long_does_not_stay(
     door: tuple[int, JobSecret], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("submarine_kernel.notebook.container.door.SILENT_SECONDS", 0.2)
+    monkeypatch.setattr("submarine_kernel.notebook_server.container.door.SILENT_SECONDS", 0.2)
     port, secret = door
     for stage in STAGES[:3]:
         with connect(port, OWNER, stage, secret) as idle:

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.config import load_config
-from submarine_jobs.headless import Headless
-from submarine_jobs.job import Job
-from submarine_jobs.session import Session
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_jobs.config.loader import load_config
+from submarine_jobs.model.headless_settings import Headless
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.coordination import RoleOrders
+from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import Rig, wait_for

@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.directory import JobDirectory
-from submarine_jobs.job import Job
-from submarine_jobs.metrics import Row, read_metrics
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_jobs.outputs.metrics import Row, read_metrics
 from submarine_jobs.storage.local import LocalStorage
-from submarine_runtime.agent.device_locks import Places
-from submarine_runtime.agent.gpu_view import device_numbers
+from submarine_runtime.gpus.device_locks import Places
+from submarine_runtime.gpus.visibility import device_numbers
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import Rig, wait_for
-from tests.unit.gpu_node import build_driver, device_line
+from tests.unit.gpus.gpu_node import build_driver, device_line
 
 BUSY = """
 import os, sys, time

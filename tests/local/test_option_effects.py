@@ -28,19 +28,22 @@ import nbformat
 import pytest
 
 from submarine_jobs import cli
-from submarine_jobs.cells import Cell, CellCollection
-from submarine_jobs.cli_mouth import CommandLine
-from submarine_jobs.collect_line import parse_options
-from submarine_jobs.commands import CellBody, Mouth, Outcome, execute
-from submarine_jobs.commands.execute import grammar
-from submarine_jobs.commands.run import parse_run
-from submarine_jobs.config import load_config
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_jobs.commands import CellBody, execute
+from submarine_jobs.commands.grammar.execution import grammar
+from submarine_jobs.commands.run.command import parse_run
+from submarine_jobs.config.loader import load_config
 from submarine_jobs.errors import UsageError
-from submarine_jobs.job import Job
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.frontends.terminal import CommandLine
 from submarine_jobs.options.spec_of import spec_from_options
-from submarine_jobs.session import Session
-from submarine_magics.completion import candidates
-from submarine_minicluster import Minicluster, config
+from submarine_jobs.program.cells import Cell, CellCollection
+from submarine_jobs.program.collect_line import parse_options
+from submarine_magics.commands.completion import candidates
+from submarine_minicluster import Minicluster
+from submarine_minicluster.hadoop import config
 from submarine_minicluster.settings import Saved, Settings
 from tests.azkaban import server as azkaban_server
 from tests.azkaban.configured import configured
@@ -334,7 +337,7 @@ def orders(*words: str) -> str:
         raise click.exceptions.Exit(0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("submarine_jobs.backends.local.LocalBackend.submit", submit)
+        patch.setattr("submarine_jobs.backends.local.backend.LocalBackend.submit", submit)
         return see(*words)
 
 
@@ -485,7 +488,7 @@ row("rerun", "--resume")
 @effect("cancel", "--yes", "--why")
 def _(patch: pytest.MonkeyPatch) -> None:
     see("run", "sleep.py", "--name", "foreign")
-    patch.setattr("submarine_jobs.ownership.hadoop_user", lambda _: "another")
+    patch.setattr("submarine_jobs.tracking.ownership.hadoop_user", lambda _: "another")
     assert "Add --yes" in see("cancel", "foreign")
     assert "ended: CANCELLED" in see("cancel", "foreign", "--yes", "--why", "too slow")
     assert "too slow" in see("show", "foreign")
@@ -493,7 +496,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @effect("save", "--yes", "--name", "--json")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("submarine_jobs.ownership.hadoop_user", lambda _: "another")
+    patch.setattr("submarine_jobs.tracking.ownership.hadoop_user", lambda _: "another")
     assert "Add --yes" in see("save", "quick")
     assert "version v" in see("save", "quick", "--yes")
     name = f"best{time.monotonic_ns()}"
@@ -503,7 +506,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @effect("rerun", "--yes")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("submarine_jobs.ownership.hadoop_user", lambda _: "another")
+    patch.setattr("submarine_jobs.tracking.ownership.hadoop_user", lambda _: "another")
     assert "Add --yes" in see("rerun", "quick")
     assert "is submitted" in see("rerun", "quick", "--yes")
 
@@ -526,7 +529,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
         def wait(self, _: float) -> None: ...
 
-    patch.setattr("submarine_jobs.boards.process.subprocess.Popen", Process)
+    patch.setattr("submarine_jobs.tensorboards.process.subprocess.Popen", Process)
     see("tensorboard", "quick")
     see("tensorboard", "quick", "--port", "6123")
     assert [json.loads(order)["port"] for order in orders] == [0, 6123]
@@ -647,7 +650,7 @@ for _extra in (
 @effect("notebook start", "--no-wait", "--json")
 def _(patch: pytest.MonkeyPatch) -> None:
     book = Session(load_config({}).profile).job("book")
-    patch.setattr("submarine_kernel.notebook.start_command.start_job", lambda *_: book)
+    patch.setattr("submarine_kernel.notebook_server.start_command.start_job", lambda *_: book)
     assert "says where it is" in see("notebook", "start", "--no-wait")
     assert "says where it is" not in see("notebook", "start")
     assert '"job_dir"' in see("notebook", "start", "--no-wait", "--json")
@@ -658,15 +661,17 @@ row("notebook list", "--all")
 
 @effect("notebook url", "--forward", "--port")
 def _(patch: pytest.MonkeyPatch) -> None:
-    from submarine_kernel.notebook.access import Address
-    from submarine_kernel.notebook.starting import Place
+    from submarine_kernel.notebook_server.access import Address
+    from submarine_kernel.notebook_server.submission import Place
 
     address = Address(Place("JupyterLab", "node", 1, "/lab"), "token")
-    patch.setattr("submarine_kernel.notebook.commands.address_of", lambda *_: address)
+    patch.setattr("submarine_kernel.notebook_server.commands.address_of", lambda *_: address)
     patch.setattr(
-        "submarine_kernel.notebook.forwarding.TunnelPorts.start", refuse_port, raising=True
+        "submarine_kernel.notebook_server.forwarding.TunnelPorts.start", refuse_port, raising=True
     )
-    patch.setattr("submarine_jobs.directory.JobDirectory.address", lambda _: SimpleNamespace())
+    patch.setattr(
+        "submarine_jobs.access.job_directory.JobDirectory.address", lambda _: SimpleNamespace()
+    )
     assert "JupyterLab is at" in see("notebook", "url", "book")
     assert "--port 0 cannot be used" in see("notebook", "url", "book", "--forward")
     assert "--port 99 cannot be used" in see("notebook", "url", "book", "--forward", "--port", "99")
@@ -697,7 +702,7 @@ def configured_cluster(*words: str) -> str:
         )
         patch.setattr("submarine_minicluster.cluster.shims.write", lambda *_: None)
         patch.setattr(
-            "submarine_minicluster.planning.ports.choose",
+            "submarine_minicluster.lifecycle.planning.ports.choose",
             lambda names, _: {name: 20_000 + number for number, name in enumerate(names)},
         )
         return see(*words)
@@ -772,9 +777,7 @@ row(
 
 @effect("workflow logs", "--follow")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        "submarine_workflows.local.log_reading.followed", lambda *_: Outcome("until the end")
-    )
+    patch.setattr("submarine_workflows.runs.logs.followed", lambda *_: Outcome("until the end"))
     assert "until the end" in see("workflow", "logs", "nightly", "-f")
     assert "until the end" not in see("workflow", "logs", "nightly")
 
@@ -832,7 +835,7 @@ row("workflow run", "--runs", "--runs", "out/runs", base="workflow run nightly.f
 
 @effect("workflow run", "--concurrent")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("submarine_workflows.local.runs.RunFolder.alive", True)
+    patch.setattr("submarine_workflows.runs.folders.RunFolder.alive", True)
     see("workflow", "run", "nightly.flow", "--concurrent", "ignore")
     assert "is running already" in see("workflow", "run", "nightly.flow")
     assert "exit 0" in see("workflow", "run", "nightly.flow", "--concurrent", "ignore")
@@ -940,7 +943,7 @@ def checked(*words: str) -> str:
 
     with pytest.MonkeyPatch.context() as patch:
         result = Result("python", Status.OK, "It is there.", "", 0.0)
-        patch.setattr("submarine_zeppelin.checking.check", lambda _: [result])
+        patch.setattr("submarine_zeppelin.installation.checks.check", lambda _: [result])
         return see(*words)
 
 
@@ -1013,8 +1016,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @effect("%%submarine", "--file", "--only")
 def _(patch: pytest.MonkeyPatch) -> None:
-    from submarine_jobs.bundle import build_bundle
-    from submarine_jobs.cells import Cell
+    from submarine_jobs.program.cells import Cell
+    from submarine_jobs.program.job_bundle import build_bundle
 
     assert parse_options("--only").only != parse_options("").only
     assert (

@@ -12,15 +12,15 @@ from pathlib import Path
 import pandas  # type: ignore[import-untyped]
 import pytest
 
+from submarine_jobs.client.session import Session
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Localization, Resources, Role
-from submarine_jobs.submit import submit
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.spec import JobSpec, Localization, Resources, Role
+from submarine_jobs.submit.submission import submit
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from submarine_runtime.values import pack_values, unpack_values
+from submarine_runtime.values.archive import pack_values, unpack_values
 from tests.local.agent_rig import Rig, zip_of
 
 
@@ -267,6 +267,6 @@ def test_ranks_and_changed_copies_through_the_client(
     with pytest.raises(SubmarineError, match="does not hold values that can be read"):
         _ = job.result.ranks
     result = job.result
-    monkeypatch.setattr("submarine_jobs.result.DEFAULT_LIMIT", 100)
+    monkeypatch.setattr("submarine_jobs.outputs.returned_values.DEFAULT_LIMIT", 100)
     with pytest.raises(SubmarineError, match=r"The values of the 2 ranks of job .* larger than"):
         _ = result.ranks

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_runtime.protocol.coordination import RoleOrders
+from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from tests.frameworks.gang import FRAMEWORKS, SYSTEM

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
+from submarine_jobs.client.job import Job
 from submarine_jobs.display import MIME_TYPE
-from submarine_jobs.job import Job
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import wait_for
 from tests.local.scheduler_rig import OURS, Scheduler, outputs_of
@@ -194,7 +194,7 @@ def define(server: Scheduler, notebook: str, **more: Any) -> str:
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("victim", "said"),
-    [("ipykernel_launcher", "died"), ("submarine_workflows.scheduler_run", "signal 9")],
+    [("ipykernel_launcher", "died"), ("submarine_workflows.scheduler.process", "signal 9")],
 )
 def test_a_process_that_is_killed_fails_the_run_and_ends_its_jobs(
     server: Scheduler, monkeypatch: pytest.MonkeyPatch, victim: str, said: str

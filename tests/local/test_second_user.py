@@ -18,21 +18,21 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.boards.process import Process as TensorBoard
-from submarine_jobs.config import load_config
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_jobs.config.loader import load_config
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.job import Job
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_kernel.remote.sockets import SocketDirectory
-from submarine_runtime.agent.device_locks import DeviceLocks, Places
-from submarine_runtime.coordinator.page import Page
-from submarine_zeppelin.serving.callers import Callers
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.tensorboards.process import Process as TensorBoard
+from submarine_kernel.remote.socket_directory import SocketDirectory
+from submarine_runtime.gpus.device_locks import DeviceLocks, Places
+from submarine_runtime.yarn.page import Page
+from submarine_zeppelin.thrift.access import Callers
 from tests.local.server_rig import API, Server
 from tests.local.submitting import submitting
 from tests.second_user import SECOND, as_user, needs_root
-from tests.unit.test_zeppelin_callers import served
-from tests.unit.test_zeppelin_protocol import recorded
+from tests.unit.zeppelin.thrift.test_access import served
+from tests.unit.zeppelin.thrift.test_protocol import recorded
 from tests.waiting import until
 
 pytestmark = needs_root

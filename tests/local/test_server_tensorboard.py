@@ -21,13 +21,13 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
-from submarine_jobs.boards.process import Process
-from submarine_jobs.bundle import build_bundle
-from submarine_jobs.cells import Cell
-from submarine_jobs.job import Job
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.client.job import Job
+from submarine_jobs.client.session import Session
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_jobs.program.cells import Cell
+from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.tensorboards.process import Process
 from tests.local.server_rig import BASE, TOKEN, Answer, Server, running
 from tests.second_user import as_user, needs_root
 from tests.waiting import until
@@ -142,7 +142,7 @@ def boards_of(server: Server) -> list[psutil.Process]:
     found = []
     for child in psutil.Process(server.process.pid).children():
         with contextlib.suppress(psutil.NoSuchProcess):  # a zombie is one as well
-            if "submarine_jobs.boards.serving" in " ".join(child.cmdline()):
+            if "submarine_jobs.tensorboards.serving" in " ".join(child.cmdline()):
                 found.append(child)
     return found
 

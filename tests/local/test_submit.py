@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.local import LocalBackend
+from submarine_jobs.backends.local.backend import LocalBackend
 from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.hadoopconf import write_properties
+from submarine_jobs.backends.yarn.cluster.hadoop_configuration import write_properties
+from submarine_jobs.client.listing import list_jobs, newest_months
+from submarine_jobs.client.session import Session
 from submarine_jobs.errors import (
     ClusterError,
     ConfigError,
@@ -22,10 +24,8 @@ from submarine_jobs.errors import (
     RefusedError,
     StorageError,
 )
-from submarine_jobs.listing import list_jobs, newest_months
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.spec import JobSpec, Resources, Role
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
@@ -166,10 +166,10 @@ def test_slow_submission_is_not_closed(
 _KILLED_IN = """
 import os, signal, sys
 from pathlib import Path
-from submarine_jobs import submit
-from submarine_jobs.profile import Profile
-from submarine_jobs.session import Session
-from submarine_jobs.spec import JobSpec, Resources, Role
+from submarine_jobs.submit import submission as submit
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.client.session import Session
+from submarine_jobs.model.spec import JobSpec, Resources, Role
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -223,7 +223,7 @@ def test_failed_upload_leaves_no_job_directory(
     def fail(*_: object) -> None:
         raise StorageError("The disk is gone.")
 
-    monkeypatch.setattr(f"submarine_jobs.submit.{step}", fail)
+    monkeypatch.setattr(f"submarine_jobs.submit.submission.{step}", fail)
     session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
     with pytest.raises(StorageError, match="disk is gone"):
         session.submit(spec(), None)

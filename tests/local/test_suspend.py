@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_runtime.protocol.coordination import RoleOrders
+from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.states import State
 from submarine_runtime.suspend import TEST_VARIABLE
 from tests.local.agent_rig import Rig, wait_for

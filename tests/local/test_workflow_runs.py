@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.errors import RefusedError, UsageError
-from submarine_workflows.errors import WorkflowError
 from submarine_workflows.local import runner
 from submarine_workflows.local.log_limit import LogLimit
-from submarine_workflows.local.views import view_of
+from submarine_workflows.model.errors import WorkflowError
+from submarine_workflows.runs.views import view_of
 from tests.local.workflow_rig import Workflows, is_gone, until
 
 
@@ -393,7 +393,7 @@ class FullDisk:
 
 def test_a_run_whose_journal_cannot_be_written_goes_on_and_says_so(flows, monkeypatch):
     flows.write("nodes: [{name: a, type: command, config: {command: touch a}}]")
-    monkeypatch.setattr("submarine_workflows.local.journal.os", FullDisk())
+    monkeypatch.setattr("submarine_workflows.runs.journal.os", FullDisk())
     outcome = flows.run()
     assert flows.file("a").exists()
     assert sum("No space left" in said for said in flows.mouth.said) == 1

@@ -11,10 +11,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from submarine_jobs.config import load_config
-from submarine_jobs.session import Session
-from submarine_zeppelin.interpreters.known_jobs import KnownJobs
-from submarine_zeppelin.paragraph import Code, Kind
+from submarine_jobs.client.session import Session
+from submarine_jobs.config.loader import load_config
+from submarine_zeppelin.interface.interpreter import Code, Kind
+from submarine_zeppelin.submarine.job_index import KnownJobs
 from tests.azkaban import server as servers
 from tests.local.zeppelin_rig import Note, ShownOutput, until
 

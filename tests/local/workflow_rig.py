@@ -16,10 +16,11 @@ from typing import Any
 
 import nbformat
 
-from submarine_jobs.commands import Outcome, execute
-from submarine_jobs.commands.mouth import Mouth
-from submarine_workflows.local.runs import RunFolder, Runs
-from submarine_workflows.local.views import RunView, view_of
+from submarine_jobs.commands import execute
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_workflows.runs.folders import RunFolder, Runs
+from submarine_workflows.runs.views import RunView, view_of
 from tests.waiting import PATIENCE
 
 LIMIT = PATIENCE

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from html import unescape
 
-from submarine_zeppelin.interpreters import make
-from submarine_zeppelin.paragraph import (
+from submarine_zeppelin.interface.entries import make
+from submarine_zeppelin.interface.interpreter import (
     Code,
     Context,
     Interpreter,

@@ -16,8 +16,8 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
 from submarine_jobs.display import MIME_TYPE
-from submarine_kernel.install import install_kernel
-from submarine_minicluster.ports import free_port
+from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_minicluster.machine.ports import free_port
 
 TIMEOUT = 150.0
 

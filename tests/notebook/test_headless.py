@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from submarine_jobs.display import MIME_TYPE
-from submarine_jobs.headless import Headless
-from submarine_magics.barrier import MIME_TYPE as BARRIER
+from submarine_jobs.model.headless_settings import Headless
+from submarine_magics.headless.barrier import MIME_TYPE as BARRIER
 from tests.notebook.conftest import Notebook, Ran, clean_environment
 from tests.reading import files_below
 from tests.waiting import until
@@ -25,13 +25,13 @@ from tests.waiting import until
 FAILING = "%%submarine --only\nimport json\n\njson.loads('{')"
 UNTIL = "%submarine run {name} --worker_launch_cmd 'while [ ! -e {path} ]; do sleep 0.1; done'"
 ENDLESS = "--worker_launch_cmd 'sleep 3600'"
-WAIT = "from submarine_magics.barrier import wait_for_jobs; wait_for_jobs()"
+WAIT = "from submarine_magics.headless.barrier import wait_for_jobs; wait_for_jobs()"
 #: A thread that starts its job when it is told to; one of a daemon and one of a pool never end.
 LATE = """
 import pathlib, threading, time
 from concurrent.futures import ThreadPoolExecutor
 import submarine_jobs
-from submarine_magics import barrier
+from submarine_magics.headless import barrier
 barrier._SAID_AFTER = 0.0
 def late():
     while not pathlib.Path({path!r}).exists():
@@ -43,7 +43,7 @@ threading.Thread(target=lambda: time.sleep(3600), daemon=True).start()
 threading.Thread(target=late, name="the late one").start()
 """
 SAY_WHEN_IT_WAITS = """
-from submarine_magics.answering import Answering
+from submarine_magics.headless.open_jobs import Answering
 def wait(self, *given, before=Answering.wait):
     print("now", flush=True)
     before(self, *given)
@@ -305,7 +305,7 @@ def test_a_killed_kernels_jobs(tmp_path: Path, kernels: Path, mode: str) -> None
 
 def test_the_guard_is_a_light_one() -> None:
     """What it imports before it must act is the standard library."""
-    script = Path(sys.modules["submarine_magics.barrier"].__file__ or "").with_name(
+    script = Path(sys.modules["submarine_magics.headless.barrier"].__file__ or "").with_name(
         "guard_process.py"
     )
     code = (

@@ -20,9 +20,9 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_zeppelin.interpreters import ENTRIES
-from submarine_zeppelin.rehearsal import EventService, Started, rehearsal
-from submarine_zeppelin.serving.idl import protocol
+from submarine_zeppelin.installation.trial_process import EventService, Started, rehearsal
+from submarine_zeppelin.interface.entries import ENTRIES
+from submarine_zeppelin.thrift.idl import protocol
 from tests.local.channel_page import Page
 from tests.local.server_rig import Server, running
 from tests.notebook.conftest import Notebook

@@ -13,8 +13,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from submarine_zeppelin import interpreters
-from submarine_zeppelin.paragraph import (
+from submarine_zeppelin.interface import entries as interpreters
+from submarine_zeppelin.interface.interpreter import (
     Code,
     Completion,
     Context,
@@ -26,7 +26,7 @@ from submarine_zeppelin.paragraph import (
     Result,
     Server,
 )
-from submarine_zeppelin.process import main
+from submarine_zeppelin.service.process import main
 
 CLASS_NAME = "echo"
 

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from submarine_minicluster.java import find_java
-from submarine_minicluster.ports import free_port
-from submarine_minicluster.processes import Identity, end, marked
+from submarine_minicluster.machine.java import find_java
+from submarine_minicluster.machine.ports import free_port
+from submarine_minicluster.machine.processes import Identity, end, marked
 from tests.zeppelin.server_jars import ensure_jars
 
 GROUPS = ("submarine", "echo")

@@ -11,11 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from submarine_minicluster.artifacts import cache_dir
 from submarine_minicluster.errors import MiniclusterError
-from submarine_minicluster.java import find_java
-from submarine_minicluster.locking import file_lock
-from submarine_minicluster.maven import copy_jars
+from submarine_minicluster.hadoop.jars import cache_dir
+from submarine_minicluster.hadoop.maven import copy_jars
+from submarine_minicluster.machine.java import find_java
+from submarine_minicluster.machine.locking import file_lock
 
 VERSION = "0.10.0"
 _POM = Path(__file__).with_name("pom.xml")

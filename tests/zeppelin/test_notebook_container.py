@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from submarine_jobs.commands import Mouth, execute
-from submarine_jobs.config import load_config
+from submarine_jobs.commands import execute
+from submarine_jobs.config.loader import load_config
+from submarine_jobs.frontends.base import Mouth
 from submarine_runtime.protocol.states import State
 from tests.kernel.notebook_rig import Visitor
 from tests.kernel.zeppelin_home import zeppelin_at

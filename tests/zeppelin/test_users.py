@@ -8,15 +8,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_jobs.apart import stay_small
 from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.driverprocess import read_running
+from submarine_jobs.backends.yarn.driver.process import read_running
+from submarine_jobs.concurrency.subprocess_calls import stay_small
 from submarine_jobs.errors import StorageError
 from submarine_jobs.storage.base import Storage
 from submarine_minicluster.cluster import Minicluster
-from submarine_zeppelin.paragraph import Code
-from tests.local.zeppelin_rig import Note as NoteOfNobody
-from tests.local.zeppelin_rig import until
+from submarine_zeppelin.interface.interpreter import Code
+from tests.local.zeppelin_rig import Note as NoteOfNobody, until
 from tests.zeppelin.conftest import session_as
 from tests.zeppelin.server import Note, Zeppelin
 from tests.zeppelin.test_notes import _JOB_ID, JOB, jobs_in, text_of

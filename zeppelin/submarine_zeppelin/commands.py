@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from submarine_jobs.commands import Outcome
-from submarine_jobs.commands.outcome import JOB_FAILED, SUCCESS
-from submarine_jobs.commands.verb import Verb, option
-from submarine_jobs.commands.verb_group import verb_group
+from submarine_jobs.commands.grammar.groups import verb_group
+from submarine_jobs.commands.grammar.verb import Verb, option
 from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.outcome import JOB_FAILED, SUCCESS, Outcome
 
 
 @verb_group(
@@ -47,7 +46,7 @@ def zeppelin() -> None:
 @option("--replace", is_flag=True, help="In place of Zeppelin's own former interpreter.")
 def install(directory: str, python: str | None, values: tuple[str, ...], replace: bool) -> Outcome:
     """Install the interpreter group `submarine` into the Zeppelin of DIRECTORY."""
-    from submarine_zeppelin import installing
+    from submarine_zeppelin.installation import installer as installing
 
     where = installing.installation(directory)
     changed, said = installing.install(where, python, _pairs(values), replace=replace)
@@ -64,7 +63,7 @@ def install(directory: str, python: str | None, values: tuple[str, ...], replace
 @click.argument("directory")
 def uninstall(directory: str) -> Outcome:
     """Remove the interpreter group from the Zeppelin of DIRECTORY."""
-    from submarine_zeppelin import installing
+    from submarine_zeppelin.installation import installer as installing
 
     removed = installing.uninstall(installing.installation(directory))
     return Outcome(
@@ -80,7 +79,7 @@ def check(directory: str) -> Outcome:
     """Look whether the group in the Zeppelin of DIRECTORY is well; exit code 1 where it is not."""
     from submarine_jobs.commands.doctor import result_lines
     from submarine_jobs.doctor import Status
-    from submarine_zeppelin import checking, installing
+    from submarine_zeppelin.installation import checks as checking, installer as installing
 
     results = checking.check(installing.installation(directory))
     failed = any(result.status is Status.ERROR for result in results)
@@ -105,9 +104,9 @@ def check(directory: str) -> Outcome:
 @option("--force", is_flag=True, help="Write over a notebook that no note was exported to.")
 def export_note(file: Path, output: Path | None, force: bool) -> Outcome:
     """Make a Jupyter notebook of the note in FILE, a .zpln, for `submarine run` and workflows."""
-    from submarine_zeppelin.exporting import check_replaceable, export
-    from submarine_zeppelin.interpreters.note_folder import NOTEBOOK, keep, stem_of
-    from submarine_zeppelin.note_file import read_note_file
+    from submarine_zeppelin.notes.note_file import read_note_file
+    from submarine_zeppelin.notes.note_folder import NOTEBOOK, keep, stem_of
+    from submarine_zeppelin.notes.notebook_export import check_replaceable, export
 
     note = read_note_file(file)
     target = output or Path(stem_of(note.name, note.note_id) + NOTEBOOK)

@@ -13,12 +13,12 @@ from enum import Enum
 from typing import Any
 
 from submarine_jobs.backends.overview import Overview
-from submarine_jobs.options.quantities import parse_duration
-from submarine_jobs.profile import Profile
-from submarine_jobs.spec import JobSpec
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.quantities import parse_duration
+from submarine_jobs.model.spec import JobSpec
 from submarine_jobs.storage.base import Storage
-from submarine_runtime.protocol.coordination import CoordinatorConfig
-from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.reasons import EndReason
 
 #: What a backend calls a job, as stored in ``application.json``; plain JSON.

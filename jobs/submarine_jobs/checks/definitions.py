@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from submarine_jobs.bundle import Bundle
-from submarine_jobs.collect_line import parse_cell, writes_file
-from submarine_jobs.ipython_syntax import clean
-from submarine_jobs.notebook import DocumentCell
+from submarine_jobs.program.collect_line import parse_cell, writes_file
+from submarine_jobs.program.ipython_syntax import clean
+from submarine_jobs.program.job_bundle import Bundle
+from submarine_jobs.program.notebook_document import DocumentCell
 
 
 @dataclass(frozen=True)

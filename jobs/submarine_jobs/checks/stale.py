@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from submarine_jobs.cell import named_labels
-from submarine_jobs.cells import CellCollection, CellState
 from submarine_jobs.checks.findings import Finding, Level
+from submarine_jobs.program.cell import named_labels
+from submarine_jobs.program.cells import CellCollection, CellState
 
 
 def check_document(collection: CellCollection) -> list[Finding]:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from submarine_jobs.commands.mouth import Mouth
-from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
-from submarine_jobs.commands.shared_options import backend_option, profile_option
-from submarine_jobs.commands.usage import printable
-from submarine_jobs.commands.verb import Verb, option
-from submarine_jobs.config_file import NAME, project_file, read_file
-from submarine_jobs.config_trust import confirmed_keys, forget, is_trusted, summary, trust
+from submarine_jobs.commands.grammar.shared_options import backend_option, profile_option
+from submarine_jobs.commands.grammar.usage import printable
+from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.config.file import NAME, project_file, read_file
+from submarine_jobs.config.project_trust import confirmed_keys, forget, is_trusted, summary, trust
 from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
 
 TRUST = "trust"
 

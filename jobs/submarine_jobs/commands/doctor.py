@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from submarine_jobs.commands.mouth import Mouth
-from submarine_jobs.commands.outcome import JOB_FAILED, SUCCESS, Outcome
-from submarine_jobs.commands.run_option_types import MEMORY, count
-from submarine_jobs.commands.shared_options import (
+from submarine_jobs.commands.grammar.shared_options import (
     backend_option,
     complete_queues,
     profile_option,
     remember_queues,
 )
-from submarine_jobs.commands.verb import Verb, option
-from submarine_jobs.display.untrusted import one_line
+from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.commands.run.option_types import MEMORY, count
 from submarine_jobs.errors import ConfigError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import JOB_FAILED, SUCCESS, Outcome
 from submarine_jobs.options.role_options import RoleOptions
 from submarine_jobs.options.run_options import RunOptions
+from submarine_jobs.text.sanitize import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from submarine_jobs.config import Config
+    from submarine_jobs.config.loader import Config
     from submarine_jobs.doctor import Result
     from submarine_jobs.doctor.patient import Patient
 
@@ -91,7 +91,7 @@ def doctor(
     It changes nothing but a small file in the job root, which it removes. Exit code 1 when a check
     found an error.
     """
-    from submarine_jobs.config import load_config
+    from submarine_jobs.config.loader import load_config
     from submarine_jobs.doctor import Status, examine
     from submarine_jobs.doctor.checks import CHECKS
     from submarine_jobs.doctor.patient import Patient
@@ -161,7 +161,7 @@ def _many(number: int, word: str) -> str:
 
 
 def _stop_driver(config: Config) -> Outcome:
-    from submarine_jobs.backends.yarn.driver import stop_driver
+    from submarine_jobs.backends.yarn.driver.driver import stop_driver
 
     ended = stop_driver(config.profile)
     drivers = "driver was" if ended == 1 else "drivers were"

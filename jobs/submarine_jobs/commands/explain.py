@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import click
 
-from submarine_jobs.commands.execute import grammar
-from submarine_jobs.commands.verb import normal, spelled
+from submarine_jobs.commands.grammar.execution import grammar
+from submarine_jobs.commands.grammar.verb import normal, spelled
 
 
 def explain(

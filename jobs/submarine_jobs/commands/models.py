@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from submarine_jobs.commands.mouth import Mouth
-from submarine_jobs.commands.outcome import Outcome
-from submarine_jobs.commands.ownership import say_if_foreign
-from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
-from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.commands.grammar.ownership import say_if_foreign
+from submarine_jobs.commands.grammar.shared_options import (
+    backend_option,
+    job_argument,
+    profile_option,
+)
+from submarine_jobs.commands.grammar.verb import Verb, option
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
 
 if TYPE_CHECKING:
-    from submarine_jobs.models import ModelVersion
+    from submarine_jobs.outputs.model_versions import ModelVersion
 
 _COLUMNS = ("VERSION", "SAVED", "SIZE", "FILES", "SHA256")
 
@@ -56,7 +60,7 @@ def models(
 
     With --download one of them is copied to this machine and checked against its digest.
     """
-    from submarine_jobs import models as versions
+    from submarine_jobs.outputs import model_versions as versions
 
     if target is not None and download is None:
         raise UsageError("--to says where to, but not which version.", "Add --download VERSION.")
@@ -77,8 +81,8 @@ def models(
 
 
 def _row(version: ModelVersion) -> tuple[str, ...]:
-    from submarine_jobs.display.durations import moment, size
-    from submarine_jobs.display.untrusted import one_line
+    from submarine_jobs.text.formatting import moment, size
+    from submarine_jobs.text.sanitize import one_line
 
     count, digest = str(version.count), one_line(version.digest, 64)
     return (version.name, moment(version.time), size(version.size), count, digest)

@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import click
 
-from submarine_jobs.commands.mouth import Mouth
-from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
-from submarine_jobs.commands.ownership import ask_if_foreign
-from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
-from submarine_jobs.commands.verb import Verb, option
-from submarine_jobs.commands.waiting import wait_for
+from submarine_jobs.commands.grammar.ownership import ask_if_foreign
+from submarine_jobs.commands.grammar.shared_options import (
+    backend_option,
+    job_argument,
+    profile_option,
+)
+from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.commands.grammar.waiting import wait_for
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
 
 
 @click.command(

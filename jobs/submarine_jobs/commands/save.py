@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import click
 
-from submarine_jobs.commands.mouth import Mouth
-from submarine_jobs.commands.outcome import JOB_FAILED, Outcome
-from submarine_jobs.commands.ownership import ask_if_foreign
-from submarine_jobs.commands.shared_options import backend_option, job_argument, profile_option
-from submarine_jobs.commands.verb import Verb, option
+from submarine_jobs.commands.grammar.ownership import ask_if_foreign
+from submarine_jobs.commands.grammar.shared_options import (
+    backend_option,
+    job_argument,
+    profile_option,
+)
+from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
 
 
 @click.command("save", cls=Verb, example=("save last", "save digits-20261120-7f3a --name best"))
@@ -26,8 +30,8 @@ def save(
     Training goes on meanwhile: files that are just being written are waited for. After the end of
     the job its final model becomes the version.
     """
-    from submarine_jobs.display.durations import size
-    from submarine_jobs.display.untrusted import one_line
+    from submarine_jobs.text.formatting import size
+    from submarine_jobs.text.sanitize import one_line
 
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = session.job(job)

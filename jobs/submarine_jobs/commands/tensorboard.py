@@ -1,7 +1,7 @@
 """``tensorboard``: the training curves of one job or several, compared.
 
 In a notebook an output that the front end fills from the Jupyter server; in a terminal one of its
-own, until Ctrl-C. What it shows and how it is fetched is ``submarine_jobs.boards``.
+own, until Ctrl-C. What it shows and how it is fetched is ``submarine_jobs.tensorboards``.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ from typing import Any
 
 import click
 
-from submarine_jobs.commands.mouth import Mouth
-from submarine_jobs.commands.outcome import CLUSTER, SUCCESS, Outcome
-from submarine_jobs.commands.ownership import say_if_foreign
-from submarine_jobs.commands.shared_options import backend_option, jobs_argument, profile_option
-from submarine_jobs.commands.verb import AS_JSON, Verb, option
-from submarine_jobs.display.untrusted import escaped, escaped_line
+from submarine_jobs.client.job import Job
+from submarine_jobs.commands.grammar.ownership import say_if_foreign
+from submarine_jobs.commands.grammar.shared_options import (
+    backend_option,
+    jobs_argument,
+    profile_option,
+)
+from submarine_jobs.commands.grammar.verb import AS_JSON, Verb, option
+from submarine_jobs.config.jupyter_server import server_url, tensorboard_path
 from submarine_jobs.errors import UsageError
-from submarine_jobs.job import Job
-from submarine_jobs.jupyter_server import server_url, tensorboard_path
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import CLUSTER, SUCCESS, Outcome
+from submarine_jobs.text.sanitize import escaped, escaped_line
 
 MIME_TYPE = "application/vnd.submarine.tensorboard.v1+json"
 MAX_JOBS = 20
@@ -95,7 +99,7 @@ def _elsewhere(ids: list[str]) -> Outcome:
 
 def _here(mouth: Mouth, jobs: list[Job], port: int) -> Outcome:
     """Serve until interrupted."""
-    from submarine_jobs.boards.board import Board
+    from submarine_jobs.tensorboards.instance import Board
 
     board = Board(jobs, jobs[0].session.profile.state_dir, on_socket=False, port=port)
     said: set[str] = set()

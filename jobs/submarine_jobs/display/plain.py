@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from submarine_jobs.display import ansi, summary, task_rows, task_table, timeline
-from submarine_jobs.display.durations import duration
 from submarine_jobs.display.failure import failure_text
-from submarine_jobs.display.tame import tame_view
-from submarine_jobs.display.untrusted import one_line, printable
-from submarine_jobs.view import JobView
+from submarine_jobs.display.sanitized_record import tame_view
+from submarine_jobs.model.job_view import JobView
+from submarine_jobs.text.formatting import duration
+from submarine_jobs.text.sanitize import one_line, printable
 
 LOG_LINES = 12
 _BAR = 24

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from submarine_jobs.display import columns, task_rows
 from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.columns import Table
+from submarine_jobs.display.sanitized_record import tame_view
 from submarine_jobs.display.summary import now_of
-from submarine_jobs.display.tame import tame_view
 from submarine_jobs.display.task_rows import FEW, RoleSummary, Row
-from submarine_jobs.display.untrusted import escaped, escaped_line, one_line, web_link
-from submarine_jobs.view import JobView
+from submarine_jobs.model.job_view import JobView
+from submarine_jobs.text.sanitize import escaped, escaped_line, one_line, web_link
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 
 HEADS = (

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import ClusterError, ConfigError, no_cluster
+from submarine_jobs.model.profile import Profile
 from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.profile import Profile
 
 if TYPE_CHECKING:
     from submarine_jobs.backends.yarn.backend import YarnBackend
-    from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
+    from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
 
 _MAX_OUTPUT = 1 << 20
 

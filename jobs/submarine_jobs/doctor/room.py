@@ -11,9 +11,9 @@ from submarine_jobs.options.role_options import RoleOptions
 from submarine_jobs.options.roles_of import asked_roles
 from submarine_jobs.options.run_options import RunOptions
 from submarine_jobs.options.spec_of import spec_from_options
-from submarine_runtime.coordinator.capacity import Size
-from submarine_runtime.coordinator.pending import Need
-from submarine_runtime.coordinator.pending_words import words
+from submarine_runtime.yarn.capacity import Size
+from submarine_runtime.yarn.pending import Need
+from submarine_runtime.yarn.pending_sentences import words
 
 if TYPE_CHECKING:
     from submarine_jobs.backends.base import Plan

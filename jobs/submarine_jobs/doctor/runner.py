@@ -10,10 +10,10 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from submarine_jobs.concurrency.time_limits import call_within
 from submarine_jobs.doctor.patient import Patient
 from submarine_jobs.doctor.result import Check, Finding, Result, Status
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.storage.timed_call import call_within
 
 #: At once; each has one thread more for its time limit.
 AT_ONCE = 8

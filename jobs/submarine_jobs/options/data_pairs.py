@@ -9,10 +9,10 @@ import json
 import re
 from typing import Any
 
-from submarine_jobs.environments.python_env import SUFFIXES
 from submarine_jobs.errors import UsageError
+from submarine_jobs.model.python_environment import SUFFIXES
+from submarine_jobs.model.spec import Localization, NamedInput
 from submarine_jobs.options.pairs import MAX_VALUE, parse_localization
-from submarine_jobs.spec import Localization, NamedInput
 
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _SHARD = ":shard"

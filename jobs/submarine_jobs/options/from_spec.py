@@ -9,12 +9,12 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from submarine_jobs.model.roles import BOARD_COMMAND
+from submarine_jobs.model.spec import JobSpec, Role, usual_kind
 from submarine_jobs.options.argv import to_argv
 from submarine_jobs.options.role_options import RoleOptions
 from submarine_jobs.options.roles_of import BOARD, BOARD_LINK
 from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.roles import BOARD_COMMAND
-from submarine_jobs.spec import JobSpec, Role, usual_kind
 
 
 def command_of(spec: JobSpec) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from submarine_jobs.errors import UsageError
+from submarine_jobs.model.spec import Localization, NamedInput
 from submarine_jobs.options.role_options import RoleOptions
-from submarine_jobs.spec import Localization, NamedInput
 
 _MAX_NAME = 128
 

@@ -9,10 +9,13 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from submarine_jobs.config_values import python_of
-from submarine_jobs.environments.python_env import checked_image, parse_python_env
+from submarine_jobs.config.values import python_of
 from submarine_jobs.errors import UsageError, no_cluster
-from submarine_jobs.gang import with_extra_roles
+from submarine_jobs.model.gang import with_extra_roles
+from submarine_jobs.model.placeholders import fill_spec
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.python_environment import checked_image, parse_python_env
+from submarine_jobs.model.spec import JobSpec, Localization, Role
 from submarine_jobs.options.role_checks import check_image, check_roles
 from submarine_jobs.options.roles_of import (
     BOARD,
@@ -23,9 +26,6 @@ from submarine_jobs.options.roles_of import (
     roles_of,
 )
 from submarine_jobs.options.run_options import RunOptions, check_name
-from submarine_jobs.placeholders import fill_spec
-from submarine_jobs.profile import Profile
-from submarine_jobs.spec import JobSpec, Localization, Role
 
 
 class Program(Protocol):
@@ -208,7 +208,7 @@ def _check_framework(framework: str, roles: Sequence[Role]) -> None:
 
 def _check_shards(spec: JobSpec) -> None:
     """Refuse ``:shard`` of roles that the job does not have, or that leaves files to no task."""
-    from submarine_jobs.stored_paths import tasks_sharing  # loads the agent's modules
+    from submarine_jobs.inputs.stored_paths import tasks_sharing  # loads the agent's modules
 
     names = [role.name for role in spec.roles]
     for item in spec.inputs:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_jobs.errors import StorageError
-from submarine_runtime.protocol.launch import JobStore
+from submarine_runtime.protocol.agent_config import JobStore
 
 #: Ports of a NameNode that a URI may leave out, by scheme.
 DEFAULT_PORTS = {"hdfs": 8020, "webhdfs": 9870, "swebhdfs": 9871}

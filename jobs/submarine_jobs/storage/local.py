@@ -13,9 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 from submarine_jobs.errors import NoAccessError, NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage, bounded
-from submarine_runtime.agent.store_local import NO_ROOM
-from submarine_runtime.protocol.launch import JobStore
+from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
+from submarine_runtime.storage.local import NO_ROOM
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.display.summary import sentence
 from submarine_jobs.errors import SubmarineError
-from submarine_kernel.remote.placing import give_up
+from submarine_kernel.remote.submission import give_up
 
 if TYPE_CHECKING:
-    from submarine_jobs.job import Job
+    from submarine_jobs.client.job import Job
 
 log = logging.getLogger(__name__)
 

@@ -19,17 +19,17 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import Dict, Unicode
 
-from submarine_jobs.daemon_thread import in_thread
-from submarine_jobs.options.quantities import parse_duration
-from submarine_jobs.session import Session
-from submarine_jobs.tunnel_ports import tunnel_loop
-from submarine_kernel.remote.conversation import KernelGoneError
-from submarine_kernel.remote.getting import forget, get_kernel, take_over
-from submarine_kernel.remote.last_words import LastWords
-from submarine_kernel.remote.owner import RemoteKernel
-from submarine_kernel.remote.placing import Asked, give_up, session_of
-from submarine_kernel.remote.starts import Start, waiting
-from submarine_kernel.remote.telling import Telling, for_a_dialog
+from submarine_jobs.access.tunnel_ports import tunnel_loop
+from submarine_jobs.client.session import Session
+from submarine_jobs.concurrency.daemon_thread import in_thread
+from submarine_jobs.model.quantities import parse_duration
+from submarine_kernel.remote.acquisition import forget, get_kernel, take_over
+from submarine_kernel.remote.keeper_client import KernelGoneError
+from submarine_kernel.remote.loss_notice import LastWords
+from submarine_kernel.remote.pending_starts import Start, waiting
+from submarine_kernel.remote.remote_kernel import RemoteKernel
+from submarine_kernel.remote.start_progress import Telling, for_a_dialog
+from submarine_kernel.remote.submission import Asked, give_up, session_of
 
 T = TypeVar("T")
 

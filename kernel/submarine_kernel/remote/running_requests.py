@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from submarine_kernel.remote.sockets import channel_url
+from submarine_kernel.remote.socket_directory import channel_url
 
 #: How the kernel's own messages begin; output has other topics and stays where it is.
 TOPIC = b"kernel."

@@ -1,4 +1,4 @@
-/** The tag that collects a cell; the same rule as the kernel's (`submarine_jobs.collect_line`). */
+/** The tag that collects a cell; the same rule as the kernel's (`submarine_jobs.program.collect_line`). */
 
 export const TAG = 'submarine';
 /** Collects a cell too, and keeps it from running in the notebook. */

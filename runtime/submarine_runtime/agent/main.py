@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 2 or arguments[0] != "--directory":
         sys.stderr.write(USAGE + "\n")
         return 2
-    from submarine_runtime.protocol.launch import COORDINATOR_VARIABLE, AgentConfig
+    from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, AgentConfig
 
     directory = os.path.abspath(arguments[1])
     try:
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"submarine agent: cannot read the orders in {directory}: {exc!r}\n")
         return 2
     if COORDINATOR_VARIABLE in os.environ:
-        from submarine_runtime.agent.task import TaskAgent
+        from submarine_runtime.agent.gang_task.task_agent import TaskAgent
 
         try:
             agent = TaskAgent(config, secret, directory)
@@ -48,6 +48,6 @@ def main(arguments: Sequence[str]) -> int:
             sys.stderr.write(f"submarine agent: the environment makes no sense: {exc!r}\n")
             return 2
         return agent.run()
-    from submarine_runtime.agent.supervisor import Supervisor
+    from submarine_runtime.agent.single_task.supervisor import Supervisor
 
     return Supervisor(config, secret, directory).run()

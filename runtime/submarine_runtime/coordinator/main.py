@@ -24,10 +24,10 @@ def main(arguments: Sequence[str]) -> int:
     if options or not directory or len(arguments) % 2:
         sys.stderr.write(USAGE + "\n")
         return 2
-    from submarine_runtime.coordinator.performance import Performance
-    from submarine_runtime.coordinator.supervise import CRASHED
+    from submarine_runtime.coordinator.coordinator import Performance
+    from submarine_runtime.coordinator.supervision.supervisor import CRASHED
     from submarine_runtime.protocol import layout
-    from submarine_runtime.protocol.coordination import CoordinatorConfig
+    from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 
     directory = os.path.abspath(directory)
     try:
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return Performance(config, secret, directory, master).run()
     except Exception:
-        from submarine_runtime.agent.container import write_traceback
+        from submarine_runtime.yarn.container import write_traceback
 
         write_traceback()
         return CRASHED

@@ -18,7 +18,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Iterable, Mapping, Sequence
 
-from submarine_runtime.protocol.launch import AgentConfig
+from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 
 #: Words of ``--framework`` and the module behind each; ``auto`` is settled before the agent for a
@@ -290,7 +290,7 @@ def apart_sentence(framework: str, tasks: int, required: bool) -> str:
 
 def _network(env: dict[str, str], me: Member, asked: str | None) -> str:
     """Add the variables that name the interface; what the record says of it."""
-    from submarine_runtime.frameworks.network import interface_for, variables
+    from submarine_runtime.frameworks.interfaces import interface_for, variables
 
     interface = interface_for(me.address, asked)
     env.update(variables(interface, asked is not None))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from submarine_server.channel.feeds import Credit, Feed, Send, Services, job_in
+from submarine_server.channel.feed import Credit, Feed, Send, Services, job_in
 
 
 class JobFeed(Feed):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import ClassVar
 
-from submarine_server.channel.feeds import Feed
+from submarine_server.channel.feed import Feed
 
 #: Seconds between two messages.
 QUIET = 0.3

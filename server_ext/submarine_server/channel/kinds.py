@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from submarine_server.channel.feeds import Feed
+from submarine_server.channel.feed import Feed
 from submarine_server.channel.job_feed import JobFeed
 from submarine_server.channel.jobs_feed import JobsFeed
 from submarine_server.channel.log_feed import LogFeed

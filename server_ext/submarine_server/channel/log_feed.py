@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.log_position import LogKey
-from submarine_server.channel import job_logs
-from submarine_server.channel.feeds import Credit, Feed, Send, Services, job_in
-from submarine_server.channel.growing_log import GrowingLog
-from submarine_server.channel.job_log import JobLog
-from submarine_server.channel.log_words import Beginnings, Wanted
+from submarine_jobs.logs.position import LogKey
+from submarine_server.channel.feed import Credit, Feed, Send, Services, job_in
+from submarine_server.channel.log_request import Beginnings, Wanted
+from submarine_server.logs import job_logs
+from submarine_server.logs.growing_log import GrowingLog
+from submarine_server.logs.live_logs import JobLog
 from submarine_server.logs.reader import LogReader
 
 log = logging.getLogger(__name__)

@@ -9,10 +9,10 @@ import asyncio
 import contextlib
 from typing import ClassVar
 
-from submarine_jobs.display.untrusted import one_line
-from submarine_jobs.store import Origin
-from submarine_kernel.remote.starts import Start, going_on, listening
-from submarine_server.channel.feeds import Feed
+from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.tracking.index import Origin
+from submarine_kernel.remote.pending_starts import Start, going_on, listening
+from submarine_server.channel.feed import Feed
 
 #: Seconds between two messages.
 QUIET = 0.5

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from submarine_jobs.errors import UsageError
-from submarine_server.channel.feeds import Credit, Feed, Send, Services
+from submarine_server.channel.feed import Credit, Feed, Send, Services
 
 _LONGEST = 500
 

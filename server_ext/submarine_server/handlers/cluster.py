@@ -10,17 +10,17 @@ from typing import Any
 
 from submarine_jobs.backends.gpu_holders import placed
 from submarine_jobs.backends.overview import Holder, NodeUse, Overview, QueueUse
-from submarine_jobs.commands.shared_options import remember_queues
-from submarine_jobs.config import Config
-from submarine_jobs.display.untrusted import one_line
-from submarine_jobs.profile import hadoop_user
-from submarine_jobs.store import Known
-from submarine_jobs.store_query import JobQuery
+from submarine_jobs.commands.grammar.shared_options import remember_queues
+from submarine_jobs.config.loader import Config
+from submarine_jobs.model.profile import hadoop_user
+from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.tracking.index import Known
+from submarine_jobs.tracking.index_query import JobQuery
 from submarine_runtime.protocol.states import State
-from submarine_server.access import BaseHandler, guarded
-from submarine_server.core import Core
-from submarine_server.failures import api_error
-from submarine_server.record_views import Json
+from submarine_server.base.errors import api_error
+from submarine_server.base.handlers import BaseHandler, guarded
+from submarine_server.service.job_service import Core
+from submarine_server.views.record import Json
 
 #: Seconds for which what the cluster said is good, and for which it may be asked.
 FRESH, ASKING = 5.0, 25.0

@@ -10,8 +10,8 @@ import contextlib
 
 from submarine_jobs.errors import SubmarineError
 from submarine_server import API, version
-from submarine_server.access import BaseHandler, guarded
-from submarine_server.failures import ApiError, api_error
+from submarine_server.base.errors import ApiError, api_error
+from submarine_server.base.handlers import BaseHandler, guarded
 
 #: Seconds that an answer waits for the cluster, and that the cluster's answer stands.
 MOMENT = 1.5

@@ -15,11 +15,11 @@ from dataclasses import asdict
 from tornado.iostream import StreamClosedError
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.log_position import LogKey
-from submarine_server.access import guarded
-from submarine_server.failures import api_error
+from submarine_jobs.logs.position import LogKey
+from submarine_server.base.errors import api_error
+from submarine_server.base.handlers import guarded
 from submarine_server.handlers.logs import FARTHEST, LogHandler
-from submarine_server.logs.patterns import ERRORS, LONGEST, compiled
+from submarine_server.logs.pattern import ERRORS, LONGEST, compiled
 from submarine_server.logs.reader import LogReader
 from submarine_server.logs.search_run import SECONDS, Done, Search, lane_of, search
 from submarine_server.logs.searching import Hit

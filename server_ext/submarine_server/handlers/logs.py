@@ -9,11 +9,11 @@ from __future__ import annotations
 from tornado.iostream import StreamClosedError
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.job_logs import check
-from submarine_jobs.log_position import LogKey
-from submarine_jobs.log_times import part_of
+from submarine_jobs.logs.position import LogKey
+from submarine_jobs.logs.reading import check
+from submarine_jobs.logs.times import part_of
 from submarine_runtime.protocol import wire
-from submarine_server.access import BaseHandler, checked_job_id, guarded
+from submarine_server.base.handlers import BaseHandler, checked_job_id, guarded
 from submarine_server.logs.listing import list_logs, newest_attempt, reader_of
 from submarine_server.logs.reader import MOST, LogReader, log_key
 

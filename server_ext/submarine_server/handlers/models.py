@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from submarine_server.about import demand_mine
-from submarine_server.access import BaseHandler, checked_job_id, guarded
-from submarine_server.record_views import Json
-from submarine_server.views import model_json
+from submarine_server.base.handlers import BaseHandler, checked_job_id, guarded
+from submarine_server.service.job_details import demand_mine
+from submarine_server.views.job import model_json
+from submarine_server.views.record import Json
 
 #: Seconds for saving: a model of some GB goes to the job directory.
 SAVE = 600.0

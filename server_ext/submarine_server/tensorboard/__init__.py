@@ -1,6 +1,6 @@
 """TensorBoard below the server's base URL: ``submarine/tensorboard/<job>[,<job>...]/``.
 
-What TensorBoard shows and its process are ``submarine_jobs.boards``.
+What TensorBoard shows and its process are ``submarine_jobs.tensorboards``.
 """
 
 from __future__ import annotations

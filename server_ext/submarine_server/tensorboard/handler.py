@@ -15,11 +15,11 @@ from jupyter_server_proxy.handlers import ProxyHandler, RewritableResponse
 from tornado.httputil import HTTPHeaders
 from tornado.web import HTTPError
 
-from submarine_jobs.boards.board import MAX_JOBS, Board
-from submarine_jobs.display.untrusted import escaped
-from submarine_server.access import checked_job_id, core_of, guarded
-from submarine_server.failures import ApiError, api_error
-from submarine_server.tensorboard import headers
+from submarine_jobs.tensorboards.instance import MAX_JOBS, Board
+from submarine_jobs.text.sanitize import escaped
+from submarine_server.base.errors import ApiError, api_error
+from submarine_server.base.handlers import checked_job_id, core_of, guarded
+from submarine_server.tensorboard import proxy_headers as headers
 from submarine_server.tensorboard.registry import SETTING, Key, TensorBoards
 
 #: TensorBoard's forms name runs and tags.

@@ -16,13 +16,13 @@ from typing import Any
 from traitlets import Float, Int
 from traitlets.config import LoggingConfigurable
 
-from submarine_jobs.boards.board import MAX_BYTES, Board, scratch_parent
-from submarine_jobs.boards.process import require_tensorboard
-from submarine_jobs.boards.scratch import remove_stale
-from submarine_jobs.daemon_thread import in_thread
+from submarine_jobs.concurrency.daemon_thread import in_thread
 from submarine_jobs.errors import SubmarineError
-from submarine_server.core import Core
-from submarine_server.failures import ApiError
+from submarine_jobs.tensorboards.instance import MAX_BYTES, Board, scratch_parent
+from submarine_jobs.tensorboards.process import require_tensorboard
+from submarine_jobs.tensorboards.scratch import remove_stale
+from submarine_server.base.errors import ApiError
+from submarine_server.service.job_service import Core
 
 SETTING = "submarine_tensorboards"
 Key = tuple[str, ...]

@@ -10,8 +10,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from submarine_jobs.client.session import Session
 from submarine_jobs.errors import StorageError
-from submarine_jobs.session import Session
 from submarine_jobs.storage.base import Storage
 from submarine_minicluster import Minicluster
 from tests.headless.rig import Rig, cell

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs.client.job import Job
 from submarine_jobs.commands import execute
-from submarine_jobs.job import Job
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Shell

@@ -13,9 +13,9 @@ import pytest
 import skein
 
 from submarine_minicluster import Minicluster
-from submarine_minicluster import processes as proc
-from submarine_minicluster.config import MARK
-from submarine_minicluster.drivers import end_drivers
+from submarine_minicluster.hadoop.config import MARK
+from submarine_minicluster.lifecycle.drivers import end_drivers
+from submarine_minicluster.machine import processes as proc
 
 from .conftest import Command
 

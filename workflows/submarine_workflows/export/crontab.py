@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from submarine_jobs.display.untrusted import one_line
 from submarine_jobs.errors import UsageError
-from submarine_workflows.node_commands import no_option
-from submarine_workflows.schedule import read_schedule, read_timezone
-from submarine_workflows.workflow import Workflow
+from submarine_jobs.text.sanitize import one_line
+from submarine_workflows.model.node_commands import no_option
+from submarine_workflows.model.schedule import read_schedule, read_timezone
+from submarine_workflows.model.workflow import Workflow
 
 
 def crontab_of(

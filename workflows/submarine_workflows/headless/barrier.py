@@ -1,6 +1,7 @@
 """What the runner has the kernel do after the last cell, and what becomes of the answer.
 
-The waiting itself is the kernel's (``submarine_magics.barrier``): it alone knows the jobs of its
+The waiting itself is the kernel's (``submarine_magics.headless.barrier``): it alone knows the jobs
+of its
 cells. Here are the words to it, and the failures it tells put below the cells that they belong to.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 from nbformat import NotebookNode
 from papermill.log import logger
 
-from submarine_jobs.display.untrusted import printable
+from submarine_jobs.text.sanitize import printable
 from submarine_workflows.headless.document import add_error, code_cells, last_executed
 
 MIME_TYPE = "application/vnd.submarine.barrier.v1+json"
@@ -22,7 +23,7 @@ _MAX_NAMED = 5
 #: Nothing is imported, and so nothing costs time, in a kernel that has no jobs.
 _ONLY_WITH_JOBS = (
     'if {{"submarine_magics", "submarine_jobs"}}.intersection(__import__("sys").modules):\n'
-    '    __import__("importlib").import_module("submarine_magics.barrier").{call}'
+    '    __import__("importlib").import_module("submarine_magics.headless.barrier").{call}'
 )
 WAIT = _ONLY_WITH_JOBS.format(call="wait_for_jobs()")
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell
 
-from submarine_jobs.collect_line import (
+from submarine_jobs.errors import UsageError
+from submarine_jobs.program.collect_line import (
     MAGIC,
     ONLY_TAG,
     parse_cell,
@@ -21,8 +22,7 @@ from submarine_jobs.collect_line import (
     starts_job,
     tags_in,
 )
-from submarine_jobs.display.untrusted import printable
-from submarine_jobs.errors import UsageError
+from submarine_jobs.text.sanitize import printable
 
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
 #: Id of the cell that this run adds to submit what is collected.

@@ -11,9 +11,9 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from submarine_jobs.errors import SubmarineError
-from submarine_workflows.executed import ENDED
 from submarine_workflows.headless import barrier
 from submarine_workflows.headless.document import add_error, last_executed, mark_failed
+from submarine_workflows.headless.failures import ENDED
 from submarine_workflows.headless.returning import Returned
 
 

@@ -18,10 +18,10 @@ from jupyter_client.kernelspec import KernelSpec
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.options.quantities import format_duration
-from submarine_kernel.remote.sockets import SocketDirectory
+from submarine_jobs.model.quantities import format_duration
+from submarine_jobs.text.sanitize import printable
+from submarine_kernel.remote.socket_directory import SocketDirectory
 from submarine_workflows.headless import barrier
 from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import add_error, mark_failed
@@ -30,7 +30,7 @@ from submarine_workflows.headless.interrupting import Interrupter, waited
 from submarine_workflows.headless.returning import ask_for
 from submarine_workflows.headless.saving import SavingManager
 from submarine_workflows.headless.settings import Settings
-from submarine_workflows.headless.traps import Traps
+from submarine_workflows.headless.signals import Traps
 
 T = TypeVar("T")
 TIMED_OUT = 124

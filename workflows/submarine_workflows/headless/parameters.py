@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 from nbformat import NotebookNode
 
-from submarine_jobs.display.untrusted import printable
 from submarine_jobs.errors import UsageError
-from submarine_workflows.headless.places import place_of
+from submarine_jobs.text.sanitize import printable
+from submarine_workflows.locations.urls import place_of
 
 _WORDS = {"True": True, "False": False, "None": None}
 

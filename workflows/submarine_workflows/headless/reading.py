@@ -8,9 +8,9 @@ import warnings
 import nbformat
 from nbformat import NotebookNode
 
-from submarine_jobs.display.untrusted import printable
-from submarine_jobs.notebook import NotebookError
-from submarine_workflows.headless.place import Place
+from submarine_jobs.program.notebook_document import NotebookError
+from submarine_jobs.text.sanitize import printable
+from submarine_workflows.locations.location import Place
 
 
 def read_document(place: Place) -> tuple[NotebookNode, bool]:

@@ -1,6 +1,7 @@
 """What a headless run is asked for, from ``submarine run``, papermill's keywords, or variables.
 
-The part that the kernel has to know is ``submarine_jobs.headless.Headless``. Runs nothing.
+The part that the kernel has to know is ``submarine_jobs.model.headless_settings.Headless``. Runs
+nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.headless import Headless
-from submarine_jobs.options.quantities import format_duration, parse_duration
+from submarine_jobs.model.headless_settings import Headless
+from submarine_jobs.model.quantities import format_duration, parse_duration
 
 #: Set by whoever starts papermill, which takes no options for its engines.
 PREFIX = "SUBMARINE_RUN_"

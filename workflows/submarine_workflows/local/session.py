@@ -11,26 +11,26 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from submarine_jobs.commands.mouth import Mouth
-from submarine_jobs.commands.outcome import Outcome
 from submarine_jobs.errors import RefusedError, UsageError
-from submarine_workflows.errors import WorkflowError
-from submarine_workflows.files import FLOWS, open_workflow
-from submarine_workflows.local import starting
-from submarine_workflows.local.checking import check_here, disabled_by
-from submarine_workflows.local.missed import missed
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_workflows.formats.files import FLOWS, open_workflow
+from submarine_workflows.local import start as starting
+from submarine_workflows.local.checks import check_here, disabled_by
 from submarine_workflows.local.options import RunOptions
-from submarine_workflows.local.preparing import PROGRAM
-from submarine_workflows.local.runs import RunFolder, Runs
-from submarine_workflows.local.starting import Ended, Source
-from submarine_workflows.local.statuses import Status
-from submarine_workflows.local.telling import end_of, html_of, log_of, log_tail, missed_sentence
-from submarine_workflows.local.views import view_of
-from submarine_workflows.local.zones import zone_of
-from submarine_workflows.node_commands import Setting, commands_of, path_of
-from submarine_workflows.notify import Notice, notify
-from submarine_workflows.validation import check
-from submarine_workflows.workflow import Workflow
+from submarine_workflows.local.preparation import PROGRAM
+from submarine_workflows.local.start import Ended, Source
+from submarine_workflows.model.errors import WorkflowError
+from submarine_workflows.model.node_commands import Setting, commands_of, path_of
+from submarine_workflows.model.time_zones import zone_of
+from submarine_workflows.model.validation import check
+from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.notifications import Notice, notify
+from submarine_workflows.runs.folders import RunFolder, Runs
+from submarine_workflows.runs.missed_runs import missed
+from submarine_workflows.runs.statuses import Status
+from submarine_workflows.runs.tables import end_of, html_of, log_of, log_tail, missed_sentence
+from submarine_workflows.runs.views import view_of
 
 Now = Callable[[], float]
 

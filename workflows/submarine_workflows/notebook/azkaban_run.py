@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from submarine_jobs.commands import Mouth, Outcome
-from submarine_workflows.azkaban.client import Azkaban
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_workflows.azkaban.api.client import Azkaban
+from submarine_workflows.azkaban.api.executions import Execution, NodeSeen
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
-from submarine_workflows.azkaban.seen import Execution, NodeSeen
-from submarine_workflows.azkaban.submitting import run_url
-from submarine_workflows.notebook.picture_parts import NodeState, RunState, Step
-from submarine_workflows.notebook.pictures import of_run
-from submarine_workflows.notebook.watching import distant
-from submarine_workflows.workflow import Kind, Node, Workflow
+from submarine_workflows.azkaban.submission import run_url
+from submarine_workflows.display.outputs import of_run
+from submarine_workflows.display.states import NodeState, RunState, Step
+from submarine_workflows.model.workflow import Kind, Node, Workflow
+from submarine_workflows.notebook.live_display import distant
 
 #: Seconds between two questions.
 EVERY = 5.0

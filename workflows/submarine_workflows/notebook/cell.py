@@ -12,18 +12,20 @@ from pathlib import Path
 
 import click
 
-from submarine_jobs.commands import CellBody, Mouth, Outcome, execute
-from submarine_jobs.commands.cell_body import CellVerb
-from submarine_jobs.commands.verb import option
+from submarine_jobs.commands import CellBody, execute
+from submarine_jobs.commands.grammar.cell_body import CellVerb
+from submarine_jobs.commands.grammar.verb import option
 from submarine_jobs.errors import UsageError
-from submarine_workflows.local.checking import missing_notebooks
-from submarine_workflows.local.zones import next_runs
-from submarine_workflows.notebook import keys
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_workflows.display.outputs import of_workflow
+from submarine_workflows.display.states import Caption
+from submarine_workflows.local.checks import missing_notebooks
+from submarine_workflows.model.time_zones import next_runs
+from submarine_workflows.model.workflow import Kind, Node, Workflow
+from submarine_workflows.notebook import cell_keys as keys
 from submarine_workflows.notebook.cell_text import Asked, read_cell
-from submarine_workflows.notebook.kept import check_name, folder_of, keep, notebook_of
-from submarine_workflows.notebook.picture_parts import Caption
-from submarine_workflows.notebook.pictures import of_workflow
-from submarine_workflows.workflow import Kind, Node, Workflow
+from submarine_workflows.notebook.workflow_files import check_name, folder_of, keep, notebook_of
 
 TARGETS = ("local", "azkaban", "airflow", "cron")
 _MAX_NOTICES = 10

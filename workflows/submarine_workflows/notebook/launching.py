@@ -16,18 +16,18 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from submarine_jobs.commands import Mouth, Outcome
-from submarine_jobs.commands.outcome import INTERRUPTED, JOB_FAILED, SUCCESS
-from submarine_jobs.display.untrusted import printable
+from submarine_jobs.config.file_safety import make_private
 from submarine_jobs.errors import RefusedError, SubmarineError
-from submarine_jobs.file_safety import make_private
-from submarine_workflows.local.preparing import PROGRAM
-from submarine_workflows.local.runs import RunFolder, Runs
-from submarine_workflows.local.statuses import Status
-from submarine_workflows.local.telling import table_of
-from submarine_workflows.local.views import RunView, view_of
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import INTERRUPTED, JOB_FAILED, SUCCESS, Outcome
+from submarine_jobs.text.sanitize import printable
+from submarine_workflows.local.preparation import PROGRAM
+from submarine_workflows.notebook.live_display import watcher
 from submarine_workflows.notebook.local_run import LocalRun, picture_of
-from submarine_workflows.notebook.watching import watcher
+from submarine_workflows.runs.folders import RunFolder, Runs
+from submarine_workflows.runs.statuses import Status
+from submarine_workflows.runs.tables import table_of
+from submarine_workflows.runs.views import RunView, view_of
 
 #: Seconds within which a runner has begun its run or said why not; following an earlier run and
 #: unpacking a project take their time.

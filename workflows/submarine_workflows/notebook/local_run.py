@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from submarine_workflows.local.runs import RunFolder
-from submarine_workflows.local.statuses import Status
-from submarine_workflows.local.views import RunView, view_of
-from submarine_workflows.notebook.picture_parts import NodeState, RunState, Step
-from submarine_workflows.notebook.pictures import of_run
+from submarine_workflows.display.outputs import of_run
+from submarine_workflows.display.states import NodeState, RunState, Step
+from submarine_workflows.runs.folders import RunFolder
+from submarine_workflows.runs.statuses import Status
+from submarine_workflows.runs.views import RunView, view_of
 
 
 def state_of(view: RunView) -> RunState:

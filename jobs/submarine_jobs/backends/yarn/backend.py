@@ -14,7 +14,6 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from submarine_jobs.apart import stays_small
 from submarine_jobs.backends.base import (
     Backend,
     Handle,
@@ -25,22 +24,24 @@ from submarine_jobs.backends.base import (
     submit_grace,
 )
 from submarine_jobs.backends.overview import Overview
-from submarine_jobs.backends.yarn import observe
-from submarine_jobs.backends.yarn.answers import APPS, FRESH, NODES, SCHEDULER
-from submarine_jobs.backends.yarn.applicationmaker import ApplicationMaker
-from submarine_jobs.backends.yarn.driver import Driver
-from submarine_jobs.backends.yarn.driverapart import DriverApart
-from submarine_jobs.backends.yarn.gangapplication import containers_needed
-from submarine_jobs.backends.yarn.gangplan import make_gang_plan
-from submarine_jobs.backends.yarn.hadoopconf import HadoopConf
-from submarine_jobs.backends.yarn.handover import hand_over
-from submarine_jobs.backends.yarn.localize import localized_words
-from submarine_jobs.backends.yarn.overview import overview_of
-from submarine_jobs.backends.yarn.plan import ClusterView, make_plan, steps_of
-from submarine_jobs.backends.yarn.queues import smallest_memory
-from submarine_jobs.backends.yarn.rm import ResourceManager
-from submarine_jobs.backends.yarn.survey import Survey
-from submarine_jobs.backends.yarn.waiting import Waits
+from submarine_jobs.backends.yarn.application.distributed import containers_needed
+from submarine_jobs.backends.yarn.application.handover import hand_over
+from submarine_jobs.backends.yarn.application.localized_files import localized_words
+from submarine_jobs.backends.yarn.application.maker import ApplicationMaker
+from submarine_jobs.backends.yarn.cluster import applications as observe
+from submarine_jobs.backends.yarn.cluster.application_poll import Survey
+from submarine_jobs.backends.yarn.cluster.cache import APPS, FRESH, NODES, SCHEDULER
+from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.backends.yarn.cluster.overview import overview_of
+from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits
+from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
+from submarine_jobs.backends.yarn.cluster.scheduler import smallest_memory
+from submarine_jobs.backends.yarn.driver.driver import Driver
+from submarine_jobs.backends.yarn.driver.subprocess_driver import DriverApart
+from submarine_jobs.backends.yarn.planning.distributed import make_gang_plan
+from submarine_jobs.backends.yarn.planning.single import ClusterView, make_plan, steps_of
+from submarine_jobs.concurrency.subprocess_calls import stays_small
+from submarine_jobs.concurrency.time_limits import patience
 from submarine_jobs.errors import (
     ClusterError,
     ConfigError,
@@ -48,12 +49,11 @@ from submarine_jobs.errors import (
     SubmarineError,
     no_cluster,
 )
-from submarine_jobs.gang import with_extra_roles
-from submarine_jobs.profile import Profile, hadoop_user
-from submarine_jobs.spec import JobSpec
+from submarine_jobs.model.gang import with_extra_roles
+from submarine_jobs.model.profile import Profile, hadoop_user
+from submarine_jobs.model.spec import JobSpec
 from submarine_jobs.storage.base import Storage
-from submarine_jobs.storage.choosing import hdfs_storage
-from submarine_jobs.storage.timed_call import patience
+from submarine_jobs.storage.hdfs_clients import hdfs_storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 
 #: Seconds to remove what a killed application has left on HDFS.

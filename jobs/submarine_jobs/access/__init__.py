@@ -1,0 +1,1 @@
+"""Read a job through its port and its job directory."""

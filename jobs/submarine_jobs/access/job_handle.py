@@ -1,0 +1,54 @@
+"""Interface of a job for the packages below ``client``, which implements it as ``Job``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from submarine_jobs.access.agent_client import AgentClient, LogChunk
+from submarine_jobs.access.job_directory import JobDirectory
+from submarine_runtime.protocol.record import JobRecord
+
+
+class JobHandle(Protocol):
+    """What logs, outputs, leases and the list of started jobs need of a job; see ``client.Job``."""
+
+    id: str
+    name: str
+    directory: JobDirectory
+
+    @property
+    def final(self) -> bool:
+        """Whether the index of this machine has the final record."""
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        """Values of ``--return``."""
+
+    def record(self) -> JobRecord:
+        """Return the current record; asks agent, job directory or cluster."""
+
+    def agent(self) -> AgentClient | None:
+        """Return a client of the job's port, or None if nothing listens there."""
+
+    def cancel(self, why: str = "") -> JobRecord:
+        """End the job; what it has written is kept."""
+
+    def attempts(self, task: str | None = None) -> list[str]:
+        """Return the attempts of a task that have a log, oldest first."""
+
+    def log(
+        self,
+        stream: str = "stdout",
+        offset: int = 0,
+        limit: int = 1 << 20,
+        *,
+        task: str | None = None,
+        attempt: str | None = None,
+    ) -> LogChunk:
+        """Return bytes of a log from ``offset``."""
+
+    def read_log(
+        self, stream: str = "stdout", *, task: str | None = None, attempt: str | None = None
+    ) -> Iterator[LogChunk]:
+        """Return the whole log of a task, a piece at a time."""

@@ -1,0 +1,136 @@
+"""The client's end of a tunnel through the port of a job: TLS, token, then raw bytes.
+
+For an event loop. What a program lets through is ``submarine_runtime.protocol.tunnels``; local
+ports that lead into tunnels are ``tunnel_ports``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ssl
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from submarine_jobs.access.agent_client import AgentAddress, tls_context
+from submarine_runtime.protocol import wire
+from submarine_runtime.protocol.tunnels import PROTOCOL
+
+#: Seconds to be let through.
+OPEN_SECONDS = 15.0
+_MAX_HEAD = 1 << 16
+_context = functools.lru_cache(64)(tls_context)
+
+
+class TunnelError(Exception):
+    """A tunnel was not opened; ``status`` is the job's answer, 0 where there was none."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Tunnel(asyncio.Protocol):
+    """One tunnel; made by ``open_tunnel``.
+
+    Attributes
+    ----------
+    other
+        What the bytes that come are for; it is not read from while this side is slow.
+    """
+
+    def __init__(self, take: Callable[[bytes], None], lost: Callable[[], None]) -> None:
+        self._take = take
+        self._lost = lost
+        self._head = bytearray()
+        self.transport: asyncio.Transport | None = None
+        self.other: asyncio.ReadTransport | None = None
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """TLS stands."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the program, or the answer that comes before them."""
+        if self.opened.done():
+            self._take(data)
+            return
+        self._head += data
+        head, end, rest = bytes(self._head).partition(b"\r\n\r\n")
+        if not end and len(head) < _MAX_HEAD:
+            return
+        words = head.split(None, 2)
+        status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+        if status != 101:
+            self.opened.set_exception(TunnelError(f"the job answered {status}", status))
+            return
+        self.opened.set_result(None)
+        if rest:
+            self._take(rest)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The tunnel has ended."""
+        if not self.opened.done():
+            self.opened.set_exception(TunnelError(f"the connection ended: {exc or 'closed'}"))
+            self.opened.exception()  # whoever waits hears of it; nobody has to wait
+        self._lost()
+
+    def pause_writing(self) -> None:
+        """The job is slow to take what it is sent."""
+        if self.other is not None:
+            self.other.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It has taken it."""
+        if self.other is not None:
+            self.other.resume_reading()
+
+
+async def open_tunnel(
+    address: AgentAddress,
+    name: str,
+    take: Callable[[bytes], None],
+    lost: Callable[[], None],
+    timeout: float = OPEN_SECONDS,
+) -> Tunnel:
+    """Open the tunnel that the program of the job calls ``name``.
+
+    Parameters
+    ----------
+    take
+        Called with each piece of what the program sends.
+    lost
+        Called once when the tunnel has ended.
+
+    Raises
+    ------
+    TunnelError
+        If the job cannot be reached, or opens no such tunnel.
+    """
+    loop = asyncio.get_running_loop()
+    tunnel = Tunnel(take, lost)
+    try:
+        async with asyncio.timeout(timeout):
+            await loop.create_connection(
+                lambda: tunnel, address.host, address.port, ssl=_context(address.secret)
+            )
+            assert tunnel.transport is not None
+            tunnel.transport.write(_request(address, name))
+            await tunnel.opened
+    except (OSError, ssl.SSLError, TimeoutError, TunnelError) as exc:
+        if tunnel.transport is not None:
+            tunnel.transport.abort()
+        if isinstance(exc, TunnelError):
+            raise
+        raise TunnelError(f"the port of the job cannot be reached: {exc}") from exc
+    return tunnel
+
+
+def _request(address: AgentAddress, name: str) -> bytes:
+    return (
+        f"GET {wire.TUNNEL}?{urlencode({'name': name})} HTTP/1.1\r\nHost: {address.host}\r\n"
+        f"Authorization: Bearer {address.secret.token}\r\n"
+        f"Connection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n"
+    ).encode()

@@ -1,0 +1,1 @@
+"""The ``local`` backend: the agent as a detached process of this machine."""

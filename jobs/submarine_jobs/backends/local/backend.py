@@ -1,0 +1,226 @@
+"""The ``local`` backend: the same agent as in a container, as a detached process of this machine.
+
+A distributed job has the same coordinator as on a cluster, which starts its agents as processes.
+What the backend knows of a job lies in ``<state dir>/local/<job id>/`` (``localfiles``), so that
+every process of this user on this host sees the same. Does not limit what a program uses beyond
+what the agent does; how a process is started and ended is ``localprocess``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from submarine_jobs.backends.base import (
+    Backend,
+    Handle,
+    Observation,
+    Plan,
+    Stage,
+    Submission,
+    submit_grace,
+)
+from submarine_jobs.backends.local import process as localprocess
+from submarine_jobs.backends.local.files import localise, write_json
+from submarine_jobs.backends.overview import Overview, this_machine
+from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.errors import ClusterError, RefusedError
+from submarine_jobs.inputs.localization import brought, errors_of, on_hdfs
+from submarine_jobs.model.gang import with_extra_roles
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.spec import JobSpec, Role
+from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage.local import LocalStorage
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.reasons import EndReason
+
+_HANDLE = "handle.json"
+
+
+class LocalBackend(Backend):
+    """Processes on this machine."""
+
+    name = "local"
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._storage = LocalStorage()
+        self.submit_grace = submit_grace(profile)
+
+    def job_root(self) -> tuple[Storage, str]:
+        """See ``Backend.job_root``; ``<state dir>/jobs`` unless the profile says otherwise.
+
+        A plain path in a profile with a cluster is a path of that cluster's.
+        """
+        root = self._profile.job_root or ""
+        if not root.startswith("file://") and (self._profile.hadoop_conf_dir or "://" in root):
+            root = ""
+        root = root.removeprefix("file://") or str(self._profile.state_dir / "jobs")
+        return self._storage, os.path.abspath(root)
+
+    def plan(self, spec: JobSpec) -> Plan:
+        """See ``Backend.plan``."""
+        spec = with_extra_roles(spec)
+        warnings: list[str] = []
+        gpus = sum(role.resources.gpus * role.instances for role in spec.roles)
+        memory = sum(role.resources.memory * role.instances for role in spec.roles)
+        if gpus and not list(Path("/dev").glob("nvidia[0-9]*")):
+            warnings.append(f"The job asks for {gpus} GPU(s) and this machine shows none.")
+        total = psutil.virtual_memory().total >> 20
+        if memory > total:
+            warnings.append(f"The job asks for {memory} MiB; this machine has {total}.")
+        errors = [text for role in spec.roles for text in _role_errors(spec, role)]
+        containers = [
+            {"what": f"{role.name}s", "role": role.name, "count": role.instances}
+            | vars(role.resources)
+            for role in spec.roles
+        ]
+        count, where = spec.task_count, f"this machine ({socket.gethostname()})"
+        placement = f"as a process on {where}"
+        if spec.distributed:
+            placement = f"as {count} processes and a coordinator on {where}"
+        else:
+            containers = [{"role": spec.worker.name} | vars(spec.worker.resources)]
+        errors = list(dict.fromkeys(errors)) + _localization_errors(spec)
+        return Plan(placement, containers, warnings=warnings, errors=errors)
+
+    def prepare(self, spec: JobSpec | None = None) -> None:
+        """See ``Backend.prepare``; there is nothing to start."""
+
+    def submit(self, submission: Submission) -> Handle:
+        """See ``Backend.submit``."""
+        if submission.plan.errors:
+            raise RefusedError(submission.plan.errors[0])
+        self._sweep()
+        scratch = self._scratch(submission.agent.job_id)
+        make_private(scratch)
+        with _locked(scratch):
+            found = self.find(submission.agent.job_id)
+            if found is not None:
+                return found
+            try:
+                localise(submission, scratch)
+            except RefusedError:
+                shutil.rmtree(scratch, ignore_errors=True)
+                raise
+            verb = "agent" if submission.coordinator is None else "supervise"
+            pid = localprocess.start(scratch, verb)
+            handle = localprocess.handle_of(pid, scratch, submission.job_dir)
+            write_json(scratch / _HANDLE, handle)
+            return handle
+
+    def find(self, job_id: str) -> Handle | None:
+        """See ``Backend.find``; a process that was started but not written down is found too."""
+        scratch = self._scratch(job_id)
+        with suppress(FileNotFoundError, ValueError):
+            handle = json.loads((scratch / _HANDLE).read_text())
+            return handle if isinstance(handle, dict) else None
+        for process in localprocess.of_directory(scratch):
+            if process.info["cmdline"][-3] in ("agent", "supervise"):
+                return localprocess.handle_of(process.pid, scratch, "")
+        return None
+
+    def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
+        """See ``Backend.observe``."""
+        return {job_id: self._observe(handle) for job_id, handle in handles.items()}
+
+    def overview(self) -> Overview:
+        """See ``Backend.overview``: this machine."""
+        return this_machine()
+
+    def stop(self, handle: Handle) -> None:
+        """See ``Backend.stop``; agent or coordinator get a moment for their last words."""
+        if handle.get("host") != socket.gethostname():
+            raise ClusterError(
+                f"The job runs on {handle.get('host')}, and the local backend reaches only this "
+                f"machine ({socket.gethostname()}).",
+                "Stop it there.",
+            )
+        localprocess.stop(handle)
+
+    def _scratch(self, job_id: str) -> Path:
+        layout.month_of(job_id)  # refuses what is not a job id and might be a path
+        return self._profile.state_dir.absolute() / "local" / job_id
+
+    def _observe(self, handle: Handle) -> Observation:
+        host = str(handle.get("host"))
+        if host != socket.gethostname():
+            return Observation(
+                Stage.UNKNOWN,
+                detail=f"The job is a process on {host}; this machine cannot see it.",
+                handle=handle,
+                host=host,
+            )
+        if localprocess.alive(handle):
+            return Observation(Stage.RUNNING, handle=handle, host=host)
+        scratch = Path(str(handle.get("scratch", "")))
+        said = localprocess.last_words(scratch)
+        localprocess.stop(handle)  # tasks that have outlived their coordinator
+        self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
+        several = (scratch / layout.COORDINATOR).exists()
+        who = "coordinator" if several else "agent"
+        reason = EndReason.COORDINATOR_LOST if several else EndReason.AGENT_LOST
+        if localprocess.lacked_room(said):
+            reason = EndReason.JOB_DIRECTORY_FULL
+        elif localprocess.lacked_storage(said):
+            reason = EndReason.HDFS_UNAVAILABLE
+        detail = f"The {who}'s process has ended. {said}".strip()
+        return Observation(Stage.ENDED, reason, detail, handle=handle, host=host)
+
+    def _sweep(self) -> None:
+        """Remove what ended jobs have left in the state directory."""
+        with suppress(FileNotFoundError):
+            for scratch in list((self._profile.state_dir / "local").iterdir()):
+                with suppress(OSError, ValueError):
+                    handle = json.loads((scratch / _HANDLE).read_text())
+                    if not localprocess.alive(handle):
+                        self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
+
+    def _remove_if_recorded(self, scratch: Path, job_dir: str) -> None:
+        ours = scratch.parent == self._profile.state_dir.absolute() / "local"
+        if ours and job_dir and os.path.exists(f"{job_dir}/{layout.RECORD}"):
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _localization_errors(spec: JobSpec) -> list[str]:
+    return errors_of(spec) + [
+        f"--localization {item.source}: the local backend has no HDFS; copy it to this machine "
+        "first and name the copy."
+        for item in brought(spec)
+        if on_hdfs(item)
+    ]
+
+
+def _role_errors(spec: JobSpec, role: Role) -> list[str]:
+    """What this machine cannot give to the tasks of a role."""
+    errors = []
+    env = role.python_env or spec.python_env
+    python = role.python or spec.python
+    if env.startswith("archive:"):
+        errors.append("The local backend unpacks no archive; name a directory with path:DIR.")
+    elif env.startswith("docker:") or role.docker_image or spec.docker_image:
+        errors.append("The local backend starts no Docker image; leave it out, or use a cluster.")
+    elif os.path.isabs(python) and not os.access(python, os.X_OK):
+        errors.append(f"{python} is not a program; choose another with --python-env.")
+    if role.node_label or role.racks:
+        errors.append("The local backend has neither node labels nor racks; leave them out.")
+    return errors
+
+
+@contextmanager
+def _locked(scratch: Path) -> Iterator[None]:
+    """Only one process at a time submits the same job."""
+    descriptor = os.open(scratch / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

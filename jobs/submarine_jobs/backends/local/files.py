@@ -1,0 +1,168 @@
+"""What a local job finds in its scratch directory, as YARN would have localised it.
+
+A job of one task::
+
+    agent.json secret.json bundle.zip values.zip runtime.zip program/<localised>
+
+A distributed one: what its coordinator needs, and a directory of orders a role, from which the
+coordinator makes one directory a task::
+
+    coordinator.json secret.json runtime.zip
+    <role>/agent.json secret.json bundle.zip values.zip runtime.zip program/<localised>
+
+Starts nothing (``localprocess``).
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.backends.base import Submission
+from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.errors import RefusedError
+from submarine_jobs.inputs.localization import brought, copy_of
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import AgentConfig
+
+RUNTIME = "runtime.zip"
+_LISTEN = "127.0.0.1"
+#: What the standard library raises for a damaged archive, a full disk, or encryption.
+_BROKEN = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+    OSError, EOFError, RuntimeError, NotImplementedError, ValueError,
+)  # fmt: skip
+
+
+def localise(submission: Submission, scratch: Path) -> None:
+    """Fill ``scratch`` for ``submission``.
+
+    Raises
+    ------
+    StorageError
+        If the job directory cannot be read.
+    RefusedError
+        If an archive cannot be unpacked, or holds something that would lie outside its directory.
+    """
+    if submission.coordinator is None:
+        _task_files(submission, scratch, submission.agent)
+        return
+    orders = replace(submission.coordinator, backend="local", listen=_LISTEN)
+    write_json(scratch / layout.COORDINATOR, orders.to_json())
+    for role in orders.roles:
+        directory = scratch / role.service
+        directory.mkdir(mode=0o700, exist_ok=True)
+        _task_files(submission, directory, submission.agents[role.name])
+    first = scratch / orders.roles[0].service
+    for name in (layout.SECRET, RUNTIME):
+        (scratch / name).unlink(missing_ok=True)
+        os.link(first / name, scratch / name)
+
+
+def _task_files(submission: Submission, directory: Path, agent: AgentConfig) -> None:
+    storage, job_dir = submission.storage, submission.job_dir
+    mine = replace(agent, backend="local", listen=_LISTEN)
+    write_json(directory / layout.AGENT, mine.to_json())
+    for name in (layout.SECRET, layout.BUNDLE, layout.VALUES):
+        if storage.stat(f"{job_dir}/{name}") is not None:
+            storage.download(f"{job_dir}/{name}", directory / name)
+            (directory / name).chmod(0o600)
+    storage.download(submission.runtime_zip, directory / RUNTIME)
+    for item in brought(submission.spec):
+        path, archived = copy_of(storage, job_dir, item)
+        target = directory / "program" / item.target
+        make_private(target.parent)
+        if archived:
+            _unpack(Path(path), target, item.source)
+        else:
+            storage.download(path, target)
+        if item.mode != "rw":
+            _protect(target)
+
+
+class _UnsafeMemberError(Exception):
+    """A member of an archive that is not unpacked; the message says why."""
+
+
+def _unpack(archive: Path, target: Path, source: str) -> None:
+    """Unpack an archive; `source` is its name in messages."""
+    target.mkdir(mode=0o700, exist_ok=True)
+    try:
+        if archive.suffix in (".zip", ".jar"):
+            with zipfile.ZipFile(archive) as zipped:
+                for info in zipped.infolist():
+                    _inner(info.orig_filename)
+            # It creates no links and takes no modes over.
+            shutil.unpack_archive(archive, target, "zip")
+            return
+        # Python 3.11.2 (Debian 12) has no filters, and those of some later releases are incomplete.
+        known: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        with tarfile.open(archive) as tar:
+            tar.extractall(target, members=_safe_members(tar), **known)  # noqa: S202 - checked
+    except _UnsafeMemberError as exc:
+        raise RefusedError(f"{source} is not unpacked: {exc}.") from None
+    except _BROKEN as exc:
+        raise RefusedError(f"{source} cannot be unpacked: {exc}.") from None
+
+
+def _safe_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of `tar`; raise _UnsafeMemberError for one that leads out of its directory.
+
+    A link may go up only at the beginning of its target, and no member lies below a link. So no
+    chain of links leads to a place that the check of a single one has not seen.
+    """
+    links: set[tuple[str, ...]] = set()
+    for member in tar:
+        name = _inner(member.name)
+        if any(name[:depth] in links for depth in range(1, len(name))):
+            raise _UnsafeMemberError(f"{member.name!r} lies below a link")
+        if member.issym():
+            parts = [part for part in member.linkname.split("/") if part not in ("", ".")]
+            ups = next((n for n, part in enumerate(parts) if part != ".."), len(parts))
+            absolute = member.linkname.startswith("/")
+            if absolute or ".." in parts[ups:] or not name or ups >= len(name):
+                raise _UnsafeMemberError(f"the link {member.name!r} leads out of it")
+            links.add(name)
+        elif member.islnk():
+            to = _inner(member.linkname)
+            if any(to[:depth] in links for depth in range(1, len(to) + 1)):
+                raise _UnsafeMemberError(f"{member.name!r} is a hard link to a link")
+        elif not member.isreg() and not member.isdir():
+            raise _UnsafeMemberError(f"{member.name!r} is neither a file nor a directory")
+        # Neither owners nor special bits; what is unpacked can be read and removed.
+        member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
+        member.mode = member.mode & 0o755 | (0o700 if member.isdir() else 0o600)
+        yield member
+
+
+def _inner(name: str) -> tuple[str, ...]:
+    """Parts of a member's name; _UnsafeMemberError for one that could leave the directory."""
+    parts = tuple(part for part in name.split("/") if part not in ("", "."))
+    if name.startswith("/") or ".." in parts or "\0" in name:
+        raise _UnsafeMemberError(f"{name[:120]!r} is not a path inside it")
+    return parts
+
+
+def _protect(target: Path) -> None:
+    """Make localised files read-only, as YARN does; directories stay writable, as there."""
+    for path in [target] if target.is_file() else target.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~0o222)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Put a JSON file of mode 0600 in place by rename."""
+    temporary = path.with_name(f".tmp-{path.name}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(content, file)
+    temporary.rename(path)

@@ -1,0 +1,94 @@
+"""Files that every job's master needs and that lie once in the job root's cache, not in each job.
+
+skein uploads its own jar (7.85 MB) with every submit; the driver is given an empty one instead and
+masters get the real one from here, where node managers keep it between jobs. A small jar with a
+yarn-site.xml makes a master's heartbeat faster where it has to hear of other containers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+import zipfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from submarine_jobs.backends.yarn.cluster.hadoop_configuration import (
+    HadoopConf,
+    read_properties,
+    write_properties,
+)
+from submarine_jobs.backends.yarn.driver.skein_calls import skein_jar
+from submarine_jobs.storage.base import Storage
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+class Shipped:
+    """The cache directory of a job root.
+
+    Parameters
+    ----------
+    storage, directory
+        ``<job root>/cache``.
+    """
+
+    def __init__(self, storage: Storage, directory: str) -> None:
+        self._storage = storage
+        self._directory = directory
+        self._there: set[str] = set()
+        self._lock = threading.Lock()
+        self.uploaded = 0
+
+    def skein_jar(self) -> str:
+        """Path of skein's jar in the storage, uploaded by the first who needs it."""
+        source = Path(skein_jar())
+        name = f"skein-{_digest(source, source.stat().st_mtime_ns)}.jar"
+        return self._ensure(name, source.stat().st_size, source.read_bytes)
+
+    def heartbeat_jar(self, conf: HadoopConf, milliseconds: int) -> str:
+        """Path of the jar that makes a master beat every ``milliseconds``."""
+        data = heartbeat_jar(conf, milliseconds)
+        name = f"heartbeat-{hashlib.sha256(data).hexdigest()[:16]}.jar"
+        return self._ensure(name, len(data), lambda: data)
+
+    def forget(self) -> None:
+        """Look again at what is there: somebody may have emptied the cache."""
+        with self._lock:
+            self._there.clear()
+
+    def _ensure(self, name: str, size: int, data: Callable[[], bytes]) -> str:
+        path = f"{self._directory}/{name}"
+        with self._lock:
+            if path not in self._there:
+                found = self._storage.stat(path)
+                if found is None or found.size != size:
+                    self._storage.publish(path, data(), mode=0o600)
+                    self.uploaded += size
+                self._there.add(path)
+        return path
+
+
+def heartbeat_jar(conf: HadoopConf, milliseconds: int) -> bytes:
+    """A jar with the client's yarn-site.xml in which masters are told to beat this often.
+
+    skein's master beats every min(5 s, half of what it believes to be the ResourceManager's
+    patience); the jar comes before the node's configuration on its class path and changes what
+    this one master believes, nothing else.
+    """
+    site = read_properties(conf.directory / "yarn-site.xml")
+    for key in ("yarn.am.liveness-monitor.expiry-interval-ms",):
+        site[key] = str(2 * milliseconds)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as jar:
+        entry = zipfile.ZipInfo("yarn-site.xml", _EPOCH)
+        jar.writestr(entry, write_properties(site))
+    return buffer.getvalue()
+
+
+@lru_cache(maxsize=4)
+def _digest(path: Path, _mtime: int) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:16]

@@ -1,0 +1,198 @@
+"""The interpreter that a job's coordinator brings along: this one's base, skein and gRPC, no more.
+
+The coordinator needs skein, whose gRPC is a compiled wheel that fits one Python; so both travel
+together, as an archive that is made once on this machine, uploaded once to the job root's cache,
+and unpacked once on each node. It never meets the user's own environment. Profiles whose nodes
+have such a Python name it with ``coordinator_python`` instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.environments.archive import write_archive
+from submarine_jobs.environments.inventory import Item, Layout, fingerprint, items_of, this_layout
+from submarine_jobs.errors import NotSubmittedError, SubmarineError
+from submarine_jobs.storage.base import Storage
+
+#: Name of the unpacked archive in a container, and the interpreter in it.
+DIRECTORY = "coordinator-python"
+INTERPRETER = f"{DIRECTORY}/bin/python3"
+_DISTRIBUTIONS = (
+    *("skein", "grpcio", "protobuf", "PyYAML", "typing_extensions"),
+    # skein imports distutils, which later Pythons have from there only.
+    *(("setuptools",) if sys.version_info >= (3, 12) else ()),
+)
+#: Of the distributions: skein's jar travels by itself, the rest is for people.
+_LEFT_OUT = ("skein/java/", "skein/recipes/", "skein/cli.py", "skein/tornado.py", "yaml/_", "..")
+#: Of the standard library, beyond what no job needs.
+_NO_LIBRARY = (
+    "tkinter/",
+    "pydoc_data/",
+    "curses/",
+    "sqlite3/",
+    "unittest/",
+    "distutils/command/",
+    "distutils/tests/",
+    *(f"lib-dynload/{name}" for name in ("_test", "_codecs_", "_curses", "_tkinter", "_sqlite")),
+)
+#: What only a compiler looks for, and installers of other systems.
+_USELESS = (".a", ".exe", f"/libpython{sys.version_info[0]}.{sys.version_info[1]}.so")
+_FORM = b"submarine coordinator 2\n"
+_LARGE = 100 << 10
+_STRIP_SECONDS = 60
+
+
+class CoordinatorPython:
+    """The archive for one client and one job root.
+
+    Parameters
+    ----------
+    storage, directory
+        The job root's cache.
+    state_dir
+        Host-local directory where the archive is kept, so that other clusters need no second one.
+    """
+
+    def __init__(self, storage: Storage, directory: str, state_dir: Path) -> None:
+        self._storage = storage
+        self._directory = directory
+        self._kept = state_dir / "coordinator-python"
+        self._lock = threading.Lock()
+        self._path: str | None = None
+
+    def path(self) -> str:
+        """Path of the archive in the storage; made and uploaded by the first who needs it.
+
+        Raises
+        ------
+        NotSubmittedError
+            If it cannot be made on this machine.
+        StorageError
+            If it cannot be uploaded.
+        """
+        with self._lock:
+            if self._path is None:
+                try:
+                    self._path = self._ensure()
+                except (OSError, ValueError, importlib.metadata.PackageNotFoundError) as exc:
+                    raise NotSubmittedError(
+                        f"The coordinator's Python could not be packed: {exc}.",
+                        "Set coordinator_python to one on the nodes that has skein.",
+                    ) from exc
+            return self._path
+
+    def forget(self) -> None:
+        """Look again: somebody may have emptied the cache."""
+        with self._lock:
+            self._path = None
+
+    def make_later(self) -> None:
+        """Make and upload in the background; errors show when it is needed."""
+
+        def work() -> None:
+            with contextlib.suppress(SubmarineError):
+                self.path()
+
+        if self._path is None:
+            threading.Thread(target=work, daemon=True, name="submarine-coordinator-python").start()
+
+    def _ensure(self) -> str:
+        layout = replace(this_layout(()), scripts=None)
+        items = _items(layout)
+        key = hashlib.sha256(_FORM + fingerprint(items).encode()).hexdigest()[:24]
+        path = f"{self._directory}/coordinator-{key}.tar.gz"
+        if self._storage.stat(path) is None:
+            self._storage.upload(self._local(key, items, layout), path)
+        return path
+
+    def _local(self, key: str, items: list[Item], layout: Layout) -> Path:
+        """The archive on this machine; made under a lock, so that it is made once."""
+        make_private(self._kept)
+        target = self._kept / f"{key}.tar.gz"
+        with _locked(self._kept / "lock"):
+            if not target.exists():
+                with tempfile.TemporaryDirectory(prefix=".tmp-", dir=self._kept) as scratch:
+                    made = Path(scratch) / target.name
+                    write_archive([_stripped(i, Path(scratch)) for i in items], layout, made)
+                    made.rename(target)
+                for old in self._kept.glob("*.tar.gz"):
+                    if old != target:
+                        old.unlink(missing_ok=True)
+        return target
+
+
+def _items(layout: Layout) -> list[Item]:
+    library = f"lib/python{layout.version}/"
+    found = []
+    for item in items_of(layout):
+        below = item.name.removeprefix(library)
+        old_code = below.endswith((".opt-1.pyc", ".opt-2.pyc"))
+        if not (below.startswith(_NO_LIBRARY) or old_code or below.endswith(_USELESS)):
+            found.append(item)
+    return found + list(_packages(f"{library}site-packages/"))
+
+
+def _packages(place: str) -> Iterator[Item]:
+    """The files of the distributions, with their byte code where there is any."""
+    for name in _DISTRIBUTIONS:
+        distribution = importlib.metadata.distribution(name)
+        for file in distribution.files or ():
+            below = file.as_posix()
+            if below.startswith(_LEFT_OUT) or ".dist-info/" in below or below.endswith(".pyc"):
+                continue
+            source = str(distribution.locate_file(file))
+            yield _item(place + below, source)
+            if below.endswith(".py"):
+                code = importlib.util.cache_from_source(source)
+                if os.path.exists(code):
+                    parent = Path(place + below).parent
+                    yield _item(f"{parent}/__pycache__/{os.path.basename(code)}", code)
+
+
+def _item(name: str, source: str) -> Item:
+    info = os.stat(source)
+    return Item(name, source, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode))
+
+
+def _stripped(item: Item, scratch: Path) -> Item:
+    """A library without its symbols, where this machine can take them off."""
+    if not item.name.startswith(("lib/libpython", "lib/python")) or item.size < _LARGE:
+        return item
+    if ".so" not in Path(item.name).name or "/site-packages/" in item.name:
+        return item
+    program = shutil.which("strip")
+    if program is None:
+        return item
+    target = scratch / Path(item.name).name
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(
+            [program, "--strip-unneeded", "-o", str(target), item.source],
+            check=True,
+            capture_output=True,
+            timeout=_STRIP_SECONDS,
+        )
+        return replace(item, source=str(target), size=target.stat().st_size)
+    return item
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

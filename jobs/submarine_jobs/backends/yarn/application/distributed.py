@@ -1,0 +1,160 @@
+"""The application of a distributed job: a master with the coordinator, one service a role.
+
+Services have no instances of their own: the coordinator adds containers to them, one by one, and
+tells each by three variables who it is. Files, labels and images belong to the service. As in
+``application``, nothing that a user wrote goes through skein's environment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from submarine_jobs.backends.base import Submission
+from submarine_jobs.backends.yarn.application import coordinator_python as coordinatorpython
+from submarine_jobs.backends.yarn.application.single import (
+    END,
+    agent_script,
+    cached,
+    job_files,
+    quote,
+    sized,
+)
+from submarine_jobs.backends.yarn.application.specification import (
+    ARCHIVE,
+    Application,
+    Master,
+    Service,
+)
+from submarine_jobs.backends.yarn.cluster.tags import GANG_TAG, TAG, added_tags, tag_of
+from submarine_jobs.backends.yarn.driver import class_archive as cds
+from submarine_jobs.backends.yarn.planning.gang_size import gang_of, least_of
+from submarine_jobs.model.python_environment import checked_image, parse_python_env
+from submarine_jobs.model.spec import JobSpec, Role
+from submarine_runtime.protocol import layout
+
+_SCRIPT = """\
+umask 077
+unset JDK_JAVA_OPTIONS
+cat >{name} <<'{end}'
+{orders}
+{end}
+exec {python} -I runtime.zip supervise --directory .
+"""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What lies in the job root's cache, and settings.
+
+    Parameters
+    ----------
+    archive
+        Class archive of the master's JVM.
+    coordinator_archive
+        The Python that is brought along; None: ``coordinator_python`` is on the nodes.
+    agent_python
+        Interpreter of the agents by role: a path on the nodes, or one in the brought archive.
+    docker
+        Further variables of containers with an image.
+    """
+
+    skein_jar: str
+    heartbeat_jar: str
+    jvm_options: tuple[str, ...]
+    coordinator_python: str
+    agent_python: Mapping[str, str]
+    archive: str | None = None
+    coordinator_archive: str | None = None
+    fallback_queue: str = "default"
+    docker: Mapping[str, str] = field(default_factory=dict)
+
+
+def build_gang(submission: Submission, parts: Parts) -> Application:
+    """What YARN is asked to run for a distributed job's submission."""
+    spec, orders = submission.spec, submission.coordinator
+    if orders is None:
+        raise ValueError("a submission without orders for a coordinator is no distributed job")
+    options = parts.jvm_options
+    files = {
+        "skein.jar": cached(submission, parts.skein_jar),
+        "heartbeat.jar": cached(submission, parts.heartbeat_jar),
+        "runtime.zip": cached(submission, submission.runtime_zip),
+        layout.SECRET: job_files(submission, None)[layout.SECRET],
+    }
+    if parts.archive:
+        files[cds.DIRECTORY] = cached(submission, parts.archive, ARCHIVE)
+        options = (cds.OPTION, *options)
+    if parts.coordinator_archive:
+        files[coordinatorpython.DIRECTORY] = cached(submission, parts.coordinator_archive, ARCHIVE)
+    script = _SCRIPT.format(
+        name=layout.COORDINATOR,
+        end=END,
+        orders=json.dumps(orders.to_json(), sort_keys=True),
+        python=quote(parts.coordinator_python),
+    )
+    tags = {TAG, tag_of(orders.job_id), f"{GANG_TAG}{containers_needed(submission) - 1}"}
+    return Application(
+        name=spec.name[:100],
+        queue=spec.queue or parts.fallback_queue,
+        tags=frozenset(tags | added_tags(spec)),
+        max_attempts=orders.application_attempts,
+        master=Master(
+            resources=sized(submission.plan.containers[0]),
+            files=files,
+            env={"JDK_JAVA_OPTIONS": " ".join(options)},
+            script=script,
+        ),
+        services={role.name: _service(submission, role, parts) for role in spec.roles},
+    )
+
+
+def containers_needed(submission: Submission) -> int:
+    """Containers that must run before a job's program can, the master's included."""
+    if submission.coordinator is None:
+        return len(submission.plan.containers)
+    return 1 + sum(least_of(role) for role in gang_of(submission.spec))
+
+
+def _service(submission: Submission, role: Role, parts: Parts) -> Service:
+    entry = next(e for e in submission.plan.containers if e.get("role") == role.name)
+    files = job_files(submission, role)
+    files["runtime.zip"] = cached(submission, submission.runtime_zip)
+    python = parts.agent_python[role.name]
+    if python == coordinatorpython.INTERPRETER and parts.coordinator_archive:
+        files[coordinatorpython.DIRECTORY] = cached(submission, parts.coordinator_archive, ARCHIVE)
+    return Service(
+        instances=0,
+        resources=sized(entry),
+        files=files,
+        env=docker_variables(submission.spec, role, parts.docker),
+        script=agent_script(submission, python, submission.agents[role.name]),
+        # The coordinator decides what a lost container means; skein is to stay out of it.
+        max_restarts=0,
+        allow_failures=True,
+        node_label=role.node_label or "",
+        nodes=list(role.nodes),
+        racks=list(role.racks),
+        relax_locality=role.relax,
+    )
+
+
+def docker_image(spec: JobSpec, role: Role) -> str | None:
+    """The image of a role's containers; None: no Docker."""
+    env = parse_python_env(role.python_env or spec.python_env)
+    named = env.value if env.kind == "docker" else None
+    image = role.docker_image or named or spec.docker_image
+    return None if image is None else checked_image(image)
+
+
+def docker_variables(spec: JobSpec, role: Role, more: Mapping[str, str]) -> dict[str, str]:
+    """What makes YARN's LinuxContainerExecutor start a role's containers from its image."""
+    image = docker_image(spec, role)
+    if image is None:
+        return {}
+    return {
+        "YARN_CONTAINER_RUNTIME_TYPE": "docker",
+        "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": image,
+        **more,
+    }

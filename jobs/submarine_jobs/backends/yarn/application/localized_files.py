@@ -1,0 +1,59 @@
+"""``--localization`` and ``--archive`` in a container, and the sizes of what YARN brings there.
+
+What travels under which condition is ``submarine_jobs.inputs.localization``. YARN brings each
+entry under a plain name; the agent's script links it to its place in the program's directory.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from submarine_jobs.backends.base import Submission
+from submarine_jobs.backends.yarn.application.specification import ARCHIVE, FILE, File
+from submarine_jobs.errors import ClusterError
+from submarine_jobs.inputs.localization import container_names, copy_of, on_hdfs
+from submarine_jobs.text.formatting import size
+
+#: So many files are asked for their size.
+_MOST = 20
+
+
+def localized_files(submission: Submission) -> dict[str, File]:
+    """Name in the container -> its file, for every entry."""
+    files: dict[str, File] = {}
+    spec = submission.spec
+    for name, item in container_names(spec):
+        kind, source = (ARCHIVE if item in spec.archives else FILE), item.source
+        if not on_hdfs(item):
+            path, archived = copy_of(submission.storage, submission.job_dir, item)
+            kind, source = (ARCHIVE if archived else FILE), submission.storage.url(path)
+        files[name] = File(source, kind)
+    return files
+
+
+def localized_words(submission: Submission, role: str) -> str:
+    """``Python environment (1.4 GB), 2 files of --localization and --archive (30 MB)``.
+
+    What makes the start of a role's containers slow; empty where nothing but the program is
+    brought there. A size that the file system does not tell is left out.
+    """
+    storage, words = submission.storage, []
+
+    def sized(what: str, urls: list[str]) -> str:
+        sizes = []
+        for url in urls[:_MOST]:
+            path = storage.path_of(url)
+            with suppress(ClusterError):
+                entry = storage.stat(path) if path is not None else None
+                if entry is not None and not entry.is_directory:
+                    sizes.append(entry.size)
+        return f"{what} ({size(sum(sizes))})" if sizes and len(sizes) == len(urls) else what
+
+    environment = submission.environments.get(role)
+    if environment:
+        words.append(sized("Python environment", [environment]))
+    files = [file.source for file in localized_files(submission).values()]
+    if files:
+        number = "1 file" if len(files) == 1 else f"{len(files)} files"
+        words.append(sized(f"{number} of --localization and --archive", files))
+    return ", ".join(words)

@@ -1,0 +1,185 @@
+"""Make the specification of a job's application, with the cached files that it needs there.
+
+What a specification says is in ``application``; this module knows where jars and archive lie.
+Does not submit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+from submarine_jobs.backends.base import Submission
+from submarine_jobs.backends.yarn.application import (
+    coordinator_python as coordinatorpython,
+    distributed as gangapplication,
+    single as application,
+)
+from submarine_jobs.backends.yarn.application.cached_files import Shipped
+from submarine_jobs.backends.yarn.application.localized_files import localized_files
+from submarine_jobs.backends.yarn.application.specification import Application
+from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.backends.yarn.driver.class_archive import MasterArchive
+from submarine_jobs.backends.yarn.driver.driver import Driver
+from submarine_jobs.backends.yarn.planning.single import SLACK_BESIDE, SLACK_TOGETHER
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.python_environment import parse_python_env
+from submarine_jobs.model.spec import Role
+from submarine_jobs.storage.base import Storage
+from submarine_runtime.protocol.layout import RUNTIME_CACHE
+
+#: Milliseconds between a master's heartbeats while it waits for another container.
+HEARTBEAT_SHARED = 1000
+HEARTBEAT_LOOPBACK = 200
+#: ``agent_python = brought``: agents run on the coordinator's Python, which is brought along.
+BROUGHT = "brought"
+
+
+class ApplicationMaker:
+    """Makes specifications for one profile.
+
+    Parameters
+    ----------
+    cache
+        Directory in ``storage`` for what all jobs share.
+    """
+
+    def __init__(
+        self, profile: Profile, conf: HadoopConf, driver: Driver, storage: Storage, cache: str
+    ) -> None:
+        self._profile = profile
+        self._conf = conf
+        self._driver = driver
+        self._storage = storage
+        self._directory = cache
+        self._shipped: dict[str, Shipped] = {}
+
+    def spec(self, submission: Submission) -> Application:
+        """What YARN is asked to run for a submission; uploads what the cache lacks."""
+        if submission.coordinator is not None:
+            return self._gang(submission)
+        cache, beside = self._cache(submission), len(submission.plan.containers) > 1
+        agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)
+        if submission.environments or localized_files(submission):
+            agent.resourcemanagers = list(self._conf.resourcemanagers)
+        return application.build(
+            replace(submission, agent=agent),
+            skein_jar=cache.skein_jar(),
+            heartbeat_jar=cache.heartbeat_jar(self._conf, self._heartbeat) if beside else None,
+            jvm_options=self._jvm_options,
+            archive=self.archive.path() if self.archive else None,
+            agent_python=self._agent_python(submission, None),
+            brought_python=self.python.path() if self._brings else None,
+            fallback_queue=self._profile.queue or "default",
+        )
+
+    def _gang(self, submission: Submission) -> Application:
+        """The same of a distributed job."""
+        cache, settings = self._cache(submission), self._profile.settings
+        agents = {
+            role: replace(agent, memory_slack=SLACK_BESIDE)
+            for role, agent in submission.agents.items()
+        }
+        orders = submission.coordinator
+        if orders is not None:
+            orders = replace(orders, resourcemanagers=self._conf.resourcemanagers)
+        python = {role.name: self._agent_python(submission, role) for role in submission.spec.roles}
+        own = settings.get("coordinator_python")
+        bring = own is None or coordinatorpython.INTERPRETER in python.values()
+        parts = gangapplication.Parts(
+            skein_jar=cache.skein_jar(),
+            heartbeat_jar=cache.heartbeat_jar(self._conf, self._heartbeat),
+            jvm_options=self._jvm_options,
+            coordinator_python=own or coordinatorpython.INTERPRETER,
+            agent_python=python,
+            archive=self.archive.path() if self.archive else None,
+            coordinator_archive=self.python.path() if bring else None,
+            fallback_queue=self._profile.queue or "default",
+            docker=self._docker,
+        )
+        return gangapplication.build_gang(
+            replace(submission, agents=agents, coordinator=orders), parts
+        )
+
+    def _agent_python(self, submission: Submission, role: Role | None) -> str:
+        """What runs a role's agents; never the role's own environment, which may be anything.
+
+        A job of one task (no ``role``) starts its agent on the job's own Python, which is there in
+        any case.
+        """
+        spec = submission.spec
+        if self._brings:
+            return coordinatorpython.INTERPRETER
+        named = self._profile.settings.get("agent_python")
+        if named or role is None:
+            return named or submission.agent.python
+        if gangapplication.docker_image(spec, role):
+            return "python3"
+        if parse_python_env(spec.python_env).kind in ("host", "path"):
+            return spec.python or self._profile.python
+        return coordinatorpython.INTERPRETER
+
+    def prepare_gang(self) -> None:
+        """Have the coordinator's Python on the cluster by the time that a submit needs it."""
+        if self._profile.settings.get("coordinator_python") is None or self._brings:
+            self.python.make_later()
+
+    @cached_property
+    def python(self) -> coordinatorpython.CoordinatorPython:
+        """The Python that coordinators bring along."""
+        return coordinatorpython.CoordinatorPython(
+            self._storage, self._directory, self._profile.state_dir
+        )
+
+    @property
+    def _docker(self) -> dict[str, str]:
+        """What the profile says of all Docker containers, as variables of YARN's runtime."""
+        settings = self._profile.settings
+        said = {
+            "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": settings.get("docker_mounts"),
+            "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": settings.get("docker_network"),
+        }
+        return {name: value for name, value in said.items() if value}
+
+    @property
+    def _brings(self) -> bool:
+        return self._profile.settings.get("agent_python") == BROUGHT
+
+    @property
+    def _jvm_options(self) -> tuple[str, ...]:
+        options = tuple(self._profile.settings.get("am_java_options", "").split())
+        return options or application.MASTER_JVM
+
+    @cached_property
+    def archive(self) -> MasterArchive | None:
+        """The class archive of this client's masters, where it is wanted."""
+        wanted = self._profile.settings.get("am_cds", "auto")
+        if wanted == "off" or (wanted != "on" and not self._conf.on_loopback):
+            return None
+        java, entries = self._driver.java_and_classpath()
+        return MasterArchive(self._storage, self._directory, java, entries)
+
+    def build_archive_later(self) -> None:
+        """Build the class archive in the background, where it is wanted and not there."""
+        if self.archive is not None:
+            self.archive.build_later(self._driver.directory)
+
+    def forget(self, submission: Submission) -> None:
+        """What lies in the cache is not known any more: look again."""
+        self._cache(submission).forget()
+        if self.archive is not None:
+            self.archive.forget()
+        self.python.forget()
+
+    @property
+    def _heartbeat(self) -> int:
+        chosen = self._profile.settings.get("am_heartbeat_ms")
+        usual = HEARTBEAT_LOOPBACK if self._conf.on_loopback else HEARTBEAT_SHARED
+        return int(chosen) if chosen else usual
+
+    def _cache(self, submission: Submission) -> Shipped:
+        directory = submission.runtime_zip.rpartition("/")[0]
+        if not directory.endswith(f"/{RUNTIME_CACHE}"):
+            directory = self._directory
+        key = submission.storage.url(directory)
+        return self._shipped.setdefault(key, Shipped(submission.storage, directory))

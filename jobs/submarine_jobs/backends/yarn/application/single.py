@@ -1,0 +1,152 @@
+"""The application of a submission: containers, files, the script that starts the agent.
+
+Nothing that a user wrote goes through skein's environment, whose quoting is unsafe: the agent's
+orders travel as JSON in a quoted here-document. Submits nothing (``backend``).
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from submarine_jobs.backends.base import Submission
+from submarine_jobs.backends.yarn.application import coordinator_python as coordinatorpython
+from submarine_jobs.backends.yarn.application.localized_files import localized_files
+from submarine_jobs.backends.yarn.application.specification import (
+    ARCHIVE,
+    FILE,
+    PRIVATE,
+    Application,
+    File,
+    Master,
+    Resources,
+    Service,
+)
+from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, TAG, added_tags, tag_of
+from submarine_jobs.backends.yarn.driver import class_archive as cds
+from submarine_jobs.inputs.localization import container_names
+from submarine_jobs.model.python_environment import DIRECTORY
+from submarine_jobs.model.spec import Role
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import AgentConfig
+
+TASK_SERVICE = "task"
+#: For the master's JVM; read by Java 9 and later, ignored by Java 8.
+MASTER_JVM = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Xshare:auto",
+    "-Xss512k",
+    # skein's own pages read java.util's insides.
+    "--add-opens=java.base/java.util=ALL-UNNAMED",
+)
+END = "END-OF-ORDERS"
+_SCRIPT = """\
+umask 077
+unset JDK_JAVA_OPTIONS
+cat >agent.json <<'{end}'
+{agent}
+{end}
+{links}exec {python} -I runtime.zip agent --directory .
+"""
+
+
+def build(
+    submission: Submission,
+    *,
+    skein_jar: str,
+    heartbeat_jar: str | None,
+    jvm_options: tuple[str, ...] = MASTER_JVM,
+    archive: str | None = None,
+    agent_python: str,
+    brought_python: str | None = None,
+    fallback_queue: str,
+) -> Application:
+    """What YARN is asked to run for a submission of one task."""
+    plan = submission.plan
+    master_files = {"skein.jar": cached(submission, skein_jar)}
+    if archive:
+        master_files[cds.DIRECTORY] = cached(submission, archive, ARCHIVE)
+        jvm_options = (cds.OPTION, *jvm_options)
+    if heartbeat_jar:
+        master_files["heartbeat.jar"] = cached(submission, heartbeat_jar)
+    task_files = job_files(submission, submission.spec.worker)
+    task_files["runtime.zip"] = cached(submission, submission.runtime_zip)
+    if brought_python:
+        task_files[coordinatorpython.DIRECTORY] = cached(submission, brought_python, ARCHIVE)
+    script = agent_script(submission, agent_python, submission.agent)
+    master, task = _sizes(plan.containers)
+    if task is None:
+        master_files.update(task_files)
+    tags = {TAG, tag_of(submission.agent.job_id), *added_tags(submission.spec)}
+    return Application(
+        name=submission.spec.name[:100],
+        queue=submission.spec.queue or fallback_queue,
+        tags=frozenset(tags | ({BESIDE_TAG} if task else set())),
+        master=Master(
+            resources=master,
+            files=master_files,
+            env={"JDK_JAVA_OPTIONS": " ".join(jvm_options)},
+            script=script if task is None else "",
+        ),
+        services={TASK_SERVICE: Service(task, task_files, script)} if task else {},
+    )
+
+
+def cached(submission: Submission, path: str, kind: str = FILE) -> File:
+    """A file that jobs share: node managers keep it for this user between jobs."""
+    return File(submission.storage.url(path), kind, PRIVATE)
+
+
+def agent_script(submission: Submission, python: str, orders: AgentConfig) -> str:
+    """The shell script that puts ``agent.json`` in place and becomes the agent."""
+    agent = json.dumps(orders.to_json(), sort_keys=True)  # one line, ASCII
+    links = "".join(_link(name, item.target) for name, item in container_names(submission.spec))
+    return _SCRIPT.format(end=END, agent=agent, links=links, python=quote(python))
+
+
+def quote(text: str) -> str:
+    """``text`` as one word of a shell."""
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def _link(name: str, target: str) -> str:
+    """The lines that put ``name`` of the container at ``target`` of the program's directory."""
+    parent, up = posixpath.dirname(f"program/{target}"), "../" * (target.count("/") + 1)
+    return f"mkdir -p {quote(parent)}\nln -s {up}{name} {quote(f'program/{target}')}\n"
+
+
+def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
+    """What lies in the job directory already is brought from there: no second upload.
+
+    ``role``'s program, values and environment; None: the secret alone.
+    """
+    spec, storage, job_dir = submission.spec, submission.storage, submission.job_dir
+
+    def job_file(name: str) -> File:
+        return File(storage.url(f"{job_dir}/{name}"))
+
+    files = {layout.SECRET: job_file(layout.SECRET)}
+    if role is None:
+        return files
+    if spec.bundle_digest or role.command is None:
+        files[layout.BUNDLE] = job_file(layout.BUNDLE)
+    if spec.with_names:
+        files[layout.VALUES] = job_file(layout.VALUES)
+    environment = submission.environments.get(role.name)
+    if environment:
+        files[DIRECTORY] = File(environment, ARCHIVE, PRIVATE)
+    files.update(localized_files(submission))
+    return files
+
+
+def sized(entry: Mapping[str, Any]) -> Resources:
+    """The size of one container of a plan."""
+    return Resources(int(entry["memory"]), int(entry["vcores"]), int(entry["gpus"]))
+
+
+def _sizes(containers: Sequence[Mapping[str, Any]]) -> tuple[Resources, Resources | None]:
+    return sized(containers[0]), sized(containers[1]) if len(containers) > 1 else None

@@ -1,0 +1,1 @@
+"""The cluster's state through the ResourceManager's REST interface: applications, queues, nodes."""

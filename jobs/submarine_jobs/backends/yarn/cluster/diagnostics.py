@@ -1,0 +1,259 @@
+"""Why an application ended or waits, from the ResourceManager's words; pure, table-driven.
+
+Judged for the case that the job itself left no record. First match wins; the rows' texts were
+recorded from Hadoop 3.3 and 3.5 and skein 0.8.2.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from submarine_runtime.protocol.agent_config import NO_ROOM_CODE, STORE_AWAY_CODE
+from submarine_runtime.protocol.reasons import EndReason
+
+_MAX_DETAIL = 300
+
+
+class Row(NamedTuple):
+    """A pattern in the diagnostics, the reason it means, and the sentence with its groups."""
+
+    pattern: re.Pattern[str]
+    reason: EndReason
+    detail: str
+
+
+def _row(pattern: str, reason: EndReason, detail: str) -> Row:
+    return Row(re.compile(pattern, re.IGNORECASE | re.DOTALL), reason, detail)
+
+
+_USED = r"Current usage: ([\d.]+ [KMGT]?B) of ([\d.]+ [KMGT]?B) physical memory used"
+ENDS: tuple[Row, ...] = (
+    _row(
+        # What ``YarnBackend.stop`` tells YARN; a job directory that did not answer has no wish.
+        r"cancelled by ([\w.@-]{1,80}) with Submarine",
+        EndReason.CANCELLED,
+        "Cancelled by {0}.",
+    ),
+    _row(
+        r"beyond (?:the '?physical'? memory limit|physical memory limits).*?" + _USED,
+        EndReason.OUT_OF_MEMORY,
+        "The container used {0} of {1}.",
+    ),
+    _row(
+        r"exitCode: -104\b|OOM[- ]?kill|Out of memory:|KILLED_EXCEEDED_PMEM|"
+        r"^Exceeded physical memory limit|physical memory.{0,40}exceeded",
+        EndReason.OUT_OF_MEMORY,
+        "YARN ended the container for using more memory than it was given.",
+    ),
+    _row(
+        r"beyond (?:the '?virtual'? memory limit|virtual memory limits)|exitCode: -103\b",
+        EndReason.OUT_OF_MEMORY,
+        "YARN ended the container for using more virtual memory than the cluster allows "
+        "(yarn.nodemanager.vmem-check-enabled).",
+    ),
+    _row(
+        r"exitCode: -102\b|preempted by scheduler|Container preempted",
+        EndReason.PREEMPTED,
+        "The scheduler took the container back.",
+    ),
+    _row(
+        r"exitCode: -100\b|released on a \*lost\* node|lost node",
+        EndReason.NODE_LOST,
+        "The container's node was lost.",
+    ),
+    _row(
+        r"exitCode: -101\b|No space left on device|DiskErrorException|Disks? failed",
+        EndReason.DISK_FULL,
+        "The node's disk failed or was full.",
+    ),
+    _row(
+        r"killed by user ([^\s,]+?)(?:\.?$| at [\w.:-]+| with diagnostic message)",
+        EndReason.KILLED_ON_CLUSTER,
+        "Killed by user {0}.",
+    ),
+    _row(
+        r"Application killed by a ?timeout|exceeded its lifetime|"
+        r"killed by ResourceManager as it exceeded its lifetime",
+        EndReason.KILLED_ON_CLUSTER,
+        "The cluster's limit on an application's lifetime ended it.",
+    ),
+    _row(
+        r"exitCode: -1000.*?((?:java|org)[\w.]*\.(?:ConnectException|ConnectTimeoutException|"
+        r"SocketTimeoutException|NoRouteToHostException|EOFException|StandbyException|"
+        r"SafeModeException|RetriableException|BlockMissingException|UnknownHostException))\b",
+        EndReason.HDFS_UNAVAILABLE,
+        "YARN could not bring the job's files to the node, because HDFS did not answer: {0}.",
+    ),
+    _row(
+        r"exitCode: -1000.*?(?:File does not exist: ([^\n]+)|"
+        r"(Resource \S+ changed on src filesystem)|([A-Za-z.]*Exception: [^\n]{0,200}))",
+        EndReason.LOCALISATION_FAILED,
+        "{0}{1}{2}",
+    ),
+    _row(
+        r"exitCode: -1000\b|Failed to download resource",
+        EndReason.LOCALISATION_FAILED,
+        "YARN could not bring a file to the node.",
+    ),
+    _row(
+        r"Invalid resource request|InvalidResourceRequestException",
+        EndReason.NEVER_FITS,
+        "The request is larger than any node allows.",
+    ),
+    _row(
+        r"(?:unknown queue:? ?([\w.-]*)|queue ([\w.-]+) is STOPPED)",
+        EndReason.QUEUE_REFUSED,
+        "The queue {0}{1} does not exist or takes no jobs.",
+    ),
+    _row(
+        r"(?:cannot|does not have permission to) submit applications? to (?:the )?"
+        r"queue:? ?([\w.-]+)",
+        EndReason.QUEUE_REFUSED,
+        "You may not submit to queue {0}.",
+    ),
+    _row(
+        r"already has (\d+) applications",
+        EndReason.QUEUE_REFUSED,
+        "The queue already holds {0} applications, the most it takes.",
+    ),
+    _row(
+        r"exit ?code:? (?:126|127)\b",
+        EndReason.LAUNCH_FAILED,
+        "The Python that should start the job does not exist or does not run on that node.",
+    ),
+    _row(
+        rf"driver failed with exit code {NO_ROOM_CODE}\b",
+        EndReason.JOB_DIRECTORY_FULL,
+        "The job directory took nothing more, so that the agent could leave no record: "
+        "application.driver.log of the YARN log names the quota that was used up.",
+    ),
+    _row(
+        rf"driver failed with exit code {STORE_AWAY_CODE}\b",
+        EndReason.HDFS_UNAVAILABLE,
+        "The job waited for HDFS for as long as the setting hdfs_wait_minutes allows.",
+    ),
+    _row(
+        r"driver failed with exit code (\d+)",
+        EndReason.AGENT_LOST,
+        "The agent ended with exit code {0} and left no record: application.driver.log of the "
+        "YARN log says why.",
+    ),
+    _row(
+        r"Failure in service",
+        EndReason.AGENT_LOST,
+        "The program's container ended and the agent left no record.",
+    ),
+    _row(
+        r"ApplicationMaster for attempt \S+ timed out",
+        EndReason.MASTER_LOST,
+        "The application master fell silent.",
+    ),
+    _row(
+        r"shutdown by external signal",
+        EndReason.MASTER_LOST,
+        "The application master was ended by a signal: killed by an operator, or by YARN because "
+        "the container used more memory than it was given.",
+    ),
+    _row(
+        r"AM Container for \S+ exited with\s+exitCode: (-?\d+)",
+        EndReason.MASTER_LOST,
+        "The application master ended with exit code {0}.",
+    ),
+    _row(
+        r"Unexpected error in application master|Failure in container allocator",
+        EndReason.MASTER_LOST,
+        "The application master failed.",
+    ),
+)
+
+WAITS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), sentence)
+    for pattern, sentence in (
+        (
+            r"Queue's AM resource limit exceeded.*?AM Resource Request = <([^>]*)>.*?"
+            r"Queue Resource Limit for AM = <([^>]*)>.*?Queue AM Resource Usage = <([^>]*)>",
+            "queue {queue}{short}",
+        ),
+        (
+            r"User's AM resource limit exceeded",
+            "queue {queue}: your masters already hold the share that one user's may",
+        ),
+        (r"AM resource limit exceeded", "queue {queue}: its share for application masters is used"),
+        (
+            r"cluster resource is empty",
+            "the cluster has no running node at present",
+        ),
+        (
+            r"waiting for resources to be assigned for AM.*?used capacity = ([\d.]+) %"
+            r".*?max(?:imum)? capacity = ([\d.]+) %",
+            "queue {queue}: waiting for free resources; {0} % of the cluster is used by this "
+            "queue, which may use {1} %",
+        ),
+        (
+            r"waiting for resources to be assigned for AM",
+            "queue {queue}: waiting for free resources",
+        ),
+        (
+            r"launch the AM|AM container to be launched|waiting for AM",
+            "the container is allocated; waiting for its node to take it",
+        ),
+        (
+            r"not yet activated",
+            "queue {queue}: waiting for its turn",
+        ),
+    )
+)
+
+
+#: The node has taken the master's container, whose first step is to localize its files.
+_LAUNCHED = re.compile(r"AM container is launched", re.IGNORECASE)
+
+
+def is_launched(diagnostics: str) -> bool:
+    """Whether a waiting application's master has been given to its node."""
+    return _LAUNCHED.search(diagnostics) is not None
+
+
+def why_ended(state: str, final_status: str, diagnostics: str) -> tuple[EndReason, str]:
+    """Reason and sentence of an application in state FINISHED, FAILED or KILLED."""
+    if final_status == "SUCCEEDED":
+        return EndReason.SUCCEEDED, ""
+    for row in ENDS:
+        match = row.pattern.search(diagnostics)
+        if match:
+            groups = [(group or "").strip() for group in match.groups()]
+            return row.reason, row.detail.format(*groups)[:_MAX_DETAIL]
+    said = " ".join(diagnostics.split())[:_MAX_DETAIL]
+    if state == "KILLED" or final_status == "KILLED":
+        return EndReason.KILLED_ON_CLUSTER, said
+    return EndReason.MASTER_LOST, said
+
+
+def why_waiting(diagnostics: str, queue: str) -> str:
+    """One sentence on what a waiting application waits for."""
+    for pattern, sentence in WAITS:
+        match = pattern.search(diagnostics)
+        if match:
+            groups = [group or "" for group in match.groups()]
+            return sentence.format(*groups, queue=queue, short=_shortage(*groups[:3]))
+    return f"queue {queue}: submitted, not yet looked at"
+
+
+#: As the scheduler writes a resource -> as people do; the scarcest first.
+_KINDS = (("yarn.io/gpu", "GPUs"), ("memory", "MiB"), ("vCores", "vcores"))
+
+
+def _shortage(request: str = "", limit: str = "", used: str = "") -> str:
+    """`` has 0 of 4 GPUs free for masters; this one needs 3``: of the first kind that is short."""
+    for kind, unit in _KINDS:
+        needs, most, held = (_amount(kind, text) for text in (request, limit, used))
+        if needs > most - held:
+            free = f"{max(0, most - held)} of {most} {unit} free for masters"
+            return f" has {free}; this one needs {needs}"
+    return ": its share for application masters is used"
+
+
+def _amount(kind: str, resource: str) -> int:
+    match = re.search(re.escape(kind) + r": ?(\d+)", resource)
+    return int(match[1]) if match else 0

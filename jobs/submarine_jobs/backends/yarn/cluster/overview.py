@@ -1,0 +1,183 @@
+"""Queues, nodes and who holds GPUs, from the ResourceManager's answers; asks nobody.
+
+Understands the capacity and the fair scheduler, as ``queues`` does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from submarine_jobs.backends.overview import Holder, NodeUse, Overview, QueueUse
+from submarine_jobs.backends.yarn.cluster.scheduler import Size, children, node_total, size
+from submarine_runtime.yarn.capacity import job_of
+
+_MAX = 10_000
+Json = Mapping[str, Any]
+
+
+def overview_of(scheduler: Any, nodes: Any, apps: Any = None) -> Overview:
+    """What ``/scheduler``, ``/nodes`` and, where it was asked, ``/apps`` say."""
+    found = [_node(raw) for raw in children((nodes or {}).get("nodes"), "node")[:_MAX]]
+    usable = [node for node in found if node.state in ("RUNNING", "DECOMMISSIONING")]
+    memory = sum(node.memory_total for node in usable)
+    gpus = sum(node.gpus_total for node in usable)
+    free: Counter[str] = Counter()
+    for node in found:
+        if node.state == "RUNNING":
+            free[node.labels[0] if node.labels else ""] += max(0, node.gpus_total - node.gpus_used)
+    waiting = _waiting(apps)
+    info = ((scheduler or {}).get("scheduler") or {}).get("schedulerInfo") or {}
+    if "rootQueue" in info:
+        cluster = Size(memory, 0, gpus)
+        queues = list(_fair(info["rootQueue"], cluster, sum(free.values()), waiting))
+    else:
+        top = children(info.get("queues"), "queue")
+        queues = [queue for raw in top for queue in _capacity(raw, gpus, free, waiting)]
+    return Overview(tuple(queues[:_MAX]), tuple(found), tuple(_holders(apps)))
+
+
+def _node(raw: Json) -> NodeUse:
+    total, used = node_total(raw), size(raw.get("usedResource"))
+    return NodeUse(
+        host=str(raw.get("nodeHostName") or ""),
+        state=str(raw.get("state") or ""),
+        labels=tuple(str(label) for label in raw.get("nodeLabels") or () if label),
+        memory_total=total.memory,
+        memory_used=_whole(raw.get("usedMemoryMB")),
+        vcores_total=total.vcores,
+        vcores_used=_whole(raw.get("usedVirtualCores")),
+        gpus_total=total.gpus,
+        gpus_used=used.gpus,
+    )
+
+
+def _holders(apps: Any) -> Iterator[Holder]:
+    for raw in children((apps or {}).get("apps"), "app"):
+        parts = children((raw.get("resourceInfo") or {}).get("resourceUsagesByPartition"), "")
+        gpus = {str(part.get("partitionName") or ""): size(part.get("used")).gpus for part in parts}
+        if any(gpus.values()):
+            yield Holder(
+                application_id=str(raw.get("id") or ""),
+                name=str(raw.get("name") or ""),
+                user=str(raw.get("user") or ""),
+                queue=str(raw.get("queue") or "").removeprefix("root."),
+                job_id=job_of(raw),
+                gpus={label: count for label, count in gpus.items() if count},
+            )
+
+
+def _waiting(apps: Any) -> Counter[str]:
+    """How many applications of each queue wait for a container; older Hadoop has no paths."""
+    found: Counter[str] = Counter()
+    for raw in children((apps or {}).get("apps"), "app"):
+        parts = children((raw.get("resourceInfo") or {}).get("resourceUsagesByPartition"), "")
+        if any(size(part.get("pending")) != Size() for part in parts):
+            found[str(raw.get("queue") or "")] += 1
+    return found
+
+
+def _capacity(
+    raw: Json, gpus: int, room: Mapping[str, int], waiting: Mapping[str, int]
+) -> Iterator[QueueUse]:
+    room = _room(raw, room)
+    below = children(raw.get("queues"), "queue")
+    for child in below:
+        yield from _capacity(child, gpus, room, waiting)
+    if below:
+        return
+    yield QueueUse(
+        name=str(raw.get("queueName")),
+        state=str(raw.get("state", "RUNNING")),
+        capacity=_percent(raw.get("absoluteCapacity")),
+        used=_percent(raw.get("absoluteUsedCapacity")),
+        gpus_total=_most_gpus(raw, gpus),
+        gpus_used=_used_gpus(raw),
+        gpus_free=sum(room.values()),
+        pending=_pending(raw, "numPendingApplications", waiting),
+        running=_whole(raw.get("numActiveApplications")),
+    )
+
+
+def _room(raw: Json, room: Mapping[str, int]) -> dict[str, int]:
+    """What is free of each node label for a queue, of what is free for the queue above it."""
+    shares = children((raw.get("capacities") or {}).get("queueCapacitiesByPartition"), "")
+    most = {
+        str(share.get("partitionName") or ""): size(share["effectiveMaxResource"]).gpus
+        for share in shares
+        if "effectiveMaxResource" in share
+    }
+    usages = children((raw.get("resources") or {}).get("resourceUsagesByPartition"), "")
+    used = {str(part.get("partitionName") or ""): size(part.get("used")).gpus for part in usages}
+    if not most:
+        return dict(room)
+    return {
+        label: max(0, min(room.get(label, 0), limit - used.get(label, 0)))
+        for label, limit in most.items()
+    }
+
+
+def _used_gpus(raw: Json) -> int:
+    """On nodes with any label; ``resourcesUsed`` counts those without one."""
+    usages = children((raw.get("resources") or {}).get("resourceUsagesByPartition"), "")
+    if usages:
+        return sum(size(part.get("used")).gpus for part in usages)
+    return size(raw.get("resourcesUsed")).gpus
+
+
+def _pending(raw: Json, counted: str, waiting: Mapping[str, int]) -> int:
+    """Applications that wait; the scheduler counts only those without an application master."""
+    names = (str(raw.get("queuePath")), str(raw.get("queueName")))
+    known = next((waiting[name] for name in names if name in waiting), 0)
+    # The ResourceManager may list only applications that this user may see.
+    some = 1 if _whole(raw.get("pendingContainers")) else 0
+    return max(_whole(raw.get(counted)), known, some)
+
+
+def _most_gpus(raw: Json, gpus: int) -> int | None:
+    """As sizes of all its partitions where the scheduler says them, else its share."""
+    partitions = children((raw.get("capacities") or {}).get("queueCapacitiesByPartition"), "")
+    sizes = [part["effectiveMaxResource"] for part in partitions if "effectiveMaxResource" in part]
+    if sizes:
+        return min(gpus, sum(size(item).gpus for item in sizes))
+    share = _percent(raw.get("absoluteMaxCapacity"))
+    return None if share is None else int(gpus * share / 100)
+
+
+def _fair(raw: Json, cluster: Size, room: int, waiting: Mapping[str, int]) -> Iterator[QueueUse]:
+    used, most, share = (
+        size(raw.get(key)) if raw.get(key) else None
+        for key in ("usedResources", "maxResources", "steadyFairResources")
+    )
+    if most is not None:
+        room = max(0, min(room, most.gpus - (used.gpus if used is not None else 0)))
+    below = children(raw.get("childQueues"), "queue")
+    for child in below:
+        yield from _fair(child, cluster, room, waiting)
+    if below:
+        return
+    yield QueueUse(
+        name=str(raw.get("queueName")).removeprefix("root."),
+        capacity=_part(share, cluster),
+        used=_part(used, cluster),
+        gpus_total=min(cluster.gpus, most.gpus) if most is not None else cluster.gpus,
+        gpus_used=used.gpus if used is not None else None,
+        gpus_free=room,
+        pending=_pending(raw, "numPendingApps", waiting),
+        running=_whole(raw.get("numActiveApps")),
+    )
+
+
+def _part(held: Size | None, cluster: Size) -> float | None:
+    if held is None or not cluster.memory:
+        return None
+    return round(100 * held.memory / cluster.memory, 1)
+
+
+def _percent(raw: Any) -> float | None:
+    return float(raw) if isinstance(raw, (int, float)) and not isinstance(raw, bool) else None
+
+
+def _whole(raw: Any) -> int:
+    return int(raw) if isinstance(raw, (int, float)) and abs(raw) < 1e15 else 0

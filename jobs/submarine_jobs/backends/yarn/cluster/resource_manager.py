@@ -1,0 +1,202 @@
+"""The ResourceManager's REST interface: one request at a time, with timeout and failover.
+
+Returns the JSON as it stands; ``queues``, ``nodes`` and ``observe`` give it meaning. Every answer
+is bounded in size. Proxy variables are not looked at: a ResourceManager is never behind one.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from submarine_jobs.access.incomplete_response import must_be_whole
+from submarine_jobs.errors import ClusterError, RefusedError
+
+MAX_ANSWER = 64 << 20
+Json = Mapping[str, Any]
+
+
+class ResourceManager:
+    """The active one of one or more ResourceManagers.
+
+    Parameters
+    ----------
+    urls
+        Base URLs, ``http://host:port``.
+    timeout
+        Seconds for one question, all ResourceManagers together.
+    user
+        For simple authentication.
+    """
+
+    def __init__(self, urls: Sequence[str], *, timeout: float, user: str) -> None:
+        self._urls = list(urls)
+        self._timeout = timeout
+        self._user = user
+        self._active = 0
+        self._lock = threading.Lock()
+        self._connection: tuple[str, http.client.HTTPConnection] | None = None
+        self.calls = 0
+
+    def __del__(self) -> None:
+        self._drop()
+
+    @property
+    def url(self) -> str:
+        """Base URL of the ResourceManager that answered last."""
+        return self._urls[self._active]
+
+    def get(self, path: str, **query: str) -> Any:
+        """``GET /ws/v1/cluster<path>``; None when there is no such thing (404).
+
+        Raises
+        ------
+        ClusterError
+            If no ResourceManager answers in time, or with something else than JSON.
+        RefusedError
+            If it answers no.
+        """
+        status, body = self._ask("GET", path, query, None)
+        if status == 404:
+            return None
+        return self._meaning(status, body)
+
+    def kill(self, application_id: str, why: str) -> bool:
+        """Ask that an application be killed; False if this interface is not allowed to.
+
+        A lost reply does no harm: the same request may be sent again.
+        """
+        body = json.dumps({"state": "KILLED", "diagnostics": why[:400]}).encode()
+        path = f"/apps/{application_id}/state"
+        status, answer = self._ask("PUT", path, {}, body)
+        if status == 400:  # before Hadoop 3.0 a body may hold nothing but the state
+            status, answer = self._ask("PUT", path, {}, b'{"state": "KILLED"}')
+        if status in (401, 403):
+            return False
+        if status != 404:
+            self._meaning(status, answer)
+        return True
+
+    def set_priority(self, application_id: str, priority: int) -> str | None:
+        """Set an application's priority within its queue; one sentence why not, or None.
+
+        Raises
+        ------
+        ClusterError
+            If no ResourceManager answers in time.
+        """
+        body = json.dumps({"priority": priority}).encode()
+        status, answer = self._ask("PUT", f"/apps/{application_id}/priority", {}, body)
+        if status in (401, 403):
+            return f"The ResourceManager does not let you set a priority ({status})."
+        try:
+            told = self._meaning(status, answer)
+        except RefusedError as exc:
+            return exc.message
+        given = told.get("priority") if isinstance(told, dict) else None
+        if given is not None and int(given) != priority:
+            return f"The ResourceManager made it {given}: the queue or the cluster allows no more."
+        return None
+
+    def _meaning(self, status: int, body: bytes) -> Any:
+        if status == 401:
+            raise ClusterError(
+                f"The ResourceManager at {self.url} asks for Kerberos (SPNEGO).",
+                "This release of Submarine cannot sign in there yet.",
+            )
+        try:
+            answer = json.loads(body) if body else {}
+        except ValueError as exc:
+            raise ClusterError(
+                f"The ResourceManager at {self.url} answered with something else than JSON.",
+                "Check yarn.resourcemanager.webapp.address: it must be a ResourceManager's port.",
+            ) from exc
+        if status >= 400:
+            remote = answer.get("RemoteException", {}) if isinstance(answer, dict) else {}
+            said = " ".join(str(remote.get("message") or status).split())[:300]
+            raise RefusedError(f"The ResourceManager at {self.url} refused: {said}.")
+        return answer
+
+    def _ask(
+        self, method: str, path: str, query: Mapping[str, str], body: bytes | None
+    ) -> tuple[int, bytes]:
+        """Ask the active one; on failure each of the others once, then the first again."""
+        asked = {**query, "user.name": self._user}
+        target = f"/ws/v1/cluster{path}?{urlencode(asked)}"
+        deadline = time.monotonic() + self._timeout
+        failure = "no address is configured"
+        with self._lock:
+            for attempt in range(len(self._urls) + 1):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                try:
+                    status, headers, answer = self._once(method, target, body, left)
+                except (OSError, http.client.HTTPException) as exc:
+                    failure = str(exc) or type(exc).__name__
+                    self._drop()
+                else:
+                    if not _is_standby(status, headers, answer):
+                        return status, answer
+                    failure = "it is the standby"
+                if attempt < len(self._urls):
+                    self._active = (self._active + 1) % len(self._urls)
+        raise ClusterError(
+            f"The ResourceManager at {' and '.join(self._urls)} does not answer: {failure}.",
+            "Check that it is up and that yarn.resourcemanager.webapp.address is right.",
+        )
+
+    def _once(
+        self, method: str, target: str, body: bytes | None, left: float
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        connection = self._connect(left)
+        self.calls += 1
+        headers = {"Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        connection.request(method, target, body, headers)
+        with connection.getresponse() as reply:
+            answer = reply.read(MAX_ANSWER + 1)
+            if len(answer) > MAX_ANSWER:
+                raise http.client.HTTPException(f"the answer is longer than {MAX_ANSWER >> 20} MB")
+            must_be_whole(reply, answer)
+        if reply.will_close:
+            self._drop()
+        return reply.status, {k.lower(): v for k, v in reply.getheaders()}, answer
+
+    def _connect(self, left: float) -> http.client.HTTPConnection:
+        url = self.url
+        if self._connection is not None and self._connection[0] == url:
+            connection = self._connection[1]
+            if connection.sock is not None:
+                connection.sock.settimeout(left)
+            return connection
+        self._drop()
+        parts = urlsplit(url)
+        if parts.scheme == "https":
+            context = ssl.create_default_context()
+            new: http.client.HTTPConnection = http.client.HTTPSConnection(
+                parts.hostname or "", parts.port, timeout=left, context=context
+            )
+        else:
+            new = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=left)
+        self._connection = (url, new)
+        return new
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection[1].close()
+            self._connection = None
+
+
+def _is_standby(status: int, headers: Mapping[str, str], body: bytes) -> bool:
+    """A standby answers 307 with a Refresh header, or says so in plain text."""
+    if status in (301, 302, 303, 307):
+        return True
+    return "refresh" in headers or body.lstrip().startswith(b"This is standby RM")

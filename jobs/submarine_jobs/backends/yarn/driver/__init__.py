@@ -1,0 +1,1 @@
+"""skein's driver: a JVM for each user and cluster configuration, and the calls to it."""

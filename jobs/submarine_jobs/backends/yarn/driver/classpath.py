@@ -1,0 +1,137 @@
+"""Java and Hadoop's client jars on this machine: what the driver's JVM needs to start.
+
+``yarn classpath --glob`` takes a second or more on a real Hadoop, so its answer is kept beside the
+driver, keyed by configuration. Starts no JVM of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+from submarine_jobs.errors import ClusterError
+from submarine_jobs.model.profile import Profile
+
+OLDEST_JAVA = 8
+_TIMEOUT = 30.0
+
+
+def java_home(profile: Profile) -> Path:
+    """The JDK or JRE for the driver: the profile's, ``JAVA_HOME``'s, or that of ``java`` on PATH.
+
+    Raises
+    ------
+    ClusterError
+        If there is none or it is too old.
+    """
+    named = profile.java_home or (Path(p) if (p := os.environ.get("JAVA_HOME")) else None)
+    if named is None:
+        found = shutil.which("java")
+        if found is None:
+            raise ClusterError(
+                "There is no Java on this machine: neither JAVA_HOME nor `java` on PATH.",
+                "Install one (Debian: apt install openjdk-17-jre-headless) or set java_home.",
+            )
+        named = Path(found).resolve().parent.parent
+    if not os.access(named / "bin" / "java", os.X_OK):
+        raise ClusterError(
+            f"{named} is not a Java: it has no bin/java.", "Set java_home or JAVA_HOME aright."
+        )
+    version = java_version(named)
+    if version < OLDEST_JAVA:
+        raise ClusterError(
+            f"The Java at {named} is version {version}, too old for Hadoop.",
+            "Install Java 11 or 17 and set java_home.",
+        )
+    return named
+
+
+def java_version(home: Path) -> int:
+    """Major version, from the ``release`` file where there is one, else by asking it."""
+    try:
+        text = (home / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = _run([str(home / "bin" / "java"), "-version"], "java -version")
+    match = re.search(r'version "?(?:1\.)?(\d+)|JAVA_VERSION="(?:1\.)?(\d+)', text)
+    return int(match.group(1) or match.group(2)) if match else OLDEST_JAVA
+
+
+def yarn_command(profile: Profile, conf_dir: Path) -> Path:
+    """The ``yarn`` of the Hadoop client installation.
+
+    Looked for in: the setting ``yarn_command``, ``HADOOP_YARN_HOME``, ``HADOOP_HOME``, PATH, and
+    ``../../bin`` of the configuration directory (a tarball's ``etc/hadoop`` and a minicluster).
+    """
+    candidates = [profile.settings.get("yarn_command", "")]
+    candidates += [f"{conf_dir.resolve().parent.parent}/bin/yarn"]
+    for variable in ("HADOOP_YARN_HOME", "HADOOP_HOME"):
+        if os.environ.get(variable):
+            candidates.append(f"{os.environ[variable]}/bin/yarn")
+    candidates.append(shutil.which("yarn") or "")
+    for candidate in candidates:
+        if candidate and os.access(candidate, os.X_OK):
+            return Path(candidate)
+    raise ClusterError(
+        "There is no `yarn` command on this machine, so Hadoop's client jars cannot be found.",
+        "Put the Hadoop client's bin directory on PATH, or set HADOOP_HOME or yarn_command.",
+    )
+
+
+def client_classpath(command: Path, java: Path, conf_dir: Path, cache: Path) -> list[str]:
+    """Entries of Hadoop's client class path, from ``cache`` if they are all still there.
+
+    Raises
+    ------
+    ClusterError
+        If the command fails or prints something else than a class path.
+    """
+    wanted = f"{command}\n"
+    try:
+        kept, _, rest = cache.read_text(encoding="utf-8").partition("\n")
+        entries = rest.strip().split(":")
+        if f"{kept}\n" == wanted and rest and all(os.path.exists(e) for e in entries):
+            return entries
+    except OSError:
+        pass
+    env = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("HADOOP_OPTS", "YARN_OPTS", "CLASSPATH")
+    }
+    env.update(JAVA_HOME=str(java), HADOOP_CONF_DIR=str(conf_dir), YARN_CONF_DIR=str(conf_dir))
+    printed = _run([str(command), "classpath", "--glob"], f"{command} classpath --glob", env)
+    lines = [line for line in printed.splitlines() if ".jar" in line]
+    entries = [e for e in (lines[-1].strip().split(":") if lines else []) if os.path.exists(e)]
+    if not any(entry.endswith(".jar") for entry in entries):
+        raise ClusterError(
+            f"`{command} classpath --glob` names no jars.",
+            "Run it by hand: it must print Hadoop's class path, such as /etc/hadoop:/opt/....jar.",
+        )
+    temporary = cache.with_name(f".tmp-{cache.name}.{os.getpid()}.{threading.get_ident()}")
+    temporary.write_text(wanted + ":".join(entries), encoding="utf-8")
+    temporary.replace(cache)
+    return entries
+
+
+def _run(command: list[str], words: str, env: dict[str, str] | None = None) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise ClusterError(f"`{words}` cannot be run: {exc}.", "Check java_home and PATH.") from exc
+    text = done.stdout.decode(errors="replace")
+    if done.returncode:
+        last = next((line for line in reversed(text.splitlines()) if line.strip()), "no output")
+        raise ClusterError(f"`{words}` failed: {last.strip()[:300]}.", "Check java_home and PATH.")
+    return text

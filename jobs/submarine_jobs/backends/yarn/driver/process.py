@@ -1,0 +1,235 @@
+"""The process of skein's driver: start it detached, find it by pid and start time, end it.
+
+``driver`` decides when; here is only how. The JVM belongs to no kernel: it has its own session and
+none of the starter's pipes, and a small shell loop holds its standard input until it has been
+unused for ``driver_idle_minutes``.
+
+The JVM's environment holds skein's TLS pair, because skein's driver reads it nowhere else; only
+the same user (and root) can see a process's environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.backends.yarn.driver.classpath import client_classpath, java_home, yarn_command
+from submarine_jobs.backends.yarn.driver.configuration import write_overlay
+from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials, skein_jar
+from submarine_jobs.backends.yarn.driver.start_log import start_error
+from submarine_jobs.errors import ClusterError
+from submarine_jobs.model.profile import Profile
+from submarine_runtime.network.peers import UnknownPeerError, listener_uids, peer_uid
+
+IDLE_MINUTES = 8 * 60
+#: A submit may take longer than one.
+_LEAST_IDLE = 2
+START_SECONDS = 60.0
+JVM_OPTIONS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Xms16m",
+    "-Xmx256m",
+    "-Xss512k",
+)
+#: Writes a line every ten seconds into the driver's standard input while ``$1`` was touched within
+#: ``$2`` minutes; a dead driver ends it by SIGPIPE, so that it is soon gone too. Prints the JVM's
+#: pid.
+_LAUNCH = """\
+stamp=$1 minutes=$2 log=$3; shift 3
+keep() { while [ -n "$(find "$stamp" -mmin "-$minutes" 2>/dev/null)" ]; do echo; sleep 10; done; }
+keep 2>/dev/null </dev/null | "$@" >"$log" 2>&1 &
+echo $!
+"""
+
+
+@dataclass(frozen=True)
+class Running:
+    """What ``driver.json`` holds; ``started`` is the process's own start time."""
+
+    pid: int
+    started: float
+    port: int
+    conf_dir: str
+
+
+def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float) -> Running:
+    """Start a JVM, detached from this process, and write ``driver.json`` once it has a port."""
+    minutes = _idle_minutes(profile)
+    java = java_home(profile)
+    command = yarn_command(profile, conf.directory)
+    entries = client_classpath(command, java, conf.directory, directory / "classpath")
+    overlay = write_overlay(conf, directory / "conf", profile.timeout)
+    certificate, key = new_credentials()
+    for name, data in (("skein.crt", certificate), ("skein.pem", key)):
+        _write_private(directory / name, data)
+    empty = _empty_jar(directory)
+    (directory / "last-use").touch()
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as callback:
+        env = dict(os.environ)
+        env.update(
+            SKEIN_CERTIFICATE=certificate.decode(),
+            SKEIN_KEY=key.decode(),
+            SKEIN_CALLBACK_PORT=str(callback.getsockname()[1]),
+            CLASSPATH=":".join([str(overlay), skein_jar(), *entries]),
+            JAVA_HOME=str(java),
+            HADOOP_CONF_DIR=str(conf.directory),
+        )
+        if profile.user:
+            env["HADOOP_USER_NAME"] = profile.user
+        for noise in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
+            env.pop(noise, None)
+        options = profile.settings.get("driver_java_options", "").split() or list(JVM_OPTIONS)
+        arguments = [str(java / "bin" / "java"), "-Dskein.log.level=INFO", *options]
+        arguments += ["com.anaconda.skein.Driver", "--jar", str(empty)]
+        pid = _detach(arguments, env, directory, minutes)
+        try:
+            port = _wait_for_port(callback, pid, directory, deadline)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):  # nobody would ever find it
+                os.kill(pid, signal.SIGTERM)
+            raise
+    running = Running(pid, _start_time(pid) or 0.0, port, str(conf.directory))
+    _write_private(directory / "driver.json", json.dumps(asdict(running)).encode())
+    return running
+
+
+def stop_directory(directory: Path) -> bool:
+    """End the driver of ``directory``, by its own pid only; True if there was one."""
+    running = read_running(directory)
+    with contextlib.suppress(OSError):
+        (directory / "driver.json").unlink()
+    if running is None:
+        return False
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(running.pid)
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(5)
+        except psutil.TimeoutExpired:
+            process.kill()
+    return True
+
+
+def read_running(directory: Path) -> Running | None:
+    """The driver of ``directory`` if that very process is alive."""
+    try:
+        running = Running(**json.loads((directory / "driver.json").read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+    started = _start_time(running.pid)
+    if started is None or abs(started - running.started) > 1.0:
+        return None
+    return running
+
+
+def _start_time(pid: int) -> float | None:
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return float(process.create_time())
+    except psutil.Error:
+        return None
+
+
+def _idle_minutes(profile: Profile) -> int:
+    said = profile.settings.get("driver_idle_minutes", "").strip() or str(IDLE_MINUTES)
+    if not (said.isascii() and said.isdecimal() and int(said[:9]) >= _LEAST_IDLE):
+        raise ClusterError(
+            f"The YARN driver did not start: the setting driver_idle_minutes is {said[:40]!r}.",
+            f"Set it to a whole number of minutes, {_LEAST_IDLE} or more.",
+        )
+    return int(said[:9])
+
+
+def _detach(arguments: list[str], env: dict[str, str], directory: Path, minutes: int) -> int:
+    launched = subprocess.run(
+        ["/bin/sh", "-c", _LAUNCH, "sh", str(directory / "last-use"), str(minutes),
+         str(directory / "driver.log"), *arguments],
+        env=env,
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        timeout=10,
+        check=True,
+    )  # fmt: skip
+    return int(launched.stdout)
+
+
+def _wait_for_port(callback: socket.socket, pid: int, directory: Path, deadline: float) -> int:
+    """The port that the driver reports; skein has it connect back to us."""
+    while time.monotonic() < deadline:
+        callback.settimeout(0.2)
+        try:
+            connection, _ = callback.accept()
+        except TimeoutError:
+            if _start_time(pid) is None:
+                raise failed(directory, "its JVM ended") from None
+            continue
+        with connection, contextlib.suppress(OSError):
+            if not _may_be_driver(connection):
+                continue
+            connection.settimeout(2.0)
+            data = connection.recv(4, socket.MSG_WAITALL)
+            port = int(struct.unpack("!i", data)[0]) if len(data) == 4 else 0
+            if _is_own_port(port):
+                return port
+    raise failed(directory, f"it was not ready within {START_SECONDS:g} s")
+
+
+def _may_be_driver(connection: socket.socket) -> bool:
+    """False if a connection is of another user, who could keep the start waiting."""
+    try:
+        # None: it is closed already. The port that it has named is checked all the same.
+        return peer_uid(connection) in (None, os.geteuid())
+    except UnknownPeerError:
+        return True
+
+
+def _is_own_port(port: int) -> bool:
+    """Whether a process of this user listens at a port, as far as this system tells."""
+    try:
+        return 0 < port < 1 << 16 and os.geteuid() in listener_uids("127.0.0.1", port)
+    except UnknownPeerError:
+        return True
+
+
+def failed(directory: Path, what: str) -> ClusterError:
+    """The error to raise when a driver did not start, from its log."""
+    return start_error(directory / "driver.log", what)
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".tmp-{path.name}.{os.getpid()}.{threading.get_ident()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+    temporary.replace(path)
+
+
+def _empty_jar(directory: Path) -> Path:
+    """A jar with nothing in it: skein uploads the jar that it is given with every submit.
+
+    Masters get skein's real jar from the job root's cache instead (``shipped``).
+    """
+    path = directory / "nothing.jar"
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n\n")
+    return path

@@ -1,0 +1,1 @@
+"""Check a spec against the live cluster and choose its containers."""

@@ -1,0 +1,180 @@
+"""Judge a distributed spec against the live cluster: containers, and why it could never run.
+
+A pure function of the spec and the ResourceManager's answers, like ``plan``, whose vocabulary it
+shares. What is only busy at present is no error: that is a wait, and explained as one later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from submarine_jobs.backends.base import Plan
+from submarine_jobs.backends.yarn.cluster.scheduler import (
+    Node,
+    Queue,
+    Size,
+    find,
+    queues,
+    usable_nodes,
+)
+from submarine_jobs.backends.yarn.planning.gang_size import fitting, gang_of, least_of, total
+from submarine_jobs.backends.yarn.planning.single import (
+    AGENT_MEMORY,
+    MASTER_MEMORY,
+    ClusterView,
+    container,
+    gpus_words,
+    queue_errors,
+    size_errors,
+    warnings_of,
+    words_of,
+)
+from submarine_jobs.inputs.localization import errors_of
+from submarine_jobs.model.spec import JobSpec, Role
+
+#: MiB of supervisor and coordinator beside skein's master, and tasks that cost it one more; see
+#: docs/yarn.md for the measurement.
+COORDINATOR_MEMORY = 160
+TASKS_A_MIB = 8
+
+
+def make_gang_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
+    """The plan for a distributed spec; refusals are in its ``errors``."""
+    all_queues = queues(view.scheduler)
+    name = spec.queue or default_queue
+    queue = find(all_queues, name)
+    nodes = usable_nodes(view.nodes)
+    coordinator = COORDINATOR_MEMORY + spec.task_count // TASKS_A_MIB
+    master = Size(view.steps.round(MASTER_MEMORY + coordinator), 1, 0)
+    sizes = {role.name: _task_size(role, view) for role in spec.roles}
+    containers = [container("application master and coordinator", master)]
+    containers += [
+        {**container(role.name, sizes[role.name]), "role": role.name, "count": role.instances}
+        for role in spec.roles
+    ]
+    errors = errors_of(spec) + queue_errors(all_queues, queue, name, view.user)
+    if not errors and queue is not None:
+        errors = [text for role in spec.roles for text in _role_errors(role, nodes, queue)]
+    if not errors and queue is not None:
+        errors = [
+            f"Role {role.name}: {text}"
+            for role in spec.roles
+            for text in size_errors(_program(role), [_entry(containers, role)], queue, view)
+        ]
+    if not errors and queue is not None:
+        errors = _gang_errors(spec, sizes, master, nodes, queue, view)
+    tasks, roles = spec.task_count, len(spec.roles)
+    return Plan(
+        placement=(
+            f"{tasks} containers of {roles} role{'s' if roles > 1 else ''}, which a coordinator "
+            "in the application master's container starts together"
+        ),
+        containers=containers,
+        overhead=AGENT_MEMORY,
+        warnings=warnings_of(spec, queue, _program(spec.worker), containers[:1])
+        + _core_warnings(spec, sizes, nodes, view),
+        errors=errors,
+        extra={
+            "queue": queue.name if queue else name,
+            "queues": [item.name for item in all_queues if item.leaf and item.running],
+        },
+    )
+
+
+def _task_size(role: Role, view: ClusterView) -> Size:
+    wanted = role.resources
+    return Size(view.steps.round(wanted.memory + AGENT_MEMORY), wanted.vcores, wanted.gpus)
+
+
+def _program(role: Role) -> Size:
+    return Size(role.resources.memory, role.resources.vcores, role.resources.gpus)
+
+
+def _entry(containers: list[dict[str, Any]], role: Role) -> dict[str, Any]:
+    return next(entry for entry in containers if entry.get("role") == role.name)
+
+
+def _role_errors(role: Role, nodes: list[Node], queue: Queue) -> list[str]:
+    """A label, node or rack that the cluster or the queue does not have."""
+    label, who = role.node_label, f"Role {role.name}"
+    if label and (role.nodes or role.racks):
+        return [
+            f"{who}: YARN takes a node label or names of nodes and racks, not both; leave out one."
+        ]
+    if label:
+        known = sorted({name for node in nodes for name in node.labels})
+        if label not in known:
+            have = f"labels with nodes are {', '.join(known)}" if known else "no node has a label"
+            return [f"{who}: no running node has the label {label}; {have}."]
+        if queue.labels is not None and not {"*", label} & set(queue.labels):
+            allowed = ", ".join(name for name in queue.labels if name) or "none"
+            return [f"{who}: queue {queue.name} may not use the label {label}; it may: {allowed}."]
+    hosts = {node.host for node in nodes}
+    racks = {node.rack for node in nodes}
+    errors = [
+        f"{who}: there is no running node {host}; the cluster has {_some(hosts)}."
+        for host in role.nodes
+        if host not in hosts
+    ]
+    return errors + [
+        f"{who}: there is no rack {rack}; the cluster has {_some(racks)}."
+        for rack in role.racks
+        if rack not in racks
+    ]
+
+
+def _some(names: set[str]) -> str:
+    first = ", ".join(sorted(names)[:5])
+    return f"{first} and {len(names) - 5} more" if len(names) > 5 else first or "none"
+
+
+def _gang_errors(
+    spec: JobSpec,
+    sizes: dict[str, Size],
+    master: Size,
+    nodes: list[Node],
+    queue: Queue,
+    view: ClusterView,
+) -> list[str]:
+    """What the gang needs all at once, against all that there is, were nobody else on it."""
+    for role in gang_of(spec):
+        places = fitting(role, sizes[role.name], nodes)
+        if places < least_of(role):
+            return [
+                f"Role {role.name}: at most {places} containers of {words_of(sizes[role.name])} "
+                f"fit on the cluster at once, and {least_of(role)} must run together."
+            ]
+    need = total([(master, 1), *((sizes[role.name], least_of(role)) for role in gang_of(spec))])
+    cluster = total([(node.total, 1) for node in nodes])
+    limits = [(cluster, "the whole cluster has")]
+    if queue.most is not None:
+        limits.append((queue.most, f"queue {queue.name} may ever hold"))
+    labelled = any(role.node_label for role in spec.roles)
+    if queue.share is not None and not labelled:
+        limits.append((_part(cluster, queue.share), f"queue {queue.name} may ever hold"))
+    for limit, whose in limits:
+        if need.gpus > limit.gpus:
+            return [f"The job needs {gpus_words(need.gpus)} at once, and {whose} {limit.gpus}."]
+        if need.memory > limit.memory:
+            return [f"The job needs {need.memory} MiB at once, and {whose} {limit.memory} MiB."]
+        # A cluster with GPUs must use the calculator that counts cores too.
+        if view.knows_gpus and need.vcores > limit.vcores:
+            return [f"The job needs {need.vcores} vcores at once, and {whose} {limit.vcores}."]
+    return []
+
+
+def _part(cluster: Size, share: float) -> Size:
+    # A container may go over the limit by rounding; be sure before a refusal.
+    return Size(
+        *(int(value * share + 0.999) for value in (cluster.memory, cluster.vcores, cluster.gpus))
+    )
+
+
+def _core_warnings(
+    spec: JobSpec, sizes: dict[str, Size], nodes: list[Node], view: ClusterView
+) -> list[str]:
+    need = total([(sizes[role.name], least_of(role)) for role in gang_of(spec)]).vcores
+    cores = sum(node.total.vcores for node in nodes)
+    if view.knows_gpus or need <= cores:
+        return []
+    return [f"The job asks for {need} vcores at once, and the whole cluster has {cores}."]

@@ -1,0 +1,218 @@
+"""Judge a spec against the live cluster and decide where its task runs; changes nothing.
+
+``make_plan`` is a pure function of the spec, the ResourceManager's two answers and the settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from submarine_jobs.backends.base import Plan
+from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.backends.yarn.cluster.scheduler import (
+    Queue,
+    Size,
+    find,
+    largest_node,
+    queues,
+    some_node_holds,
+)
+from submarine_jobs.inputs.localization import errors_of
+from submarine_jobs.model.spec import JobSpec
+
+#: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
+#: Measured: 171 to 181 MiB resident.
+MASTER_MEMORY = 256
+#: MiB of the agent beside the program (24) and of the helper that shows its page (56).
+AGENT_MEMORY = 96
+#: MiB that the program may go over ``--memory`` before its agent ends it; YARN's own check must
+#: come later than that.
+SLACK_TOGETHER = 64
+SLACK_BESIDE = 8
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How the scheduler rounds a container's size: minimum and increment of memory, in MiB."""
+
+    minimum: int = 1024
+    increment: int = 1024
+
+    def round(self, memory: int) -> int:
+        """``memory`` as the scheduler will grant it."""
+        over = max(memory, self.minimum)
+        return -(-over // self.increment) * self.increment
+
+
+def steps_of(conf: HadoopConf, said: int | None) -> Steps:
+    """How sizes are rounded, as the ResourceManager said, else as the client believes."""
+    minimum = said or int(conf.get("yarn.scheduler.minimum-allocation-mb", "1024") or 1024)
+    increment = int(conf.get("yarn.scheduler.increment-allocation-mb") or 0)
+    return Steps(max(minimum, 1), max(increment or minimum, 1))
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """What the ResourceManager said.
+
+    Parameters
+    ----------
+    user
+        Who submits; None where the cluster does not check who may submit to a queue.
+    """
+
+    scheduler: Any
+    nodes: Any
+    steps: Steps
+    knows_gpus: bool
+    user: str | None = None
+
+
+def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
+    """The plan for a single-task spec; refusals are in its ``errors``."""
+    program = spec.worker.resources
+    wanted = Size(program.memory, program.vcores, program.gpus)
+    all_queues = queues(view.scheduler)
+    name = spec.queue or default_queue
+    queue = find(all_queues, name)
+    errors = errors_of(spec)
+    errors += queue_errors(all_queues, queue, name, view.user)
+    placement, containers, overhead = _place(wanted, queue, view.steps)
+    if not errors and queue is not None:
+        errors += size_errors(wanted, containers, queue, view)
+    return Plan(
+        placement=placement,
+        containers=containers,
+        overhead=overhead,
+        warnings=warnings_of(spec, queue, wanted, containers),
+        errors=errors,
+        extra={
+            "queue": queue.name if queue else name,
+            "queues": [item.name for item in all_queues if item.leaf and item.running],
+        },
+    )
+
+
+def _place(
+    wanted: Size, queue: Queue | None, steps: Steps
+) -> tuple[str, list[dict[str, Any]], int]:
+    """Sentence, containers and overhead: with the master, or beside it."""
+    overhead = MASTER_MEMORY + AGENT_MEMORY
+    together = Size(steps.round(wanted.memory + overhead), wanted.vcores, wanted.gpus)
+    if queue is None or _admits(queue, together):
+        placement = "in the application master's container: one container, no second wait"
+        return placement, [container("program and application master", together)], overhead
+    master = Size(steps.round(MASTER_MEMORY), 1, 0)
+    task = Size(steps.round(wanted.memory + AGENT_MEMORY), wanted.vcores, wanted.gpus)
+    limit = queue.masters or Size()
+    placement = (
+        f"in a container of its own beside the application master: queue {queue.name} lets masters "
+        f"hold {words_of(limit)}, and the program with its master needs {words_of(together)}"
+    )
+    both = [container("application master", master), container("program", task)]
+    return placement, both, overhead
+
+
+def _admits(queue: Queue, together: Size) -> bool:
+    """Whether the queue's share for masters has room for this one, by itself and at present."""
+    if queue.masters is None:
+        return True
+    if not queue.masters.holds(together):
+        return False
+    return queue.masters_user is None or queue.masters_user.holds(together)
+
+
+def queue_errors(
+    all_queues: list[Queue], queue: Queue | None, name: str, user: str | None = None
+) -> list[str]:
+    """Why the queue could not take any job, or none of ``user``."""
+    leaves = ", ".join(q.name for q in all_queues if q.leaf and q.running)[:300]
+    if queue is None:
+        return [f"There is no queue {name}; this cluster has {leaves}."]
+    if not queue.leaf:
+        below = [q.name for q in all_queues if q.leaf and q.path.startswith(queue.path + ".")]
+        return [f"Queue {name} takes no jobs itself; choose one below it: {', '.join(below)}."]
+    if not queue.running:
+        return [f"Queue {name} is stopped and takes no jobs; running are {leaves}."]
+    if user is not None and queue.users is not None and user not in queue.users:
+        allowed = [
+            q.name
+            for q in all_queues
+            if q.leaf and q.running and (q.users is None or user in q.users)
+        ]
+        which = f"choose one of {', '.join(allowed)[:300]}" if allowed else "ask its administrator"
+        return [f"User {user} may not submit to queue {name}; {which}."]
+    return []
+
+
+def size_errors(
+    wanted: Size, containers: list[dict[str, Any]], queue: Queue, view: ClusterView
+) -> list[str]:
+    """Why one of ``containers`` could never be placed; ``wanted`` is the program's own size."""
+    node, count = largest_node(view.nodes)
+    if count == 0:
+        return ["The cluster has no running node, so no job can start."]
+    if wanted.gpus and not view.knows_gpus:
+        return [
+            "The client's Hadoop configuration does not know yarn.io/gpu; put the cluster's "
+            "resource-types.xml beside core-site.xml, or ask for no GPU."
+        ]
+    if wanted.gpus > node.gpus:
+        most = (
+            f"the largest node has {gpus_words(node.gpus)}" if node.gpus else "no node has any GPU"
+        )
+        return [f"The job asks for {gpus_words(wanted.gpus)}, and {most}."]
+    errors: list[str] = []
+    largest = max(containers, key=lambda entry: int(entry["memory"]))
+    need = Size(int(largest["memory"]), int(largest["vcores"]), int(largest["gpus"]))
+    for limit, whose in ((node, "the largest node has"), (queue.maximum, "the scheduler gives")):
+        if limit is None or errors:
+            continue
+        if need.memory > limit.memory:
+            errors.append(
+                f"The container needs {need.memory} MiB ({wanted.memory} for the program), and "
+                f"{whose} {limit.memory} MiB; ask for less with --memory."
+            )
+        elif need.vcores > limit.vcores:
+            errors.append(f"The job asks for {need.vcores} vcores, and {whose} {limit.vcores}.")
+        elif need.gpus > limit.gpus:
+            errors.append(f"The job asks for {gpus_words(need.gpus)}, and {whose} {limit.gpus}.")
+    if not errors and not some_node_holds(view.nodes, need):
+        errors.append(f"No single node has {words_of(need)} together.")
+    return errors
+
+
+def warnings_of(
+    spec: JobSpec, queue: Queue | None, wanted: Size, containers: list[dict[str, Any]]
+) -> list[str]:
+    """What does not stop a submit."""
+    found = []
+    granted, asked = int(containers[-1]["memory"]), wanted.memory
+    if granted > asked + MASTER_MEMORY + AGENT_MEMORY + 512:
+        found.append(f"The scheduler rounds the container up to {granted} MiB.")
+    if queue is not None and queue.masters is not None:
+        left = queue.masters.memory - queue.masters_used.memory
+        if 0 <= left < int(containers[0]["memory"]):
+            found.append(
+                f"Queue {queue.name} has no room for another master at present: the job will wait."
+            )
+    if any(urlsafe.startswith("http://") for urlsafe in (i.source for i in spec.localization)):
+        found.append("A file is downloaded without encryption (http://).")
+    return found
+
+
+def container(what: str, need: Size) -> dict[str, Any]:
+    """An entry of ``Plan.containers``."""
+    return {"what": what, "memory": need.memory, "vcores": need.vcores, "gpus": need.gpus}
+
+
+def gpus_words(count: int) -> str:
+    """``1 GPU``, ``2 GPUs``."""
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
+def words_of(need: Size) -> str:
+    """``2048 MiB and 1 vcore``."""
+    text = f"{need.memory} MiB and {need.vcores} vcore" + ("" if need.vcores == 1 else "s")
+    return text + (f" and {gpus_words(need.gpus)}" if need.gpus else "")

@@ -1,0 +1,1 @@
+"""Session and Job: list, watch, wait for, cancel and repeat jobs."""

@@ -1,0 +1,129 @@
+"""End a job at any point of its life: by its agent, by the cluster, or before anything has run.
+
+Does not ask anybody whether that is meant; a mouth does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from submarine_jobs.backends.base import Handle, Observation, Stage
+from submarine_jobs.client.views import known_of
+from submarine_jobs.concurrency.time_limits import patience
+from submarine_jobs.errors import ClusterError, NoAccessError, NoRoomError, StorageError
+from submarine_jobs.model.profile import hadoop_user
+from submarine_jobs.tracking.closing import close_unsubmitted
+from submarine_jobs.tracking.observation import remember, unread
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+if TYPE_CHECKING:
+    from submarine_jobs.client.job import Job
+
+#: Seconds for the agent to end the program and save, and then for the cluster to confirm.
+PATIENCE = 30.0
+#: Seconds for the file system to take the wish, and then to tell where the agent listens.
+STORAGE_SECONDS = 5.0
+#: Seconds between looks at the cluster.
+PAUSE = 0.5
+_SILENT = "The job directory does not answer, so the wish to cancel is not written there."
+_LATER = "its record follows when the file system answers again."
+
+
+def cancel(job: Job, why: str) -> JobRecord:
+    """Cancel ``job``; see ``Job.cancel``.
+
+    The wish is in the job directory before the agent or the cluster is asked, so whatever is lost
+    on the way, a program that has not started never will, and the end is known to have been
+    wished. A job directory that is full or does not answer holds no wish; then only what runs, or
+    what the cluster knows of, is ended.
+    """
+    record = job.record()
+    if record.state.ended and record.state is not State.LOST:
+        return record
+    by = hadoop_user(job.session.profile.user)
+    wish = {"by": by, "why": why, "time": time.time()}
+    unheld: StorageError | None = None
+    try:
+        with patience(STORAGE_SECONDS):
+            job.directory.publish_json_exclusive(layout.CANCEL, wish)
+    except NoAccessError:
+        raise
+    except StorageError as error:
+        unheld = error  # what runs can be ended all the same
+    silent = unheld if not isinstance(unheld, NoRoomError) else None
+    if _ask_agent(job, by, why):
+        if silent is not None:
+            return _noted(job.record(), f"{_SILENT} Its program was told to end; {_LATER}")
+        with contextlib.suppress(TimeoutError):
+            record = job.wait(PATIENCE)
+            _end_application(job)
+            return record
+    handle = job.handle or job.backend.find(job.id)
+    if handle is None:
+        if unheld is not None:
+            raise ClusterError(f"{job.id} was not cancelled: {unheld.message}", unheld.fix)
+        # The wish keeps anything from starting. Without a claim nothing runs: the job ends here.
+        never = Observation(Stage.ENDED, EndReason.CANCELLED)
+        closed = close_unsubmitted(job.directory, never)
+        if closed is not None:
+            remember(job.session.store, known_of(job), closed)
+            return closed
+    else:
+        job.handle = handle
+        _stop(job, handle, unheld)
+        if silent is not None:
+            words = f"{_SILENT} It was ended through {job.backend.name}, without saving; {_LATER}"
+            return _noted(_ended_on_cluster(job, handle, silent), words)
+    with contextlib.suppress(TimeoutError):
+        return job.wait(PATIENCE)
+    return job.record()
+
+
+def _stop(job: Job, handle: Handle, unheld: StorageError | None) -> None:
+    try:
+        job.backend.stop(handle)
+    except ClusterError as error:
+        if unheld is None:
+            raise
+        words = f"{job.id} was not cancelled: {unheld.message} {error.message}"
+        raise ClusterError(words, error.fix) from error
+
+
+def _ended_on_cluster(job: Job, handle: Handle, silent: StorageError) -> JobRecord:
+    """What the cluster says once the job has ended there, or after a while."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        seen = job.backend.observe({job.id: handle}).get(job.id)
+        if seen is None or not seen.goes_on or time.monotonic() > deadline:
+            return unread(known_of(job), seen, silent)
+        time.sleep(PAUSE)
+
+
+def _noted(record: JobRecord, words: str) -> JobRecord:
+    return replace(record, missing=[words, *record.missing])
+
+
+def _end_application(job: Job) -> None:
+    """YARN would start the master of a distributed job again, which has nothing left to do."""
+    if job.handle is None or int(job.handle.get("containers") or 1) < 2:
+        return
+    with contextlib.suppress(ClusterError):
+        job.backend.stop(job.handle)
+
+
+def _ask_agent(job: Job, by: str, why: str) -> bool:
+    try:
+        with patience(STORAGE_SECONDS):
+            agent = job.agent()
+        if agent is None:
+            return False
+        agent.cancel(by, why)
+    except ClusterError:
+        return False
+    return True

@@ -1,0 +1,306 @@
+"""Find jobs: those that this machine knows, and those that only the job root knows.
+
+Does not look inside a job beyond its intent and record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.client.job import Job
+from submarine_jobs.concurrency.time_limits import call_within
+from submarine_jobs.errors import (
+    NAME_CLUSTER,
+    ClusterError,
+    JobNotFoundError,
+    NoAnswerError,
+    NoClusterError,
+    StorageError,
+    UsageError,
+)
+from submarine_jobs.model.profile import hadoop_user
+from submarine_jobs.tracking.closing import shipped_record
+from submarine_jobs.tracking.index import JobStore, Known
+from submarine_jobs.tracking.observation import (
+    Target,
+    observe_all,
+    settle,
+    unasked,
+    unreachable,
+    unread,
+    without_directory,
+)
+from submarine_jobs.tracking.ownership import Owner, attributed
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.record import JobRecord
+
+if TYPE_CHECKING:
+    from submarine_jobs.backends.base import Backend
+    from submarine_jobs.client.session import Session
+
+#: Months of the job root that ``list`` looks into.
+MONTHS = 2
+#: Seconds in which the job root's file system must have listed them. A call of it may take longer,
+#: but the cluster and this machine's index can be shown without it.
+PATIENCE = 5.0
+#: The same where one job is looked for: without it there is no answer at all.
+SEARCH_PATIENCE = 20.0
+#: Seconds without a change after which a directory without any file is no submission any more.
+ABANDONED_AFTER = 3600.0
+
+
+def list_jobs(
+    session: Session,
+    limit: int = 100,
+    on_trouble: Callable[[ClusterError], None] | None = None,
+) -> list[JobRecord]:
+    """Records of this user's jobs, newest first.
+
+    One call to each backend that has jobs going on, one listing a month of the job root, and a
+    read of each job that this machine has not seen before (at most ``limit``). A file system that
+    does not answer is asked once; ``on_trouble`` is told of it, and of a cluster that does not.
+    """
+    trouble = discover(session, limit, PATIENCE)
+    silent: dict[str, NoAnswerError] = {}
+    if trouble is not None and on_trouble is not None:
+        on_trouble(trouble)
+    if isinstance(trouble, NoAnswerError):
+        silent[session.backend().job_root()[0].prefix] = trouble
+    known = session.store.newest(limit)
+    targets = [target for row in known if (target := target_of(session, row)) is not None]
+    try:
+        observations = observe_all(targets)
+    except ClusterError as error:
+        trouble = error
+        observations = {}
+        if on_trouble is not None:
+            on_trouble(error)
+    records: dict[str, JobRecord] = {}
+    for target in targets:
+        row, seen = target.known, observations.get(target.known.job_id)
+        mute = silent.get(target.directory.storage.prefix)
+        try:
+            if trouble is not None and seen is None:
+                records[row.job_id] = (
+                    row.record if row.final and row.record else (unreachable(row, trouble))
+                )
+            elif mute is not None and seen is not None:
+                records[row.job_id] = without_directory(target, seen, session.store, mute)
+            else:
+                records[row.job_id] = settle(target, seen, session.store)
+        except (ClusterError, JobNotFoundError, FileNotFoundError) as error:
+            wrapped = error if isinstance(error, ClusterError) else ClusterError(str(error))
+            if isinstance(error, NoAnswerError):
+                silent[target.directory.storage.prefix] = error  # the next would wait as long
+            elif isinstance(error, ClusterError) and not isinstance(error, StorageError):
+                trouble = error
+            records[row.job_id] = unread(row, seen, wrapped)
+    return [records.get(row.job_id) or unasked(row, session.store) for row in known]
+
+
+def find_job(session: Session, text: str) -> Job:
+    """Find one job.
+
+    Raises
+    ------
+    JobNotFoundError
+        If there is none.
+    ClusterError
+        If that cannot be found out.
+    UsageError
+        If ``text`` is the beginning of more than one id.
+    """
+    row = _row(session, text)
+    if row is None:
+        if session.profile.backend is None:
+            raise JobNotFoundError(
+                f"This machine knows no job {text[:80]!r}, and no cluster is configured.",
+                f"{NAME_CLUSTER}, or choose one with --profile.",
+            )
+        raise JobNotFoundError(
+            f"There is no job {text[:80]!r} here or in the job root.",
+            "`submarine list` shows the jobs that there are.",
+        )
+    target = target_of(session, row)
+    if target is None:
+        raise JobNotFoundError(
+            f"Job {row.job_id} belongs to the backend {row.backend!r} of the profile "
+            f"{row.profile!r}, which is not configured now.",
+            f"{NAME_CLUSTER}."
+            if session.profile.name == row.profile
+            else f"Choose it with --profile {row.profile}.",
+        )
+    return Job(session, row.job_id, row.name, target.backend, target.directory, row.handle)
+
+
+def _row(session: Session, text: str) -> Known | None:
+    store, user = session.store, hadoop_user(session.profile.user)
+    if text == "last":
+        if notebook := session.notebook:
+            return _last_of(session, notebook)
+        return store.newest_own(user)
+    if layout.is_job_id(text):
+        return store.get(text) or _from_job_root(session, text)
+    candidates = _candidates(store, text, user)
+    if not candidates:
+        trouble = discover(session, 200, SEARCH_PATIENCE)
+        candidates = _candidates(store, text, user)
+        if trouble is not None and not candidates:
+            raise trouble  # whether there is such a job of one's own is not known
+        candidates = candidates or _candidates(store, text, None)
+    if len(candidates) > 1:
+        names = ", ".join(row.job_id for row in candidates[:5])
+        raise UsageError(f"{text!r} is the beginning of several job ids: {names}.", "Give more.")
+    return candidates[0] if candidates else None
+
+
+def _candidates(store: JobStore, text: str, user: str | None) -> list[Known]:
+    """The newest job of that name, else those whose id begins so; with ``user`` only theirs."""
+    named = store.named(text, user)
+    return [named] if named is not None else store.beginning_with(text, user)
+
+
+def _last_of(session: Session, notebook: Sequence[str]) -> Known:
+    """The newest job of this notebook; another notebook's job is never meant by ``last``."""
+    found = session.store.newest_of(notebook)
+    if found is None:
+        raise JobNotFoundError(
+            "There is no job `last`: this notebook has not submitted a job from this machine.",
+            "`list` shows the jobs of other notebooks; name one of them by its id.",
+        )
+    return found
+
+
+def target_of(session: Session, row: Known) -> Target | None:
+    """Directory and backend of a known job; None where the backend is not configured."""
+    try:
+        backend = session.backend(row.backend)
+        storage, _ = backend.job_root()
+    except (NoClusterError, UsageError):
+        return None
+    path = storage.path_of(row.job_dir)
+    if path is None:
+        return None
+    return Target(row, JobDirectory(storage, path), backend)
+
+
+def discover(session: Session, limit: int, patience: float) -> ClusterError | None:
+    """Bring jobs into the store that only the job root knows; returns what went wrong, if so.
+
+    ``patience`` is in seconds.
+    """
+    try:
+        found = call_within(patience, lambda: unknown_jobs(session, newest_months()))
+        for directory, changed in sorted(found, key=lambda item: item[1], reverse=True)[:limit]:
+            if import_job(session, session.backend(), directory) is None:
+                remove_abandoned(directory, changed)
+    except NoClusterError:
+        return None
+    except TimeoutError:
+        storage, _ = session.backend().job_root()
+        return NoAnswerError(
+            f"The job directories at {storage.prefix} cannot be read: no answer within "
+            f"{patience:g} s.",
+            "`submarine doctor` says more.",
+        )
+    except ClusterError as error:
+        return error
+    return None
+
+
+def unknown_jobs(session: Session, months: Iterable[str]) -> list[tuple[JobDirectory, float]]:
+    """What may be a job of these months and is not in the store, with the time of its last change.
+
+    One listing a month; reads nothing.
+    """
+    storage, root = session.backend().job_root()
+    known = session.store.ids()
+    found = []
+    for month in months:
+        try:
+            entries = storage.list_directory(f"{root}/{month}")
+        except FileNotFoundError:
+            continue
+        found += [
+            (JobDirectory(storage, f"{root}/{month}/{entry.name}", entry.owner), entry.modified)
+            for entry in entries
+            if layout.is_job_id(entry.name) and entry.name not in known
+        ]
+    return found
+
+
+def all_months(session: Session) -> list[str]:
+    """The months that the job root has, the newest first."""
+    storage, root = session.backend().job_root()
+    try:
+        names = [entry.name for entry in storage.list_directory(root)]
+    except FileNotFoundError:
+        return []
+    months = [name for name in names if len(name) == 6 and name.isascii() and name.isdecimal()]
+    return sorted(months, reverse=True)
+
+
+def _from_job_root(session: Session, job_id: str) -> Known | None:
+    backend = session.backend()
+    storage, root = backend.job_root()
+    directory = JobDirectory(storage, layout.job_directory(root, job_id))
+    return import_job(session, backend, directory)
+
+
+def import_job(session: Session, backend: Backend, directory: JobDirectory) -> Known | None:
+    """Read a job that this machine has not seen; None where the directory holds no job yet."""
+    try:
+        record = directory.record() or shipped_record(directory)
+    except (JobNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    if not directory.path.endswith(f"/{record.job_id}"):
+        return None
+    owner = directory.owner
+    if owner is None:
+        entry = directory.storage.stat(directory.path)
+        owner = entry.owner if entry is not None else ""
+    noted = Owner(owner, record.user)
+    session.store.put_owner(record.job_id, noted)
+    record = attributed(record, noted)
+    handle = directory.read_json(layout.APPLICATION)
+    row = Known(
+        record.job_id,
+        record.name,
+        backend.name,
+        session.profile.name,
+        directory.url,
+        record.created or time.time(),
+        record.state,
+        handle if isinstance(handle, dict) else None,
+        record,
+    )
+    session.store.add(row)
+    return row
+
+
+def remove_abandoned(directory: JobDirectory, changed: float) -> None:
+    """Remove what a client left that was killed before it had published the intent.
+
+    Only a directory that holds no file, apart from unfinished uploads, and has not changed for
+    an hour.
+    """
+    if time.time() - changed < ABANDONED_AFTER:
+        return
+    with contextlib.suppress(StorageError, FileNotFoundError):
+        if not directory.storage.list_directory(directory.path):
+            directory.storage.delete(directory.path, recursive=True)
+
+
+def newest_months() -> list[str]:
+    """The months that a short look goes through."""
+    now = time.gmtime()
+    months = []
+    year, month = now.tm_year, now.tm_mon
+    for _ in range(MONTHS):
+        months.append(f"{year:04d}{month:02d}")
+        year, month = (year - 1, 12) if month == 1 else (year, month - 1)
+    return months

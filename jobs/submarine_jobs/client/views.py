@@ -1,0 +1,262 @@
+"""Put together what a mouth shows of one job when it asks once; ``watch`` does it continuously."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from submarine_jobs.access.agent_client import NotListeningError
+from submarine_jobs.client.job_ownership import noted_owner
+from submarine_jobs.concurrency.time_limits import patience
+from submarine_jobs.errors import ClusterError, StorageError
+from submarine_jobs.logs.log_tail import TAIL_BYTES, Tail
+from submarine_jobs.logs.shipped_log import ShippedLog
+from submarine_jobs.model.job_view import JobView
+from submarine_jobs.model.tasks import ONLY_TASK, chief_in, task_of, telling_task
+from submarine_jobs.tracking.index import Known
+from submarine_jobs.tracking.observation import (
+    Target,
+    bare_record,
+    observe_all,
+    remember,
+    settle,
+    unreachable,
+    without_directory,
+)
+from submarine_jobs.tracking.ownership import attributed
+from submarine_runtime.protocol.layout import attempt_name
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+if TYPE_CHECKING:
+    from submarine_jobs.access.agent_client import AgentClient
+    from submarine_jobs.client.job import Job
+
+#: Seconds that a call to the job directory may take while one view is put together.
+STORAGE_SECONDS = 3.0
+#: Nothing is known of a job's start before this; its directory is not asked for an agent.
+_NO_AGENT = frozenset({State.SUBMITTING})
+#: A job that may have shipped something.
+_STARTED = frozenset({State.RUNNING, State.RESTARTING, State.FINISHING})
+
+
+def known_of(job: Job) -> Known:
+    """Row of a job in this machine's index, or one made from its directory."""
+    known = job.known()
+    if known is None:
+        from submarine_jobs.client.listing import find_job
+
+        find_job(job.session, job.id)
+        known = job.known()
+    if known is None:
+        raise ClusterError(f"The index of jobs has lost {job.id} while it was being read.")
+    return known
+
+
+def view_job(job: Job) -> JobView:
+    """Ask agent, directory and cluster, in this order of preference, and show what they say.
+
+    A file system that does not answer holds it up for ``STORAGE_SECONDS``; then the view is what
+    the cluster and this machine know, with a note.
+    """
+    known = known_of(job)
+    with patience(STORAGE_SECONDS):
+        if known.final and known.record is not None:
+            view = final_view(job, _whole(job, known.record))
+        else:
+            view = _view(job, known)
+    return replace(view, record=attributed(view.record, noted_owner(job)))
+
+
+def _view(job: Job, known: Known) -> JobView:
+    silent: StorageError | None = None
+    agent_ended = False
+    if known.state not in _NO_AGENT:
+        try:
+            live = _live_view(job, known)
+        except NotListeningError:
+            live, agent_ended = None, True
+        except StorageError as error:
+            live, silent = None, error
+        if live is not None:
+            return live
+    target, observation = Target(known, job.directory, job.backend), None
+    try:
+        observation = observe_all([target]).get(job.id)
+        if silent is None:
+            record = settle(target, observation, job.session.store, agent_ended=agent_ended)
+    except StorageError as error:
+        silent = error
+    except ClusterError as error:
+        return _without_backend(job, known, error)
+    if silent is not None:
+        record = without_directory(target, observation, job.session.store, silent)
+        record = unheard(job, record)
+        return JobView(_noted(record, silent), "", record.pending, "backend")
+    pending = observation.pending if observation else ""
+    if record.state.ended:
+        return final_view(job, record)
+    record = unheard(job, record)
+    if record.state in _STARTED:
+        return shipped_view(job, record, pending)
+    return JobView(record, "", pending or record.pending, "backend")
+
+
+def _noted(record: JobRecord, error: ClusterError) -> JobRecord:
+    """The record with the sentence that the job directory could not be read."""
+    words = f"Without what the job directory holds, which cannot be read now: {error.message}"
+    return replace(record, missing=[words, *record.missing])
+
+
+def first_record(job: Job) -> JobRecord:
+    """The last thing that this machine knows of a job."""
+    known = known_of(job)
+    return unheard(job, known.record or bare_record(known))
+
+
+def unheard(job: Job, record: JobRecord) -> JobRecord:
+    """What a cluster calls running is a gang's master alone, until that has been heard.
+
+    The record stays as it is if the job directory does not answer.
+    """
+    started = any(task.started is not None for task in record.tasks)
+    if record.state is not State.RUNNING or started:
+        return record
+    with contextlib.suppress(StorageError):
+        if job.distributed:
+            return replace(record, state=State.PENDING)
+    return record
+
+
+def _without_backend(job: Job, known: Known, error: ClusterError) -> JobView:
+    """The backend does not answer; a job that has ended says so in its own directory."""
+    try:
+        record = job.directory.record()
+    except (ClusterError, ValueError):
+        record = None
+    if record is None:
+        return shipped_view(job, unreachable(known, error))
+    remember(job.session.store, known, record)
+    return final_view(job, record)
+
+
+def final_view(job: Job, record: JobRecord) -> JobView:
+    """A job that has ended, with the end of the log that tells most."""
+    return JobView(record, shipped_tail(job, record), source="final", task=shown_task(record))
+
+
+def shown_task(record: JobRecord) -> str:
+    """The task whose log is shown; empty where there is no choice."""
+    return telling_task(record) if len(record.tasks) > 1 else ""
+
+
+def final_record(job: Job) -> JobRecord:
+    """The last word of a job that has ended, with its events, as far as it can be read."""
+    known = known_of(job)
+    return _whole(job, known.record or bare_record(known))
+
+
+def _whole(job: Job, stored: JobRecord) -> JobRecord:
+    """The final record with its events, which this machine's index leaves out."""
+    try:
+        found = job.directory.record()
+    except ClusterError as error:
+        return _noted(stored, error)
+    except ValueError:
+        return stored
+    if found is None:
+        return stored
+    found.links = {**stored.links, **found.links}
+    return found
+
+
+def _live_view(job: Job, known: Known) -> JobView | None:
+    try:
+        agent = job.agent()
+        if agent is None:
+            return None
+        record = agent.status()
+    except (StorageError, NotListeningError):
+        raise
+    except (ClusterError, FileNotFoundError):
+        return None
+    if record.job_id != job.id:
+        return None
+    if record.state.ended:
+        if not record.pending:
+            return None
+        record.state = State.FINISHING  # its record waits for the file system
+    merged = merge_live(known.record or bare_record(known), record)
+    remember(job.session.store, known, merged)
+    task = chief_in(record) if record.tasks else job.chief
+    tail = _live_tail(agent, task) if may_have_log(record, task) else ""
+    return JobView(merged, tail, record.pending, "live", task if len(record.tasks) > 1 else "")
+
+
+def _live_tail(agent: AgentClient, task: str) -> str:
+    tail = Tail()
+    with contextlib.suppress(ClusterError):
+        for stream in ("stdout", "stderr"):
+            tail.add(agent.log(task, stream, -TAIL_BYTES, TAIL_BYTES)[0])
+    return tail.text()
+
+
+def may_have_log(record: JobRecord, task: str) -> bool:
+    """Whether it makes sense to ask for the log of a task: its program has been started."""
+    found = task_of(record, task)
+    return found is None or len(record.tasks) < 2 or found.started is not None
+
+
+def merge_live(before: JobRecord, live: JobRecord) -> JobRecord:
+    """The agent's record, with what only the notebook's side knows (links, application)."""
+    live.links = {**before.links, **live.links}
+    live.application_id = live.application_id or before.application_id
+    live.queue = live.queue or before.queue
+    names = {phase.name for phase in live.phases}
+    live.phases = [phase for phase in before.phases if phase.name not in names] + live.phases
+    return live
+
+
+def shipped_tail(job: Job, record: JobRecord) -> str:
+    """The end of both streams as far as they were shipped; empty where nothing can be read.
+
+    Their order of arrival is not known here: what matters stands last, the error of a job that
+    failed, the output of one that did not.
+    """
+    failed = record.state is State.FAILED
+    streams = ("stdout", "stderr") if failed else ("stderr", "stdout")
+    return _shipped(job, record, streams)[0]
+
+
+def shipped_view(job: Job, record: JobRecord, pending: str = "") -> JobView:
+    """A running job whose agent cannot be reached: the shipped log, and how far it is behind."""
+    tail, shipped_at = _shipped(job, record, ("stderr", "stdout"))
+    behind = None if shipped_at is None else max(0.0, time.time() - shipped_at)
+    aged = replace(record, behind=behind)
+    return JobView(aged, tail, pending, "shipped", shown_task(record))
+
+
+def _shipped(job: Job, record: JobRecord, streams: tuple[str, ...]) -> tuple[str, float | None]:
+    tail, modified = Tail(), None
+    try:
+        task = telling_task(record) if record.tasks else job.chief
+        log = ShippedLog(job.directory, task, _last_attempt(record, task))
+        log.refresh()
+        modified = log.modified
+        for stream in streams:
+            if log.length(stream):
+                tail.add(log.read(stream, -TAIL_BYTES, TAIL_BYTES))
+    except (ClusterError, FileNotFoundError, ValueError):
+        return tail.text(), modified
+    return tail.text(), modified
+
+
+def _last_attempt(record: JobRecord, task: str) -> str | None:
+    """The attempt that the record speaks of, where it has a log; None: the newest shipped."""
+    found = task_of(record, task)
+    if found is None or (task == ONLY_TASK and len(record.tasks) < 2):
+        return None
+    name = attempt_name(found.epoch, found.attempt)
+    return name if any(key.startswith(f"{task}/{name}/") for key in record.logs) else None

@@ -1,0 +1,71 @@
+"""Wait for the end of a job in the calling thread; see ``Job.wait``.
+
+Is told by the session's one watcher, and asks nobody itself. Does not cancel a job that lasts
+longer than its caller waits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from submarine_jobs.client import started_jobs as started
+from submarine_jobs.errors import JobFailedError, with_job
+from submarine_jobs.text.sanitize import one_line
+from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+if TYPE_CHECKING:
+    from submarine_jobs.client.job import Job
+    from submarine_jobs.model.job_view import JobView
+
+
+def wait_for_end(job: Job, timeout: float | None, on_interrupt: str) -> JobRecord:
+    """The final record; TimeoutError when ``timeout`` seconds have passed before."""
+    ended = threading.Event()
+    last: list[JobView] = []
+
+    def look(view: JobView) -> None:
+        last[:] = [view]
+        if view.record.state.ended:
+            ended.set()
+
+    unsubscribe = job.session.watcher.subscribe(job, look)
+    try:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        # Waiting in slices lets an interrupt through on every platform.
+        while not ended.wait(0.5):
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"Job {job.id} has not ended within {timeout:g} s.")
+    except KeyboardInterrupt:
+        if on_interrupt == "cancel":
+            job.cancel("interrupted")
+        raise
+    finally:
+        unsubscribe()
+    return last[0].record
+
+
+def wait_for_success(job: Job, timeout: float | None) -> JobRecord:
+    """The same through ``Job.wait``; JobFailedError unless the job has succeeded."""
+    with with_job(job):
+        record = job.wait(timeout)
+        if record.state is not State.SUCCEEDED:
+            started.told(job.id)
+            raise JobFailedError(ending_words(record))
+    return record
+
+
+def ending_words(record: JobRecord) -> str:
+    """One line on how a job ended that did not succeed: id, state, and exception or reason."""
+    words = f"Job {record.job_id} {record.state.value}"
+    if record.failure is not None:
+        kind, message = one_line(record.failure.type, 200), one_line(record.failure.message, 500)
+        return one_line(f"{words}: {kind}: {message}", 1000)
+    detail = record.detail
+    if isinstance(record.reason, EndReason):
+        words += f" ({record.reason.value})"
+        detail = detail or meaning_of(record.reason).sentence
+    return one_line(f"{words}: {detail}", 1000)

@@ -1,0 +1,1 @@
+"""Parse and run command lines: verbs, groups, shared options, usage errors, completion."""

@@ -1,0 +1,45 @@
+"""Verbs of one word, as ``workflow`` and ``kernel`` have them: a help with a line for each.
+
+The line is given, since what a verb says of itself is too long for a list. Verbs of the first word
+are ``grammar``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from submarine_jobs.commands.grammar.verb import CONTEXT, help_option
+
+#: The verbs by section, each with its line.
+Sections = Mapping[str, Mapping[str, str]]
+
+
+class VerbGroup(click.Group):
+    """A group whose help lists its verbs by section."""
+
+    def __init__(self, *args: Any, sections: Sections, **attrs: Any) -> None:
+        self.sections = sections
+        attrs.setdefault("context_settings", CONTEXT)
+        super().__init__(*args, **attrs)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """``--help`` that raises its text instead of printing it."""
+        return help_option(self.get_help_option_names(ctx))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """See ``click.Group``."""
+        for section, verbs in self.sections.items():
+            with formatter.section(section):
+                formatter.write_dl(list(verbs.items()))
+
+
+def verb_group(sections: Sections) -> Callable[[Callable[..., Any]], VerbGroup]:
+    """``click.group`` for such a group."""
+
+    def made(function: Callable[..., Any]) -> VerbGroup:
+        return click.group(cls=VerbGroup, sections=sections)(function)
+
+    return made

@@ -1,0 +1,205 @@
+"""The class of every verb: grouped options, an example in its help, ``--json``, no printing.
+
+A verb is a click command whose callback takes a ``Mouth`` and its options and returns an
+``Outcome``. Which verbs there are is ``grammar``'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import click
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.outcome import Outcome
+
+Callback = TypeVar("Callback", bound=Callable[..., Any])
+#: Where a callback finds whether ``--json`` was given, in its context's ``meta``.
+AS_JSON = "submarine.as_json"
+#: The words as they were typed: click makes one spelling of all options.
+TYPED = "submarine.typed"
+CONTEXT = {"max_content_width": 100, "help_option_names": ["--help", "-h"]}
+
+
+class HelpRequested(Exception):  # noqa: N818 - no error: a way out of click's parsing
+    """Carries the help text out of the parser; click would print it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+def spelled(text: str, command: str) -> str:
+    """A help with what its reader types before a verb: ``%submarine`` in a notebook."""
+    return re.sub(r"(?m)^(Usage: |  )submarine(?= )", lambda found: found[1] + command, text)
+
+
+class GroupedOption(click.Option):
+    """An option with a heading for the help and further spellings that the help leaves out.
+
+    With ``in_help=False`` the help leaves it out altogether; Tab still offers it.
+    """
+
+    def __init__(
+        self,
+        declarations: Sequence[str],
+        *,
+        heading: str = "Options",
+        aliases: Sequence[str] = (),
+        in_help: bool = True,
+        **attrs: Any,
+    ) -> None:
+        self.heading = heading
+        self.in_help = in_help
+        self.aliases = tuple(aliases)
+        super().__init__([*declarations, *aliases], **attrs)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """As click's, with the main spellings only; Submarine's own follow the text."""
+        record = super().get_help_record(ctx)
+        if record is None or not self.in_help:
+            return None
+        # Both spellings of a word parse; one is shown.
+        names, text = record
+        hidden = {normal(alias) for alias in self.aliases}
+        shown = [part for part in names.split(", ") if normal(part.split(" ")[0]) not in hidden]
+        metavar = "" if self.is_flag else f" {self.make_metavar(ctx)}"
+        plain = ", ".join(part.split(" ")[0] for part in shown)
+        also = f" (also {', '.join(self.aliases)})" if self.aliases else ""
+        return plain + metavar, text + also
+
+
+def normal(word: str) -> str:
+    """One spelling for ``--num_workers`` and ``--num-workers``; click gives the word alone."""
+    return word.replace("_", "-")
+
+
+class Verb(click.Command):
+    """One verb.
+
+    Parameters
+    ----------
+    example
+        Lines shown under ``Examples``, without the leading ``submarine``.
+    """
+
+    def __init__(self, *args: Any, example: Sequence[str] = (), **attrs: Any) -> None:
+        self.example = tuple(example)
+        settings = {**CONTEXT, "token_normalize_func": normal}
+        attrs.setdefault("context_settings", settings)
+        super().__init__(*args, **attrs)
+        self.params.append(
+            GroupedOption(["--json", "as_json"], is_flag=True, help="Give the result as JSON.")
+        )
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """``--help`` that raises its text instead of printing it."""
+        return help_option(self.get_help_option_names(ctx))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Options under their headings, in order of declaration, plain ones last."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                sections.setdefault(getattr(param, "heading", "Options"), []).append(record)
+        if plain := sections.pop("Options", None):
+            sections["Options"] = plain
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records, col_max=34)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples, each on its own line."""
+        if self.example:
+            with formatter.section("Examples"):
+                for line in self.example:
+                    start = "" if line.startswith(" ") else "submarine "
+                    formatter.write(f"{' ' * formatter.current_indent}{start}{line}\n")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's, but its complaints know which verb they are about."""
+        ctx.meta[TYPED] = tuple(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+    def invoke(self, ctx: click.Context) -> Outcome:
+        """Run the callback; ``--json`` is handled here for all verbs."""
+        as_json = bool(ctx.params.pop("as_json", False))
+        ctx.meta[AS_JSON] = as_json
+        outcome = super().invoke(ctx)
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"{self.name} returned {type(outcome).__name__}, not an Outcome")
+        return replace(outcome, as_json=as_json or outcome.as_json)
+
+
+def help_option(names: Sequence[str]) -> click.Option:
+    """The ``--help`` of groups and verbs."""
+
+    def show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            raise HelpRequested(ctx.get_help())
+
+    return GroupedOption(
+        list(names),
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show this text.",
+    )
+
+
+def option(*declarations: str, **attrs: Any) -> Callable[[Callback], Callback]:
+    """``click.option`` for grouped options: takes ``heading`` and ``aliases`` too."""
+    return click.option(*declarations, cls=GroupedOption, **attrs)
+
+
+class Parsed(click.ParamType[Any]):
+    """A type that is one of the parsing functions of ``options``.
+
+    Parameters
+    ----------
+    prefix
+        Begin the refusal with the option's name; False where the function names it itself.
+    choices
+        What Tab offers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parse: Callable[[str], Any],
+        *,
+        prefix: bool = True,
+        choices: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self._parse = parse
+        self._prefix = prefix
+        self._choices = tuple(choices)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The parsed value; raises UsageError with the option's name in the sentence."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except UsageError as exc:
+            if not self._prefix or param is None:
+                raise
+            raise UsageError(f"{param.opts[0]}: {exc.message}", exc.fix) from exc
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """The choices that begin with ``incomplete``."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(item) for item in self._choices if item.startswith(incomplete)]

@@ -1,0 +1,58 @@
+"""Waiting for a job in the mouth's own way, and what an end or an interrupt means for the verb."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from submarine_jobs.errors import ClusterError, with_job
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import INTERRUPTED, JOB_FAILED, SUCCESS, Outcome
+from submarine_runtime.protocol.states import State
+
+if TYPE_CHECKING:
+    from submarine_jobs.client.job import Job
+
+
+def wait_for(job: Job, mouth: Mouth, *, on_interrupt: str = "detach", log: bool = True) -> Outcome:
+    """Wait for the end of ``job``; exit code 0, 1 when it did not succeed, 130 when interrupted."""
+    from submarine_jobs import display
+    from submarine_jobs.outputs.returned_values import result_words
+
+    with with_job(job):
+        try:
+            record = mouth.watch(job, on_interrupt=on_interrupt, log=log)
+            view = job.view()
+        except KeyboardInterrupt:
+            return Outcome(text=_left(job, mouth, on_interrupt), exit_code=INTERRUPTED, job=job)
+        except ClusterError as error:
+            again = f"The job goes on: `{mouth.command} wait {job.id}` waits again."
+            raise ClusterError(error.message, f"{error.fix} {again}".strip()) from error
+    if log and mouth.kind == "cli":
+        # The log has just gone by.
+        view = replace(view, tail="")
+    words = result_words(job, view.record) if mouth.kind == "cli" else {}
+    good = record.state is State.SUCCEEDED
+    return Outcome(
+        text=display.text(view, command=mouth.command, result=words),
+        html=display.html(view),
+        value=record.to_json(),
+        exit_code=SUCCESS if good else JOB_FAILED,
+        job=job,
+    )
+
+
+def _left(job: Job, mouth: Mouth, on_interrupt: str) -> str:
+    if on_interrupt == "cancel":
+        # Done already where the wait itself was interrupted, not just before or after it.
+        state = job.cancel("interrupted").state
+        if state is State.CANCELLED:
+            return f"Interrupted: {job.id} was cancelled."
+        if state.ended:
+            return f"Interrupted: {job.id} had ended before: {state.value}."
+        return f"Interrupted: {job.id} has been told to end and is still {state.value}."
+    return (
+        f"Stopped waiting; {job.id} goes on.\n"
+        f"  {mouth.command} wait {job.id}      wait again\n"
+        f"  {mouth.command} cancel {job.id}    end it"
+    )

@@ -1,0 +1,1 @@
+"""Choose, merge and show the logs of a job's tasks."""

@@ -1,0 +1,160 @@
+"""Show pieces of logs: as they come, followed, or kept for an output; and where a tail begins."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.commands.log_output.lines import PrefixedLines
+from submarine_jobs.frontends.outcome import INTERRUPTED, Outcome
+from submarine_jobs.logs.merging import read_from
+from submarine_jobs.logs.position import LogKey, LogPosition
+from submarine_jobs.text.terminal import TerminalFilter
+
+if TYPE_CHECKING:
+    from submarine_jobs.access.agent_client import LogChunk
+    from submarine_jobs.client.job import Job
+    from submarine_jobs.frontends.base import Mouth
+
+#: Without a terminal to stream to (a notebook's output, ``--json``) so much of the end is kept.
+KEEP = 1 << 20
+MAX_TAIL_BYTES = 16 << 20
+_PIECE = 1 << 20
+
+
+def start_of(job: Job, key: LogKey, tail: int | None, offset: int | None) -> int:
+    """The offset of the first byte to show."""
+    if tail is None:
+        if offset is None or offset >= 0:
+            return offset or 0
+        return _log(job, key, offset, 1).offset
+    return _tail_offset(job, key, tail)
+
+
+def _log(job: Job, key: LogKey, offset: int, limit: int) -> LogChunk:
+    return job.log(key.stream, offset, limit, task=key.task, attempt=key.attempt or None)
+
+
+def _tail_offset(job: Job, key: LogKey, lines: int) -> int:
+    """Where the last ``lines`` lines begin; looks at 16 MiB of the end at most."""
+    size = 1 << 16
+    while True:
+        first = _log(job, key, -size, min(size, _PIECE))
+        rest = read_from(job, key, first.end, size - len(first.data)) if first.data else ()
+        data = first.data + b"".join(chunk.data for chunk in rest)
+        end = first.offset + len(data)
+        if lines == 0:
+            return end
+        place = len(data.removesuffix(b"\n"))
+        for _ in range(lines):
+            place = data.rfind(b"\n", 0, place)
+            if place < 0:
+                break
+        if place >= 0:
+            return first.offset + place + 1
+        if first.offset == 0 or size >= MAX_TAIL_BYTES:
+            return first.offset
+        size *= 4
+
+
+def shown(
+    mouth: Mouth, pieces: Iterable[LogChunk], keys: Sequence[LogKey], *, together: bool
+) -> None:
+    """Write pieces as they come; lines of tasks that are shown together have names before them."""
+    names = _names(mouth, keys) if together else None
+    streams = {key.stream for key in keys}
+    for chunk in pieces:
+        if chunk.note:
+            mouth.say(f"-- {chunk.note} --")
+        elif chunk.stream in streams:
+            mouth.write(names.feed(chunk) if names else chunk.data, chunk.stream)
+    for stream, line in names.rest() if names else ():
+        mouth.write(line, stream)
+
+
+def _names(mouth: Mouth, keys: Sequence[LogKey]) -> PrefixedLines:
+    terminal = mouth.kind == "notebook" or (mouth.kind == "cli" and sys.stdout.isatty())
+    coloured = terminal and not os.environ.get("NO_COLOR")
+    return PrefixedLines(dict.fromkeys(key.task for key in keys), coloured=coloured)
+
+
+def followed(
+    job: Job,
+    mouth: Mouth,
+    keys: Sequence[LogKey],
+    starts: dict[LogKey, int],
+    *,
+    together: bool,
+) -> Outcome:
+    """Go on until the job has ended, or somebody interrupts."""
+    from submarine_jobs.logs.following import follow
+
+    tasks = list(dict.fromkeys(key.task for key in keys))
+    begun = {key._replace(attempt=key.attempt or "e1-a1"): n for key, n in starts.items() if n}
+    pieces = follow(job, tasks, LogPosition(begun))
+    try:
+        shown(mouth, pieces, keys, together=together)
+    except KeyboardInterrupt:
+        return Outcome(
+            text=f"Stopped following; {job.id} goes on.", exit_code=INTERRUPTED, value=None
+        )
+    return Outcome(value={"job_id": job.id})
+
+
+def kept(
+    job: Job,
+    pieces: Iterable[LogChunk],
+    keys: Sequence[LogKey],
+    starts: dict[LogKey, int],
+    *,
+    together: bool,
+) -> Outcome:
+    """The end of the logs as text, for a notebook's output and for ``--json``."""
+    from submarine_jobs.display import ansi
+    from submarine_jobs.display.card import BOX
+
+    room = max(KEEP // max(len(keys) // 2, 1), 1 << 12)
+    ends: dict[tuple[str, str], bytes] = {(key.task, key.stream): b"" for key in keys}
+    reached = {(key.task, key.stream): start for key, start in starts.items()}
+    names = PrefixedLines(dict.fromkeys(key.task for key in keys), coloured=True)
+    joined = b""
+    for chunk in pieces:
+        key = (chunk.task, chunk.stream)
+        ends[key] = (ends.get(key, b"") + chunk.data)[-room:]
+        reached[key] = chunk.end
+        if together:
+            joined = (joined + names.feed(chunk))[-KEEP:]
+    if together:
+        joined = joined + b"".join(line for _, line in names.rest())
+    else:
+        joined = b"".join(_whole_lines(data) for data in ends.values())
+    return Outcome(
+        text=TerminalFilter().feed(joined, final=True).rstrip("\n"),
+        html=f'<pre style="{BOX}">{ansi.to_html(joined.decode("utf-8", "replace"))}</pre>',
+        value={"job_id": job.id, **_values(keys, ends, reached, together)},
+    )
+
+
+def _values(
+    keys: Sequence[LogKey],
+    ends: dict[tuple[str, str], bytes],
+    reached: dict[tuple[str, str], int],
+    together: bool,
+) -> dict[str, Any]:
+    """Of one task its streams; of several an object for each."""
+    tasks: dict[str, dict[str, Any]] = {}
+    for key in keys:
+        data = ends[key.task, key.stream]
+        found = tasks.setdefault(key.task, {"task": key.task, "attempt": key.attempt or "e1-a1"})
+        found[key.stream] = {
+            "offset": reached[key.task, key.stream] - len(data),
+            "length": len(data),
+            "text": data.decode("utf-8", "replace"),
+        }
+    return {"tasks": tasks} if together else tasks[keys[0].task]
+
+
+def _whole_lines(data: bytes) -> bytes:
+    return data if not data or data.endswith(b"\n") else data + b"\n"

@@ -1,0 +1,148 @@
+"""Which tasks and attempts of a job a command is about, and what Tab offers for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from submarine_jobs.commands.grammar.verb import TYPED
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.logs import reading as job_logs
+from submarine_jobs.model.tasks import MAX_TOGETHER, choose, ranges
+
+#: Attempts without a log that ``logs`` names.
+MAX_UNSAVED = 10
+
+if TYPE_CHECKING:
+    from submarine_jobs.client.job import Job
+    from submarine_jobs.tracking.index import JobStore, Known
+    from submarine_runtime.protocol.record import JobRecord
+
+
+def chosen_tasks(job: Job, words: Sequence[str], every: bool) -> list[str]:
+    """The tasks that ``--task`` and ``--all`` mean; the chief where neither is given.
+
+    Raises
+    ------
+    UsageError
+        For a task that the job does not have; the message has those that there are.
+    """
+    if every and words:
+        raise UsageError("--task and --all exclude each other.", "Give one of them.")
+    names = job.task_names
+    chosen = names if every else choose(names, words, job.id) if words else [job.chief]
+    if len(chosen) > MAX_TOGETHER:
+        raise UsageError(
+            f"{len(chosen)} tasks are too many to be shown together.",
+            f"Choose at most {MAX_TOGETHER} with --task NAME, which may be repeated.",
+        )
+    return chosen
+
+
+def chosen_attempt(
+    job: Job, task: str, attempt: str | None, record: JobRecord | None
+) -> str | None:
+    """The attempt to read; None: the only or newest one. ``record`` None: there is only one.
+
+    Raises
+    ------
+    UsageError
+        For an attempt that the task does not have.
+    """
+    if record is None:
+        if attempt not in (None, "e1-a1"):
+            raise UsageError(f"Job {job.id} has no attempt {attempt!r}.", "It has only e1-a1.")
+        return None
+    found = job_logs.attempts(job, task, record)
+    if attempt is None:
+        return found[-1] if found else None
+    if attempt not in found:
+        there = ", ".join(found) or "none with a log yet"
+        if record.state.ended and attempt in job_logs.started_attempts(task, record):
+            raise UsageError(not_saved(task, attempt), f"There are logs of: {there}.")
+        raise UsageError(f"{task} has no attempt {attempt[:40]!r}.", f"It has {there}.")
+    return attempt
+
+
+def not_saved(task: str, attempt: str) -> str:
+    """The sentence on an attempt without a log."""
+    return (
+        f"No log of attempt {attempt} of {task} was saved: it printed nothing, or its container "
+        "was lost before anything had been shipped."
+    )
+
+
+def unsaved(job: Job, tasks: Sequence[str], record: JobRecord | None) -> list[str]:
+    """Return a sentence for each attempt that ran and has no saved log; ten, then a count.
+
+    Parameters
+    ----------
+    record
+        The job's record; None for a job of one task, whose record is read only if it has no log.
+    """
+    if record is None:
+        if job_logs.attempts_saved(job, tasks[0]) != set():
+            return []
+        record = job.record()
+    lacking = [(task, name) for task in tasks for name in job_logs.unsaved(job, task, record)]
+    told = [not_saved(task, name) for task, name in lacking[:MAX_UNSAVED]]
+    if len(lacking) > MAX_UNSAVED:
+        told.append(f"No log of {len(lacking) - MAX_UNSAVED} more attempts was saved.")
+    return told
+
+
+def others(job: Job, task: str, attempt: str | None, *, named: bool) -> list[str]:
+    """What else there is to see, one sentence each; nothing for a job of one task and attempt."""
+    told = []
+    names = job.task_names
+    if len(names) > 1 and not named:
+        told.append(
+            f"This is the log of {task}; the job has {ranges(names)}. "
+            "--task NAME shows another, --all all of them."
+        )
+    if attempt is not None:
+        earlier = [name for name in job.attempts(task) if name != attempt]
+        if earlier:
+            told.append(
+                f"This is attempt {attempt} of {task}, which has also {', '.join(earlier[-8:])}; "
+                "--attempt NAME shows one."
+            )
+    return told
+
+
+def complete_tasks(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Tasks and roles of the job that was typed, as far as this machine knows them."""
+    mouth = ctx.find_object(Mouth) or Mouth()
+    job = ctx.params.get("job") or _typed_job(ctx)
+    if not isinstance(job, str):
+        return []
+    typed = {name: ctx.params.get(name) for name in ("profile", "backend")}
+    known = _known(mouth.session(mouth.config(typed)).store, job)
+    if known is None or known.record is None:
+        return []
+    names = [task.task for task in known.record.tasks]
+    roles = list(dict.fromkeys(task.role for task in known.record.tasks))
+    words = [*names, *(role for role in roles if len(names) > len(roles))]
+    helps = {task.task: str(task.state) for task in known.record.tasks}
+    return [
+        CompletionItem(word, help=helps.get(word))
+        for word in words
+        if word.startswith(incomplete) and word.isprintable()
+    ]
+
+
+def _typed_job(ctx: click.Context) -> str | None:
+    """The job where the option that is being typed has no value yet, so that nothing parses."""
+    return next((word for word in ctx.meta.get(TYPED, ()) if not word.startswith("-")), None)
+
+
+def _known(store: JobStore, text: str) -> Known | None:
+    if text == "last":
+        return next(iter(store.newest(1)), None)
+    return store.get(text) or store.named(text) or next(iter(store.beginning_with(text)), None)

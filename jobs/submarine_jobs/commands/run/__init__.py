@@ -1,0 +1,1 @@
+"""The verb ``run``: options, program, checks, dry run, submit."""

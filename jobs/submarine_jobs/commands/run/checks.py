@@ -1,0 +1,202 @@
+"""All checks of a request that need no cluster: the program's, its imports, its environment."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from submarine_jobs.commands.run.program import Program
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.inputs.localization import brought
+from submarine_jobs.model.python_environment import parse_python_env
+from submarine_jobs.model.roles import is_board
+
+if TYPE_CHECKING:
+    from submarine_jobs.checks import Finding
+    from submarine_jobs.model.spec import JobSpec
+
+_SECRET = re.compile(
+    r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIALS?|API_?KEY|ACCESS_?KEY"
+    r"|PRIVATE_?KEY)(?:_|$)",
+    re.IGNORECASE,
+)
+
+#: ``scheme://name:password@host``
+_PASSWORD = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
+
+
+def check_run(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
+    """Findings about the program and the request, errors first."""
+    found = [*_check_secrets(spec), *_check_board(spec), *_check_shards(spec)]
+    if program.bundle is not None:
+        found += _check_program(spec, program, mouth)
+    return sorted(found, key=lambda item: str(item.level) != "error")
+
+
+def _check_board(spec: JobSpec) -> list[Finding]:
+    """TensorBoard runs on the job's Python, which must have it."""
+    from submarine_jobs.checks import Finding, Level
+    from submarine_jobs.checks.imports import lacks
+
+    roles = [role for role in spec.roles if is_board(role)]
+    python_env = roles[0].python_env or spec.python_env if roles else "host"
+    python = roles[0].python or spec.python if roles else ""
+    python = sys.executable if python_env == "auto" else python
+    if not roles or not _asks_here(python) or not lacks(python, "tensorboard"):
+        return []
+    return [
+        Finding(
+            Level.ERROR,
+            "missing-tensorboard",
+            f"--tensorboard: {python} does not have TensorBoard.",
+            fix="Install tensorboard there, or choose another environment with --python-env.",
+        )
+    ]
+
+
+def _check_shards(spec: JobSpec) -> list[Finding]:
+    """Whether the chief of a command with parameter servers trains is not known."""
+    from submarine_jobs.checks import Finding, Level
+
+    names = {role.name for role in spec.roles}
+    if spec.framework != "auto" or not names & {"ps"} or not names & {"chief", "master"}:
+        return []
+    return [
+        Finding(
+            Level.WARNING,
+            "shard-chief",
+            f"--input {item.name}: the chief gets a share of the files; whether it trains cannot "
+            "be seen from a command with parameter servers.",
+            fix="Write :shard=worker if it only directs, or --framework tensorflow.",
+        )
+        for item in spec.inputs
+        if item.shard and not item.shard_roles
+    ]
+
+
+def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
+    from submarine_jobs.checks import check_program, missing_imports
+    from submarine_jobs.checks.calls import check_calls
+    from submarine_jobs.checks.imports import python_builtins
+
+    if program.bundle is None:
+        return []
+    interpreters = _interpreters(spec)
+    here = [python for python in interpreters if _asks_here(python)]
+    known = [python_builtins(python) for python in here or [sys.executable]]
+    collection = mouth.collection if program.from_cells else None
+    document = collection.document if collection is not None else None
+    found = check_program(
+        program.bundle,
+        collection,
+        document.cells if document is not None else (),
+        spec.with_names,
+        return_names=spec.return_names,
+        history=mouth.history if program.from_cells else (),
+        builtins=frozenset.intersection(*known),
+    )
+    if spec.program is None:
+        return found
+    found += check_calls(
+        program.bundle,
+        {item.file for item in found if item.code == "syntax"},
+        directory=program.directory,
+        brought=[item.target for item in brought(spec)],
+        keras=lambda: _keras_version(spec, here),
+    )
+    given = {item.target.split("/")[0].removesuffix(".py") for item in brought(spec)}
+    for python, python_env in interpreters.items():
+        if python in here:
+            missing = missing_imports(program.bundle, python, beside=program.directory, given=given)
+            found += [item for item in missing if item not in found]
+        elif spec.backend != "local":
+            found.append(_python_elsewhere(python, python_env))
+    return found
+
+
+def _keras_version(spec: JobSpec, interpreters: list[str]) -> int | None:
+    """Major version of the Keras that TensorFlow uses; None where it is not known."""
+    from submarine_jobs.checks.imports import version_of
+
+    environments = [spec.env, *(role.env for role in spec.roles)]
+    if any(env.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true") for env in environments):
+        return 2
+    versions = [version for python in interpreters if (version := version_of(python, "keras"))]
+    return max((int(version.split(".")[0]) for version in versions), default=None)
+
+
+def _interpreters(spec: JobSpec) -> dict[str, str]:
+    """The interpreters that will run the program, each with its ``--python-env``."""
+    found: dict[str, str] = {}
+    for role in spec.roles:
+        if role.command is not None:
+            continue
+        python_env = role.python_env or spec.python_env
+        # What is packed is this environment, so it answers for what will be in the container.
+        python = sys.executable if python_env == "auto" else role.python or spec.python
+        found.setdefault(python, python_env)
+    return found
+
+
+def _python_elsewhere(python: str, python_env: str) -> Finding:
+    """The job's Python is not on this machine, which is how it may be with a cluster's nodes."""
+    from submarine_jobs.checks import Finding, Level
+
+    kind = parse_python_env(python_env).kind
+    if kind in ("archive", "docker"):
+        return Finding(
+            Level.NOTE,
+            "imports-unchecked",
+            f"The job's Python comes with its {'image' if kind == 'docker' else kind}, so imports "
+            "were not checked.",
+        )
+    return Finding(
+        Level.WARNING,
+        "imports-unchecked",
+        f"There is no Python at {python} on this machine, so imports were not checked.",
+        fix="It must be there on every node.",
+    )
+
+
+def _asks_here(python: str) -> bool:
+    """Whether the job's Python can be asked on this machine what it can import."""
+    return os.path.isabs(python) and os.access(python, os.X_OK)
+
+
+def _check_secrets(spec: JobSpec) -> list[Finding]:
+    """What would lie readable in the job directory and in the container's environment."""
+    from submarine_jobs.checks import Finding, Level
+
+    fix = "Let the program read it from a file that only you can read."
+    found = [
+        Finding(
+            Level.ERROR,
+            "secret-in-env",
+            f"--env {name} looks like a secret, and the job directory would hold it readable.",
+            fix=fix,
+        )
+        for name in dict.fromkeys((*spec.env, *(name for role in spec.roles for name in role.env)))
+        if _SECRET.search(name)
+    ]
+    addresses = {
+        "--input_path": spec.input_path,
+        "--checkpoint_path": spec.checkpoint_path,
+        "--saved_model_path": spec.saved_model_path,
+        **{f"--quicklink {label}": url for label, url in spec.quicklinks.items()},
+        **{f"--localization {item.target}": item.source for item in spec.localization},
+        **{f"--archive {item.target}": item.source for item in spec.archives},
+        **{f"--input {item.name}": item.uri for item in spec.inputs},
+    }
+    found += [
+        Finding(
+            Level.ERROR,
+            "secret-in-address",
+            f"{option} has a password in it, and the job directory would hold it readable.",
+            fix=fix,
+        )
+        for option, address in addresses.items()
+        if address and _PASSWORD.match(address)
+    ]
+    return found

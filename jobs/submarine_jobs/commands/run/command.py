@@ -1,0 +1,130 @@
+"""``run``: the options as typed, and the command itself; its steps are in ``run_flow``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from submarine_jobs.commands.grammar.shared_options import complete_programs, program_argument
+from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.commands.run.arguments import options_of
+from submarine_jobs.commands.run.environment_options import CLUSTER, DATA, ENVIRONMENT, FLOW
+from submarine_jobs.commands.run.notebook import execute_notebook, notebook_run, of_a_job
+from submarine_jobs.commands.run.notebook_options import NOTEBOOK_RUN
+from submarine_jobs.commands.run.option_types import together
+from submarine_jobs.commands.run.role_options import FAULTS, ROLES, SIZES
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.model.workflow_origin import of_a_node
+from submarine_jobs.options.run_options import RunOptions
+from submarine_runtime.frameworks import KNOWN
+
+FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
+
+
+class RunVerb(Verb):
+    """``run``: keeps what stands after ``--`` for the program."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut the program's arguments off before click sees them."""
+        cut = args.index("--") if "--" in args else len(args)
+        ctx.meta["program_args"] = tuple(args[cut + 1 :])
+        return super().parse_args(ctx, args[:cut])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """As click's, with the part that click does not see."""
+        return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS...]"]
+
+
+PROGRAM = together(
+    [
+        program_argument,
+        option("--name", metavar="NAME", heading="Program", help="Name of the job [the file's]."),
+        option(
+            "--program",
+            metavar="FILE",
+            shell_complete=complete_programs,
+            heading="Program",
+            help="File to run [main.py of the cells].",
+        ),
+        option(
+            "--args",
+            "args_text",
+            metavar="TEXT",
+            heading="Program",
+            help="Arguments, as one text.",
+        ),
+        option(
+            "--framework",
+            type=click.Choice(FRAMEWORKS, case_sensitive=False),
+            default="auto",
+            metavar="NAME",
+            heading="Program",
+            help=f"Framework to set up: {', '.join(FRAMEWORKS)} [auto: by the imports].",
+        ),
+    ]
+)
+
+
+@click.command(
+    "run",
+    cls=RunVerb,
+    example=(
+        "run train.py --gpu 1 --memory 8G --queue ml -- --epochs 3",
+        "run digits.ipynb --worker 4 --ps 2 --gpu 1 --memory 8G --tensorboard",
+        "run tf-job-001 --num_workers 2 --worker_resources memory=8G,vcores=2,gpu=2 \\",
+        "      --input_path hdfs://nn/data --worker_launch_cmd 'python fit.py %input_path%'",
+        "run train.py --worker 2 --dry-run",
+        "run nightly.ipynb -p date 2026-11-22 -o hdfs:///reports/nightly.ipynb --timeout 2h",
+    ),
+)
+@PROGRAM
+@ROLES
+@SIZES
+@FAULTS
+@DATA
+@ENVIRONMENT
+@CLUSTER
+@FLOW
+@NOTEBOOK_RUN
+@click.pass_context
+def run(ctx: click.Context, /, **typed: Any) -> Outcome:
+    """Run a program, a notebook or the collected cells as a job of one task or of many.
+
+    It returns as soon as the cluster has accepted the job, unless --wait is given. The options of
+    the Apache Submarine command line are taken by their own names.
+
+    A notebook whose own cells start jobs is executed here instead, from its first cell to the last
+    job's end, and so is any with one of the options for that.
+    """
+    from submarine_jobs.commands.run.flow import run_job
+
+    mouth = ctx.find_object(Mouth) or Mouth()
+    wanted = notebook_run(ctx, typed)
+    if wanted is not None:
+        return execute_notebook(wanted, mouth)
+    if ctx.get_parameter_source("on_interrupt") is ParameterSource.DEFAULT and of_a_node():
+        # Who stops a node wants nothing of it to go on.
+        typed["on_interrupt"] = "cancel"
+    return run_job(options_of(of_a_job(ctx, typed), ctx.meta["program_args"]), mouth)
+
+
+def parse_run(argv: Sequence[str]) -> RunOptions:
+    """The options that the words after ``run`` mean; runs nothing.
+
+    Raises
+    ------
+    UsageError
+        For anything that ``run`` refuses to understand.
+    """
+    from submarine_jobs.commands.grammar.usage import as_sentence
+
+    try:
+        with run.make_context("run", list(argv)) as ctx:
+            ctx.params.pop("as_json", None)
+            return options_of(of_a_job(ctx, ctx.params), ctx.meta["program_args"])
+    except click.ClickException as error:
+        raise as_sentence(error) from None

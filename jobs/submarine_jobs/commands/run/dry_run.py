@@ -1,0 +1,206 @@
+"""What ``run --dry-run`` shows: findings, the exact request, the bundle; submits nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.commands.run.program import Program
+from submarine_jobs.display import columns
+from submarine_jobs.frontends.outcome import SUCCESS, USAGE, Outcome
+from submarine_jobs.model.quantities import format_duration, format_memory
+from submarine_jobs.model.roles import BOARD_COMMAND
+from submarine_jobs.options.roles_of import BOARD_HISTORY
+from submarine_jobs.text.formatting import size as size_words
+from submarine_jobs.text.sanitize import one_line
+
+if TYPE_CHECKING:
+    from submarine_jobs.backends.base import Plan
+    from submarine_jobs.checks import Finding
+    from submarine_jobs.errors import SubmarineError
+    from submarine_jobs.inputs.stored_paths import TaskInput
+    from submarine_jobs.model.spec import JobSpec, Role
+
+_MAX_FILES = 50
+_MAX_INPUTS = 50
+
+
+def dry_run_outcome(
+    spec: JobSpec,
+    plan: Plan,
+    program: Program,
+    findings: Sequence[Finding],
+    refusals: Sequence[SubmarineError] = (),
+    inputs: Sequence[TaskInput] = (),
+    *,
+    force: bool = False,
+) -> Outcome:
+    """The whole report; the exit code is that of the submit, 0 if it would be accepted.
+
+    Parameters
+    ----------
+    refusals
+        See ``validation.Validated``; the plan's come first.
+    """
+    errors = [] if force else [item for item in findings if str(item.level) == "error"]
+    codes = [error.exit_code for error in refusals]
+    codes[len(plan.errors[:1]) : 0] = [USAGE] * len(errors)
+    refused = bool(codes)
+    others = refusals[len(plan.errors[:1]) :]
+    sentences = [*plan.errors, *(str(error) for error in others)]
+    lines = ["Dry run: nothing was submitted.", ""]
+    lines += _request(spec, plan)
+    lines += input_lines(inputs)
+    lines += _bundle(program)
+    lines += _judgement(sentences, plan, findings)
+    lines += ["", "A submit would be refused." if refused else "It can be submitted."]
+    return Outcome(
+        text="\n".join(lines),
+        value=_value(spec, plan, program, findings, sentences, inputs, refused=refused),
+        exit_code=codes[0] if refused else SUCCESS,
+    )
+
+
+def finding_line(item: Finding) -> str:
+    """A finding as one line, made harmless: it may quote the user's program."""
+    return one_line(f"{item.message} {item.fix}".strip())
+
+
+def _request(spec: JobSpec, plan: Plan) -> list[str]:
+    lines = [f"Job         {one_line(spec.name)} on {spec.backend}"]
+    if spec.queue:
+        lines.append(f"Queue       {one_line(spec.queue)}")
+    if spec.framework != "any":
+        lines.append(f"Framework   {one_line(spec.framework)}")
+    lines.append(f"Placement   {one_line(plan.placement)}")
+    lines += [f"Container   {_container(container)}" for container in plan.containers]
+    if plan.overhead:
+        program = "the program" if spec.task_count == 1 else "each program of its size"
+        lines.append(
+            f"Overhead    {plan.overhead} MiB of it for master and agent, "
+            f"{spec.worker.resources.memory} MiB for {program}"
+        )
+    if spec.task_count > 1:
+        lines += ["", *role_lines(spec), ""]
+    else:
+        lines.append(f"Command     {_command(spec, spec.worker)}")
+    if spec.timeout is not None:
+        lines.append(f"Timeout     {format_duration(spec.timeout)}")
+    return lines
+
+
+_ROLE_COLUMNS = ("ROLE", "TASKS", "MEMORY", "VCORES", "GPUS", "KIND", "WHERE", "COMMAND")
+
+
+def role_lines(spec: JobSpec) -> list[str]:
+    """The roles of a job as a table."""
+    return columns.text(_ROLE_COLUMNS, [_role_row(spec, role) for role in spec.roles]).split("\n")
+
+
+_INPUT_COLUMNS = ("INPUT", "TASK", "FILES", "SIZE")
+
+
+def input_lines(inputs: Sequence[TaskInput]) -> list[str]:
+    """Files and bytes that each task fetches of each input, as a table."""
+    if not inputs:
+        return []
+    rows = [
+        (item.name, item.task, str(item.files), size_words(item.size))
+        for item in inputs[:_MAX_INPUTS]
+    ]
+    lines = columns.text(_INPUT_COLUMNS, rows).split("\n")
+    if len(inputs) > _MAX_INPUTS:
+        lines.append(f"… and {len(inputs) - _MAX_INPUTS} more; --json lists them all")
+    return ["", *lines, ""]
+
+
+def _role_row(spec: JobSpec, role: Role) -> tuple[str, ...]:
+    least = f"{role.least} to " if role.least not in (None, role.instances) else ""
+    size = role.resources
+    where = [f"label {role.node_label}"] if role.node_label else []
+    where += [*role.nodes, *(f"rack {rack}" for rack in role.racks)]
+    where += [f"not {node}" for node in role.avoid] + (["spread"] if role.spread else [])
+    where += [f"after {other}" for other in role.after]
+    return (
+        role.name,
+        f"{least}{role.instances}",
+        format_memory(size.memory),
+        str(size.vcores),
+        str(size.gpus),
+        role.kind,
+        one_line(", ".join(where) or "anywhere", 40),
+        _command(spec, role),
+    )
+
+
+def _command(spec: JobSpec, role: Role) -> str:
+    if role.command in (BOARD_COMMAND, BOARD_HISTORY):
+        return "TensorBoard" + (" of all jobs" if role.command == BOARD_HISTORY else "")
+    if role.command is not None:
+        return one_line(role.command)
+    python = role.python or spec.python
+    return one_line(" ".join((python, spec.program or "", *spec.args)))
+
+
+def _container(container: Mapping[str, Any]) -> str:
+    rest = dict(container)
+    what = one_line(str(rest.pop("what", "program")))
+    rest.pop("role", None)
+    count = rest.pop("count", 1)
+    what = what if count == 1 else f"{count} x {what}"
+    size = [f"memory {rest.pop('memory')} MiB"] if "memory" in rest else []
+    size += [f"{one_line(str(key))} {one_line(str(value))}" for key, value in rest.items()]
+    return f"{what}: {', '.join(size)}"
+
+
+def _bundle(program: Program) -> list[str]:
+    bundle = program.bundle
+    if bundle is None:
+        return ["Bundle      none"]
+    lines = [f"Bundle      sha256 {bundle.digest}"]
+    for name, content in sorted(bundle.files.items())[:_MAX_FILES]:
+        marker = "  (the program)" if name == bundle.program else ""
+        lines.append(f"            {one_line(name)}  {len(content)} B{marker}")
+    if len(bundle.files) > _MAX_FILES:
+        lines.append(f"            … and {len(bundle.files) - _MAX_FILES} more")
+    return lines
+
+
+def _judgement(refusals: Sequence[str], plan: Plan, findings: Sequence[Finding]) -> list[str]:
+    lines = [f"refused     {one_line(text)}" for text in refusals]
+    lines += [f"{item.level!s:<11} {finding_line(item)}" for item in findings]
+    lines += [f"warning     {one_line(text)}" for text in plan.warnings]
+    return ["", *lines] if lines else ["", "No findings."]
+
+
+def _value(
+    spec: JobSpec,
+    plan: Plan,
+    program: Program,
+    findings: Sequence[Finding],
+    refusals: Sequence[str],
+    inputs: Sequence[TaskInput],
+    *,
+    refused: bool,
+) -> dict[str, Any]:
+    import json
+
+    bundle = program.bundle
+    files = {name: len(content) for name, content in bundle.files.items()} if bundle else {}
+    return {
+        "submitted": False,
+        "refused": refused,
+        "spec": json.loads(spec.to_bytes()),
+        "plan": {
+            "placement": plan.placement,
+            "containers": [dict(item) for item in plan.containers],
+            "overhead": plan.overhead,
+            "warnings": list(plan.warnings),
+            "errors": list(plan.errors),
+            "extra": dict(plan.extra),
+        },
+        "refusals": list(refusals),
+        "findings": [item.to_json() for item in findings],
+        "inputs": [item._asdict() for item in inputs],
+        "bundle": {"digest": bundle.digest if bundle else None, "files": files},
+    }

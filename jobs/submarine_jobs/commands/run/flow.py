@@ -1,0 +1,204 @@
+"""The way of a ``run``: program, checks, plan, submit, wait; each step may refuse.
+
+Does not parse (``run``) and does not wait or print itself (its mouth does).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.client.run_attempts import start_or_join
+from submarine_jobs.commands.grammar.ownership import ask_if_foreign
+from submarine_jobs.commands.grammar.shared_options import remember_queues
+from submarine_jobs.commands.grammar.waiting import wait_for
+from submarine_jobs.commands.run.checks import check_run
+from submarine_jobs.commands.run.dry_run import dry_run_outcome, finding_line
+from submarine_jobs.commands.run.program import Program, find_program
+from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, no_cluster, with_job
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
+from submarine_jobs.frontends.submit_progress import ASKING, WAITING, SubmitLine
+from submarine_jobs.inputs.stored_paths import TaskInput, inputs_of_tasks
+from submarine_jobs.model.headless_settings import Headless
+from submarine_jobs.model.workflow_origin import Origin
+from submarine_jobs.options.run_options import RunOptions
+from submarine_jobs.options.spec_of import check_options, spec_from_options
+from submarine_jobs.submit.validation import probe_job_root, validate
+
+if TYPE_CHECKING:
+    from submarine_jobs.backends.base import Backend, Plan
+    from submarine_jobs.checks import Finding
+    from submarine_jobs.client.job import Job
+    from submarine_jobs.model.spec import JobSpec
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A request that was looked at from all sides and not submitted yet."""
+
+    spec: JobSpec
+    plan: Plan
+    program: Program
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[Finding]:
+        """Findings that stop a submit unless it is forced."""
+        return [item for item in self.findings if str(item.level) == "error"]
+
+
+def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
+    """Do what ``run`` with ``options`` asks.
+
+    Raises
+    ------
+    UsageError
+        If the request is wrong, or the checks found an error and ``--force`` is not given.
+    RefusedError
+        If the cluster would not take the job; ``--force`` does not help.
+    ClusterError
+        If the cluster cannot be asked.
+    """
+    started = time.monotonic()
+    check_options(options)
+    config = mouth.config(options.config_options)
+    if config.profile.backend is None:
+        if options.program is not None:
+            # A file that is not there is no better with a cluster: that is said first.
+            find_program(options, mouth)
+        raise no_cluster()
+    session = mouth.session(config)
+    backend = session.backend()
+    if not options.dry_run:
+        backend.prepare()
+    program = find_program(options, mouth)
+    named = options if options.name is not None else replace(options, name=program.name)
+    if named.resume is not None:
+        earlier = session.job(named.resume)
+        why = "what your program loads of its checkpoint may run their code"
+        if not ask_if_foreign(
+            earlier, mouth, "Use", why, yes=options.force, option="--force", runs_code=True
+        ):
+            return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
+        named = replace(named, resume=earlier.id)
+    spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
+    # A command line that does not wait is gone at once, and could not renew a lease.
+    stays = mouth.kind != "cli" or options.wait
+    spec = _with_origin(replace(spec, cell_id=mouth.launching_cell), stays=stays)
+    with SubmitLine(mouth) as line, ThreadPoolExecutor(1, "submarine-plan") as pool:
+        # The cluster is asked while the program is checked.
+        planned = pool.submit(backend.plan, spec)
+        if backend.name != "local":
+            line.show(ASKING, 0, 0)
+        findings = check_run(spec, program, mouth)
+        judged = Judged(spec, planned.result(), program, findings)
+    # The plan knows the cluster's queues now: Tab will too.
+    remember_queues(config, [str(name) for name in judged.plan.extra.get("queues") or []])
+    if options.dry_run:
+        return _dry_run(judged, backend, mouth, force=options.force)
+    _stop_or_warn(judged, mouth, force=options.force)
+    values = _values(spec, mouth)
+    if options.verbose:
+        mouth.say(f"Checked in {time.monotonic() - started:.1f} s; {judged.plan.placement}")
+
+    def submit(claim: Callable[[str], bool] | None) -> Job:
+        with SubmitLine(mouth) as line:
+            job = session.submit(spec, program.bundle, values, judged.plan, line.show, claim)
+            if backend.name != "local":
+                line.show(WAITING, 0, 0)
+            return job
+
+    job, joined = start_or_join(session, spec, mouth.launching_place, submit, mouth.say)
+    with with_job(job):
+        if options.verbose:
+            mouth.say(f"Accepted after {time.monotonic() - started:.1f} s: {job.job_dir}")
+        if options.wait:
+            waited = wait_for(job, mouth, on_interrupt=options.on_interrupt)
+            return replace(waited, value={**_facts(job, findings), "record": waited.value})
+        text = _submitted(job, mouth, "joined" if joined else "submitted")
+        return Outcome(text=text, value=_facts(job, findings), job=job)
+
+
+def _with_origin(spec: JobSpec, *, stays: bool) -> JobSpec:
+    """The spec, with the workflow that it is started from and the runner's wishes."""
+    origin, headless = Origin.from_environment(), Headless.from_environment()
+    return replace(
+        spec,
+        workflow=origin.workflow or None,
+        workflow_run=origin.run or None,
+        workflow_node=origin.node or None,
+        yarn_tags=origin.yarn_tags,
+        lease=headless.lease if headless and stays else None,
+        run_id=(headless.run_id or None) if headless else None,
+    )
+
+
+def _stop_or_warn(judged: Judged, mouth: Mouth, *, force: bool) -> None:
+    """Raise for what stops this submit; say the rest."""
+    if judged.plan.errors:
+        raise RefusedError(" ".join(judged.plan.errors), "Nothing was submitted.")
+    errors = judged.errors
+    if errors and not force:
+        lines = [finding_line(item) for item in errors[:10]]
+        more = f"\n… and {len(errors) - 10} more" if len(errors) > 10 else ""
+        last = "Nothing was submitted; --force submits it nevertheless."
+        if len(errors) == 1:
+            raise UsageError(lines[0], last)
+        head = f"The program has {len(errors)} errors."
+        raise UsageError("\n".join([head, *lines]) + f"{more}\n{last}")
+    for item in judged.findings:
+        mouth.say(f"{item.level}: {finding_line(item)}")
+    for text in judged.plan.warnings:
+        mouth.say(f"warning: {text}")
+
+
+def _values(spec: JobSpec, mouth: Mouth) -> bytes | None:
+    return mouth.packed_values(spec.with_names) if spec.with_names else None
+
+
+def _dry_run(judged: Judged, backend: Backend, mouth: Mouth, *, force: bool) -> Outcome:
+    """The report of a dry run, with all refusals in the order of a submit."""
+    has_bundle = judged.program.bundle is not None
+    valid = validate(backend, judged.spec, has_bundle=has_bundle, plan=judged.plan)
+    refusals = list(valid.refusals)
+    inputs: list[TaskInput] = []
+    try:
+        _values(judged.spec, mouth)
+    except UsageError as error:
+        # A submit packs the values before it validates anything but the plan.
+        refusals.insert(1 if judged.plan.errors else 0, error)
+    try:
+        storage, root = backend.job_root()
+        inputs = inputs_of_tasks(valid.spec, storage, root, valid.reached.fetch)
+    except SubmarineError as error:
+        refusals.append(error)
+    unwritable = probe_job_root(backend)
+    if unwritable is not None:
+        refusals.append(unwritable)
+    return dry_run_outcome(
+        judged.spec, judged.plan, judged.program, judged.findings, refusals, inputs, force=force
+    )
+
+
+def _submitted(job: Job, mouth: Mouth, how: str) -> str:
+    command = mouth.command
+    return (
+        f"{job.id} is {how}.\n"
+        f"  {command} logs -f {job.id}    follow its log\n"
+        f"  {command} show {job.id}       see how it is\n"
+        f"  {command} cancel {job.id}     end it"
+    )
+
+
+def _facts(job: Job, findings: list[Finding]) -> Mapping[str, Any]:
+    return {
+        "job_id": job.id,
+        "name": job.name,
+        "job_dir": job.job_dir,
+        "backend": job.backend.name,
+        "findings": [item.to_json() for item in findings],
+    }

@@ -1,0 +1,154 @@
+"""``run NOTEBOOK.ipynb``: the options that only the execution of a notebook has, as typed.
+
+Does not ask whether a notebook is to be executed or is a job (``run_notebook``), and runs nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submarine_jobs.commands.grammar.shared_options import parameters_option
+from submarine_jobs.commands.grammar.usage import printable
+from submarine_jobs.commands.grammar.verb import Parsed, option
+from submarine_jobs.commands.run.option_types import DURATION, together
+from submarine_jobs.errors import UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_HEADING = "Executing a notebook"
+#: The parameters' names of these options.
+OWN = (
+    "execute",
+    "output",
+    "parameters",
+    "raw_parameters",
+    "parameter_files",
+    "kernel",
+    "cells",
+    "job_pairs",
+    "run_id",
+    "lease",
+    "notify",
+)
+_MAX_KEY = 60
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not names:
+        raise UsageError("--cells names no cell.", "Write for example --cells load,summary.")
+    return names
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    key = key.strip().removeprefix("--")
+    if not equals or not key or len(key) > _MAX_KEY or not key.isprintable():
+        raise UsageError(
+            f"--job {printable(text)!r} is not OPTION=VALUE.",
+            "Write options of run without dashes, for example --job worker=2.",
+        )
+    return key, value
+
+
+def _command(text: str) -> str:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = []
+    if not words:
+        raise UsageError(f"--notify {printable(text)!r} is no command.", "Its quotes must close.")
+    return text
+
+
+class _JobPair(Parsed):
+    """``--job``: Tab knows the options of ``run``."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Names of options that a job can have."""
+        from click.shell_completion import CompletionItem
+
+        names = (
+            name.removeprefix("--")
+            for other in ctx.command.params
+            if isinstance(other, click.Option)
+            and other.name not in (*OWN, "as_json", "wait", "dry_run")
+            for name in other.opts
+        )
+        return [CompletionItem(f"{name}=") for name in names if name.startswith(incomplete)]
+
+
+def _own(*declarations: str, **attrs: Any) -> Callable[[Any], Any]:
+    return option(*declarations, heading=_HEADING, **attrs)
+
+
+NOTEBOOK_RUN = together(
+    [
+        _own(
+            "--execute", is_flag=True, help="Execute the notebook here; its cells start the jobs."
+        ),
+        _own(
+            "-o",
+            "--output",
+            metavar="URI",
+            help="Executed notebook: a path, hdfs://, any fsspec URL [NAME-TIME.ipynb].",
+        ),
+        parameters_option("Parameter of the notebook; repeatable.", _HEADING),
+        _own(
+            "-r",
+            "--parameters_raw",
+            "raw_parameters",
+            nargs=2,
+            multiple=True,
+            metavar="NAME TEXT",
+            help="The same, and the value is text whatever it looks like.",
+        ),
+        _own(
+            "-f",
+            "--parameters_file",
+            "parameter_files",
+            multiple=True,
+            metavar="FILE",
+            help="Parameters from a YAML file; repeatable.",
+        ),
+        _own("-k", "--kernel", metavar="NAME", help="Kernel [the notebook's]."),
+        _own(
+            "--cells",
+            type=Parsed("names", _names, prefix=False),
+            metavar="NAMES",
+            help="Only these cells: ids, tags, titles or headings, with commas between.",
+        ),
+        _own(
+            "--job",
+            "job_pairs",
+            type=_JobPair("pair", _pair, prefix=False),
+            multiple=True,
+            metavar="OPTION=VALUE",
+            help="Option for each job of the notebook; wins over its own; repeatable.",
+        ),
+        _own(
+            "--run-id",
+            metavar="ID",
+            help="A second run of this id goes on with the jobs of the first.",
+        ),
+        _own(
+            "--lease",
+            type=DURATION,
+            metavar="TIME",
+            help="Its jobs end by themselves so long after the last sign of life of this run: 10m.",
+        ),
+        _own(
+            "--notify",
+            type=Parsed("command", _command, prefix=False),
+            metavar="COMMAND",
+            help="Command that is told when it fails, as JSON on its standard input.",
+        ),
+    ]
+)

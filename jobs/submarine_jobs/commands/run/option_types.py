@@ -1,0 +1,132 @@
+"""The types of ``run``'s options: what parses each value and what Tab offers for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import click
+from click.shell_completion import CompletionItem
+
+from submarine_jobs.commands.grammar.verb import Callback, Parsed
+from submarine_jobs.errors import UsageError
+from submarine_jobs.model.python_environment import ENVIRONMENT_KINDS as ENVIRONMENTS
+from submarine_jobs.model.quantities import (
+    parse_count,
+    parse_duration,
+    parse_memory,
+    parse_patience,
+    parse_resources,
+)
+from submarine_jobs.model.spec import KINDS
+from submarine_jobs.options import data_pairs, pairs
+from submarine_jobs.options.role_options import (
+    FLAGS,
+    USUAL,
+    WORDS,
+    check_command,
+    check_python_env,
+    parse_role,
+)
+
+_PLACE = re.compile(r"^[^\s,'\"\x00-\x1f]{1,255}\Z")
+_INTERFACE = re.compile(r"^[A-Za-z0-9_.:@,-]{1,64}\Z")
+_VALUED_ENVIRONMENTS = tuple(
+    kind if kind in ("auto", "host") else f"{kind}:" for kind in ENVIRONMENTS
+)
+
+
+def count(what: str, least: int = 0) -> Parsed:
+    """A whole number from ``least``; ``what`` names it in the refusal."""
+    return Parsed("number", lambda text: parse_count(text, what, least))
+
+
+def place(what: str) -> Parsed:
+    """The name of a node, a rack, a label."""
+
+    def parse(text: str) -> str:
+        if not _PLACE.match(text):
+            raise UsageError(f"{text[:40]!r} is not {what}.")
+        return text
+
+    return Parsed("name", parse)
+
+
+def _interface(text: str) -> str:
+    if not _INTERFACE.match(text):
+        raise UsageError(f"{text[:40]!r} is not a network interface.", "Write for example eth0.")
+    return text
+
+
+def _names(name: str) -> Callable[[str], tuple[str, ...]]:
+    def parse(text: str) -> tuple[str, ...]:
+        from submarine_jobs.outputs.values import parse_names
+
+        return parse_names(text, name)
+
+    return parse
+
+
+class RoleText(Parsed):
+    """``--role``: Tab knows the usual roles and the words of one."""
+
+    def __init__(self) -> None:
+        super().__init__("role", parse_role, prefix=False)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Names up to the first comma, then words, then the values of ``kind``."""
+        before, comma, last = incomplete.rpartition(",")
+        start = before + comma
+        if not comma:
+            words = [f"{name}=" for name in USUAL]
+        elif last.startswith("kind="):
+            words = [f"kind={kind}" for kind in KINDS]
+        else:
+            words = [*(f"{word}=" for word in WORDS), *FLAGS]
+        return [CompletionItem(start + word) for word in words if word.startswith(last)]
+
+
+def _keep(text: str) -> str:
+    pattern = text.removeprefix("./").rstrip("/")
+    outside = pattern.startswith(("/", "~")) or ".." in pattern.split("/") or "://" in pattern
+    if not pattern or not pattern.isprintable() or len(pattern) > 500 or outside:
+        raise UsageError(
+            f"{text[:60]!r} is not a pattern of files in the program's working directory.",
+            "Write it relative to that directory, for example 'runs/*' or my_model.keras.",
+        )
+    return pattern
+
+
+MEMORY = Parsed("size", parse_memory)
+RESOURCES = Parsed("resources", parse_resources)
+DURATION = Parsed("time", parse_duration)
+PATIENCE = Parsed("time", parse_patience, choices=("never",))
+FRACTION = Parsed("fraction", data_pairs.parse_fraction)
+KEEP = Parsed("pattern", _keep)
+INTERFACE = Parsed("interface", _interface)
+COMMAND = Parsed("command", lambda text: check_command(text, "The role"))
+PYTHON_ENV = Parsed("env", check_python_env, prefix=False, choices=_VALUED_ENVIRONMENTS)
+ROLE = RoleText()
+ENV = Parsed("pair", pairs.parse_env, prefix=False)
+QUICKLINK = Parsed("pair", pairs.parse_quicklink, prefix=False)
+CONF = Parsed("pair", pairs.parse_conf, prefix=False)
+LOCALIZATION = Parsed("localization", pairs.parse_localization, prefix=False)
+FILE = Parsed("file", data_pairs.parse_file, prefix=False)
+ARCHIVE = Parsed("archive", data_pairs.parse_archive, prefix=False)
+INPUT = Parsed("input", data_pairs.parse_input, prefix=False)
+PARAM = Parsed("pair", data_pairs.parse_param, prefix=False)
+WITH = Parsed("names", _names("--with"), prefix=False)
+RETURN = Parsed("names", _names("--return"), prefix=False)
+
+
+def together(options: Sequence[Callable[[Callback], Callback]]) -> Callable[[Callback], Callback]:
+    """One decorator of many, in the order in which the help shows them."""
+
+    def decorate(command: Callback) -> Callback:
+        for single in reversed(options):
+            command = single(command)
+        return command
+
+    return decorate

@@ -1,0 +1,114 @@
+"""Which program a ``run`` means: a script, a notebook document, or the collected cells."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from submarine_jobs.commands.grammar.usage import printable
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.options.roles_of import needs_program, only_board
+from submarine_jobs.options.run_options import RunOptions
+from submarine_jobs.program.file_names import PROGRAM
+from submarine_jobs.text.neighbours import beside
+
+if TYPE_CHECKING:
+    from submarine_jobs.program.cells import CellCollection
+    from submarine_jobs.program.job_bundle import Bundle
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is going to run.
+
+    Parameters
+    ----------
+    name
+        Name for a job that was given none.
+    bundle
+        None: a command without any files of ours.
+    notebook
+        Name of the document that it comes from.
+    directory
+        Where its file lies: modules beside it may be missing from the bundle.
+    from_cells
+        Whether it was made from the mouth's collected cells.
+    """
+
+    name: str
+    bundle: Bundle | None
+    notebook: str | None = None
+    directory: Path | None = None
+    from_cells: bool = False
+
+
+def find_program(options: RunOptions, mouth: Mouth) -> Program:
+    """The program of a ``run``.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or it cannot be read or shipped.
+    """
+    wanted = options.program
+    if wanted is None and only_board(options, program=True):
+        return Program("tensorboard", None)
+    collected = mouth.collection
+    files = {cell.filename for cell in collected.cells()} if collected is not None else set()
+    if wanted is not None and (wanted not in files or _on_disk(wanted, collected)):
+        return _from_file(wanted)
+    if files:
+        return _from_cells(options, mouth, files)
+    if not needs_program(options):
+        return Program("job", None)
+    if only_board(options, program=False):
+        return Program("tensorboard", None)
+    if collected is not None:
+        raise UsageError(
+            "No cell is collected, so there is no program to run.",
+            "Put %%submarine on the first line of a cell and run that cell, or name a file.",
+        )
+    named = f" {printable(options.name)!r} is a name." if options.name else ""
+    raise UsageError(
+        f"There is no program to run.{named}",
+        "Name a file: submarine run train.py (or a notebook, train.ipynb).",
+    )
+
+
+def _on_disk(name: str, collected: CellCollection | None) -> bool:
+    """Whether ``%%writefile`` cells alone wrote the file: it then lies beside what it imports."""
+    cells = collected.cells() if collected is not None else []
+    modes = [cell.write_mode for cell in cells if cell.filename == name]
+    return all(modes) and Path(name).is_file()
+
+
+def _from_file(wanted: str) -> Program:
+    from submarine_jobs.program.scripts import bundle_from_file
+
+    path = Path(wanted).expanduser()
+    if not path.is_file():
+        raise UsageError(
+            f"There is no file {printable(wanted)}.", beside(path) or "Check the path."
+        )
+    notebook = str(path.absolute()) if path.suffix.lower() == ".ipynb" else None
+    return Program(_job_name(path.stem), bundle_from_file(path), notebook, path.parent)
+
+
+def _from_cells(options: RunOptions, mouth: Mouth, files: set[str]) -> Program:
+    program = options.program or PROGRAM
+    if options.command is not None and program not in files:
+        program = sorted(files)[0]
+    notebook = mouth.notebook_name
+    bundle = mouth.cells_bundle(program)
+    stem = Path(notebook).stem if notebook else Path(program).stem
+    directory = Path(notebook).parent if notebook else Path.cwd()
+    return Program(_job_name(stem), bundle, notebook, directory, from_cells=True)
+
+
+def _job_name(stem: str) -> str:
+    return _UNFIT.sub("-", stem).strip("-.")[:64] or "job"

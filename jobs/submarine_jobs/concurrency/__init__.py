@@ -1,0 +1,1 @@
+"""Run blocking calls in threads and subprocesses, with time limits."""

@@ -1,0 +1,1 @@
+"""Configuration: files, environment and options become one profile; trust in project files."""

@@ -1,0 +1,257 @@
+"""One ``submarine.toml``: where it lies, what it may hold, on which line a key stands.
+
+Does not merge files or look at the environment (``config`` does).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from submarine_jobs.config.file_safety import check_file
+from submarine_jobs.errors import ConfigError
+
+NAME = "submarine.toml"
+PROFILE_KEYS = (
+    "backend",
+    "hadoop_conf_dir",
+    "java_home",
+    "job_root",
+    "python_env",
+    "queue",
+    "state_dir",
+    "timeout",
+    "user",
+)
+#: What ``[profiles.NAME.settings]`` and ``--conf`` take; the backends read them.
+KNOWN_SETTINGS = {
+    "agent_python": "Python (3.8 or newer) on the nodes that runs agents, or brought [the job's].",
+    "am_cds": "Start the application master from a shared class archive: on, off or auto [auto].",
+    "am_heartbeat_ms": "Milliseconds between the application master's heartbeats.",
+    "am_java_options": "JVM options of the application master.",
+    "coordinator_python": "Python on the nodes with skein, for distributed jobs [brought along].",
+    "docker_mounts": "Mounts of Docker containers, SOURCE:TARGET:ro, separated by commas.",
+    "docker_network": "Network of Docker containers [the cluster's default].",
+    "driver_idle_minutes": "Minutes without use after which the driver here ends [480].",
+    "driver_java_options": "JVM options of the driver on this machine.",
+    "hdfs_wait_minutes": "Minutes that a job waits for an HDFS that does not answer [10].",
+    "submit_grace": "Time without a sign of its client after which a job counts as never submitted "
+    "[3m].",
+    "yarn_command": "Path of Hadoop's `yarn` command.",
+}
+PATH_KEYS = ("hadoop_conf_dir", "java_home", "state_dir")
+#: Tables of other packages of ours and their keys; all of them texts.
+SECTIONS = {
+    "azkaban": (
+        *("url", "user", "project", "timezone", "ca", "password_file"),
+        *("outputs", "program"),
+    ),
+}
+_SECTION_PATHS = ("ca", "password_file")
+TOP_KEYS = (*PROFILE_KEYS, "default_profile", "profiles", "settings", *SECTIONS)
+_MAX_BYTES = 1 << 20
+_PROFILE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}\Z")
+_HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?$")
+_KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[A-Za-z0-9_"'-]+)*)\s*=""")
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """A file as read: values for every profile (``top``), of each profile, of ``SECTIONS``.
+
+    ``personal``: it is the user's own and not a project's, which may be the work of others.
+    """
+
+    path: Path
+    top: Mapping[str, Any]
+    profiles: Mapping[str, Mapping[str, Any]]
+    lines: Mapping[str, int] = field(default_factory=dict)
+    sections: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    personal: bool = False
+
+    def where(self, key: str) -> str:
+        """``file:line`` of a dotted key, or the file alone when the line cannot be told."""
+        line = self.lines.get(key)
+        return f"{self.path}:{line}" if line else str(self.path)
+
+
+def user_file(environ: Mapping[str, str]) -> tuple[Path, Path] | None:
+    """The user's file and the directory for its relative paths; ``SUBMARINE_CONFIG`` names another.
+
+    Raises
+    ------
+    ConfigError
+        If ``SUBMARINE_CONFIG`` names a file that does not exist.
+    """
+    named = environ.get("SUBMARINE_CONFIG")
+    path = Path(named) if named else Path(platformdirs.user_config_dir("jupyter-submarine")) / NAME
+    if named and not path.is_file():
+        raise ConfigError(f"SUBMARINE_CONFIG names {named}, which is not a file.")
+    return (path, path.parent) if path.is_file() else None
+
+
+def project_file(cwd: Path) -> tuple[Path, Path] | None:
+    """The nearest ``submarine.toml`` upward from ``cwd``."""
+    for directory in (cwd, *cwd.parents):
+        path = directory / NAME
+        if os.path.isfile(path):  # Unlike Path.is_file, without an error where access is denied.
+            return path, directory
+    return None
+
+
+def read_files(environ: Mapping[str, str], cwd: Path | None) -> list[ConfigFile]:
+    """The user's file and then the project's, as far as there are any.
+
+    Parameters
+    ----------
+    cwd
+        Where the search for the project's file begins; None: leave that file out.
+
+    Raises
+    ------
+    ConfigError
+        If a file cannot be read, other users can change it, or it holds something impossible.
+    """
+    found = []
+    if (own := user_file(environ)) is not None:
+        found.append(read_file(*own, named=bool(environ.get("SUBMARINE_CONFIG")), personal=True))
+    project = project_file(cwd) if cwd is not None else None
+    if project is not None and not (own and project[0].samefile(own[0])):
+        found.append(read_file(*project))
+    return found
+
+
+def read_file(path: Path, base: Path, *, named: bool = False, personal: bool = False) -> ConfigFile:
+    """Read and check one file; paths in it may be relative to ``base``.
+
+    Parameters
+    ----------
+    named
+        The user has named this very file, so that it may belong to another user.
+    personal
+        It is the user's own and not a project's.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, other users can change it, it is no TOML, or holds an unknown key or a
+        value of the wrong type.
+    """
+    try:
+        with path.open("rb") as file:
+            if unsafe := check_file(path, os.fstat(file.fileno()), foreign=named):
+                raise ConfigError(
+                    f"{path} {unsafe.reason}, and the programs that it names would run as you.",
+                    unsafe.fix,
+                )
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise ConfigError(f"{path} is larger than 1 MiB, which no configuration file is.")
+        text = data.decode("utf-8")
+        raw = tomllib.loads(text)
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be read: {exc.strerror}.") from exc
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise ConfigError(f"{path} is not valid TOML: {exc}.") from exc
+    lines = _lines(text)
+    checked = ConfigFile(path, {}, {}, lines)
+    _refuse_unknown(checked, raw, TOP_KEYS, "")
+    sections = {
+        name: _section(checked, name, raw.pop(name), base) for name in SECTIONS if name in raw
+    }
+    tables = raw.pop("profiles", {})
+    if not isinstance(tables, dict):
+        raise ConfigError(f"profiles in {path} must be a table: [profiles.NAME].")
+    profiles = {}
+    for name, entries in tables.items():
+        if not isinstance(entries, dict) or not _PROFILE_NAME.match(name):
+            raise ConfigError(f"{path}: {name[:60]!r} in profiles is not a table [profiles.NAME].")
+        _refuse_unknown(checked, entries, (*PROFILE_KEYS, "settings"), f"profiles.{name}.")
+        profiles[name] = _flat(checked, entries, f"profiles.{name}.", base)
+    return ConfigFile(path, _flat(checked, raw, "", base), profiles, lines, sections, personal)
+
+
+def _section(file: ConfigFile, name: str, table: Any, base: Path) -> dict[str, str]:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{file.where(name)}: {name} must be a table, [{name}].")
+    _refuse_unknown(file, table, SECTIONS[name], f"{name}.")
+    for key, value in table.items():
+        if not isinstance(value, str):
+            raise ConfigError(f"{file.where(f'{name}.{key}')}: {key} must be a text in quotes.")
+    return {
+        key: str(base / Path(value).expanduser()) if key in _SECTION_PATHS else value
+        for key, value in table.items()
+    }
+
+
+def _refuse_unknown(
+    file: ConfigFile, entries: Mapping[str, Any], known: tuple[str, ...], prefix: str
+) -> None:
+    for key in entries:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}."
+            raise ConfigError(f"{file.where(prefix + key)} has the unknown key {key[:60]!r};", hint)
+
+
+def _flat(file: ConfigFile, entries: Mapping[str, Any], prefix: str, base: Path) -> dict[str, Any]:
+    """Values by key, those of the table ``settings`` as ``settings.NAME``."""
+    flat: dict[str, Any] = {}
+    for key, value in entries.items():
+        if key == "settings":
+            if not isinstance(value, dict):
+                raise ConfigError(f"{file.where(prefix + key)}: settings must be a table.")
+            flat.update(_settings(file, value, prefix, "settings."))
+        elif not isinstance(value, str) and not (key == "timeout" and _is_number(value)):
+            raise ConfigError(f"{file.where(prefix + key)}: {key} must be a text in quotes.")
+        elif key in PATH_KEYS:
+            flat[key] = str(base / Path(value).expanduser())
+        else:
+            flat[key] = value
+    return flat
+
+
+def _settings(file: ConfigFile, table: Mapping[str, Any], prefix: str, path: str) -> dict[str, str]:
+    """Nested tables become dotted names, so that both spellings of TOML mean the same."""
+    flat: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat.update(_settings(file, value, prefix, f"{path}{key}."))
+        elif isinstance(value, bool):
+            flat[path + key] = "true" if value else "false"
+        elif isinstance(value, str) or _is_number(value):
+            flat[path + key] = str(value)
+        else:
+            raise ConfigError(
+                f"{file.where(prefix + path + key)}: a setting must be a text, number or boolean."
+            )
+    return flat
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Dotted key -> line; TOML readers give none, so this follows headers and plain keys."""
+    lines: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.match(line):
+            table = _dotted(header[1]) + "."
+            lines.setdefault(table[:-1], number)
+        elif key := _KEY.match(line):
+            lines.setdefault(table + _dotted(key[1]), number)
+    return lines
+
+
+def _dotted(text: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in text.split("."))

@@ -1,0 +1,175 @@
+"""Which project files the user has confirmed, by path and by a digest of the keys that matter.
+
+A ``submarine.toml`` above the working directory may come with the code of others. What it says of
+queues and times is taken as it is; what makes this machine execute or trust something is taken only
+after ``submarine config trust FILE``. Asks nobody (the front ends do).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shlex
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS, ConfigFile, read_files
+from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.errors import ConfigError
+from submarine_jobs.model.profile import default_state_dir
+from submarine_jobs.text.sanitize import printable
+
+#: Keys that need no confirmation; each key that is added elsewhere needs it until it stands here.
+HARMLESS = frozenset(
+    (
+        *("default_profile", "queue", "timeout"),
+        *("settings.am_cds", "settings.am_heartbeat_ms", "settings.driver_idle_minutes"),
+        *("settings.hdfs_wait_minutes", "settings.submit_grace"),
+        *("azkaban.project", "azkaban.timezone"),
+    )
+)
+#: Other keys take no effect: they are refused when the values are put together.
+_TAKEN = frozenset((*PROFILE_KEYS, *KNOWN_SETTINGS))
+_SHOWN = 4
+_MAX_BYTES = 1 << 16
+
+
+class UntrustedConfigError(ConfigError):
+    """A project's file has keys that the user has not confirmed.
+
+    Attributes
+    ----------
+    file
+        The file as it was read.
+    """
+
+    def __init__(self, file: ConfigFile) -> None:
+        keys = list(confirmed_keys(file))
+        more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+        command = f"submarine config trust {shlex.quote(str(file.path))}"
+        super().__init__(
+            f"{file.path} sets {', '.join(keys[:_SHOWN])}{more}, which decides what runs on this "
+            "machine or what it trusts, and you have not confirmed this file as it is now.",
+            f"Run `{command}` once: it shows the values and asks.",
+        )
+        self.file = file
+
+
+def trusted_files(environ: Mapping[str, str], cwd: Path | None) -> list[ConfigFile]:
+    """As ``config_file.read_files``, of files that the user trusts.
+
+    Raises
+    ------
+    UntrustedConfigError
+        If the project's file has keys that the user has not confirmed.
+    """
+    tables = read_files(environ, cwd)
+    for table in tables:
+        if not table.personal and confirmed_keys(table) and not is_trusted(table):
+            raise UntrustedConfigError(table)
+    return tables
+
+
+def confirmed_keys(file: ConfigFile) -> dict[str, str]:
+    """The keys of a file that need confirmation, with their values; paths are absolute."""
+    tables = [("", file.top), *((f"profiles.{name}.", it) for name, it in file.profiles.items())]
+    found = {
+        prefix + key: str(value)
+        for prefix, table in tables
+        for key, value in table.items()
+        if key not in HARMLESS and key.removeprefix("settings.") in _TAKEN
+    }
+    for name, section in file.sections.items():
+        for key, value in section.items():
+            if f"{name}.{key}" not in HARMLESS:
+                found[f"{name}.{key}"] = value
+    return dict(sorted(found.items()))
+
+
+def summary(file: ConfigFile) -> str:
+    """The file and these keys and values, a line each.
+
+    Values are whole and quoted: what is confirmed must not be hidden behind their first part.
+    """
+    keys = confirmed_keys(file)
+    where = printable(file.path, 5000)
+    if not keys:
+        return f"{where} sets nothing that needs to be confirmed."
+    width = max(map(len, keys))
+    quoted = {key: json.dumps(value, ensure_ascii=False) for key, value in keys.items()}
+    lines = [f"  {key:<{width}}  {printable(text, len(text))}" for key, text in quoted.items()]
+    return "\n".join([f"{where} sets:", *lines])
+
+
+def is_trusted(file: ConfigFile) -> bool:
+    """Whether the user has confirmed this file with these keys and values."""
+    try:
+        path = _entry(file.path)
+        if _is_foreign(path.parent.lstat()):
+            return False
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
+            seen = os.fstat(opened.fileno())
+            if not stat.S_ISREG(seen.st_mode) or _is_foreign(seen):
+                return False
+            kept = json.loads(opened.read(_MAX_BYTES))
+        return bool(kept["digest"] == _digest(file))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def trust(file: ConfigFile) -> None:
+    """Remember that the user has confirmed ``file`` as it was read.
+
+    Raises
+    ------
+    ConfigError
+        If that cannot be kept, or other users could change what is kept.
+    """
+    path = _entry(file.path)
+    content = json.dumps({"version": 1, "file": str(file.path), "digest": _digest(file)})
+    made = path.with_suffix(f".{secrets.token_hex(4)}")
+    try:
+        make_private(path.parent)
+        if _is_foreign(path.parent.lstat()):
+            raise ConfigError(
+                f"{path.parent} can be changed by other users, so nothing is remembered there.",
+                f"Run `rm -r {shlex.quote(str(path.parent))}`, and confirm your files again.",
+            )
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with os.fdopen(os.open(made, flags, 0o600), "w", encoding="utf-8") as opened:
+            opened.write(content)
+        made.replace(path)
+    except OSError as exc:
+        with suppress(OSError):
+            made.unlink()
+        raise ConfigError(f"{path} cannot be written: {exc.strerror}.") from exc
+
+
+def forget(file: Path) -> bool:
+    """Forget that the user has confirmed ``file``; whether it was remembered."""
+    try:
+        _entry(file).unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as exc:
+        raise ConfigError(f"{_entry(file)} cannot be removed: {exc.strerror}.") from exc
+    return True
+
+
+def _entry(file: Path) -> Path:
+    """Where it is remembered: one file each, so that two commands need no lock."""
+    real = os.path.join(os.path.realpath(file.parent), file.name)
+    name = hashlib.sha256(os.fsencode(real)).hexdigest()[:32]
+    return default_state_dir() / "trust" / f"{name}.json"
+
+
+def _is_foreign(seen: os.stat_result) -> bool:
+    return seen.st_uid != os.getuid() or bool(seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _digest(file: ConfigFile) -> str:
+    return hashlib.sha256(json.dumps(confirmed_keys(file)).encode()).hexdigest()

@@ -1,0 +1,116 @@
+"""What the value of each key of a profile must look like; pure functions.
+
+Does not know where a value comes from (``config``); raises ValueError or UsageError with the rule.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.config.file import KNOWN_SETTINGS
+from submarine_jobs.errors import ConfigError
+from submarine_jobs.model.python_environment import parse_python_env
+from submarine_jobs.model.quantities import parse_duration
+
+BACKENDS = ("yarn", "local")
+_MAX_TIMEOUT = 3600.0
+#: Seconds. A client publishes its intent again every ``intent.RENEW_EVERY`` seconds.
+LEAST_SUBMIT_GRACE, _MAX_GRACE = 6.0, 86400.0
+_MAX_HDFS_WAIT = 1440
+
+
+def python_of(python_env: str, host_python: str) -> str:
+    """The interpreter that ``--python-env`` stands for, in a container.
+
+    Parameters
+    ----------
+    python_env
+        ``host``, ``path:DIR``, ``auto``, ``archive:URI`` or ``docker:IMAGE``.
+    host_python
+        Interpreter of ``host``.
+
+    Raises
+    ------
+    UsageError
+        For any other form.
+    """
+    return parse_python_env(python_env).interpreter(host_python)
+
+
+def one_line(value: Any) -> str:
+    """The value as text; ValueError where it is none, or of several lines."""
+    text = str(value)
+    if "\0" in text or "\n" in text or not text.strip():
+        raise ValueError("must be one line of text")
+    return text
+
+
+def _directory(value: Any) -> Path:
+    path = Path(one_line(value)).expanduser()
+    if not path.is_absolute():
+        raise ValueError("must be an absolute path")
+    return path
+
+
+def _backend(value: Any) -> str:
+    if value not in BACKENDS:
+        raise ValueError("must be yarn or local")
+    return str(value)
+
+
+def _timeout(value: Any) -> float:
+    seconds = parse_duration(str(value))
+    if not 0 < seconds <= _MAX_TIMEOUT:
+        raise ValueError("must lie between 1s and 1h")
+    return seconds
+
+
+def _python_env(value: Any) -> str:
+    python_of(one_line(value), "")
+    return one_line(value)
+
+
+CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
+    "backend": _backend,
+    "hadoop_conf_dir": _directory,
+    "java_home": _directory,
+    "job_root": one_line,
+    "python_env": _python_env,
+    "queue": one_line,
+    "state_dir": _directory,
+    "timeout": _timeout,
+    "user": one_line,
+}
+
+
+def hdfs_wait(settings: Mapping[str, str]) -> float | None:
+    """Seconds of the setting ``hdfs_wait_minutes``; None where it is not given.
+
+    Raises
+    ------
+    ValueError
+        If it is no number of minutes in its range.
+    """
+    text = settings.get("hdfs_wait_minutes")
+    if text is None:
+        return None
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0.1 <= minutes <= _MAX_HDFS_WAIT:
+        raise ValueError(f"must be a number of minutes from 0.1 to {_MAX_HDFS_WAIT}")
+    return 60.0 * minutes
+
+
+def check_setting(name: str, value: str, where: str) -> None:
+    """Refuse a setting that no backend reads, or an impossible value; ``where`` is its source."""
+    if name not in KNOWN_SETTINGS:
+        close = difflib.get_close_matches(name, KNOWN_SETTINGS, 1)
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(KNOWN_SETTINGS)}."
+        raise ConfigError(f"There is no setting {name[:60]!r} ({where});", hint)
+    if name == "submit_grace" and not LEAST_SUBMIT_GRACE <= parse_duration(value) <= _MAX_GRACE:
+        raise ValueError(f"must lie between {LEAST_SUBMIT_GRACE:g}s and 1d")

@@ -1,0 +1,293 @@
+"""See to it that a job's environment is on the cluster: packed once, uploaded once per content.
+
+The cache below the job root holds one archive per content digest; this machine remembers which
+digest an unchanged environment has, so that a later submit reads directories and nothing else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import posixpath
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.environments.archive import content_digest, write_archive
+from submarine_jobs.environments.conda import (
+    conda_fingerprint,
+    conda_pack,
+    in_conda,
+    pack_conda,
+)
+from submarine_jobs.environments.editable import editable_sources
+from submarine_jobs.environments.inventory import Item, fingerprint, items_of, this_layout
+from submarine_jobs.errors import UsageError
+from submarine_jobs.model.python_environment import PythonEnv
+from submarine_jobs.storage.base import Storage
+
+#: Told of what is done (``reading``, ``packing``, ``uploading``), of bytes so far and in all; of
+#: 0 in all where nobody knows how many they are.
+Progress = Callable[[str, int, int], None]
+_INDEX = "environments.json"
+#: Of the names of archives in the cache; beside each lies a file that says when it was used last.
+PREFIX, USED = "python-env-", ".used"
+#: Seconds without a use after which an archive is removed, and between looks for such archives.
+UNUSED_AFTER, LOOK_EVERY = 30 * 86400.0, 86400.0
+#: Archives that are removed at once.
+MOST_REMOVED = 20
+_LOOKED = "environments.looked"
+
+
+@dataclass(frozen=True)
+class Provided:
+    """An archive on the cluster.
+
+    Parameters
+    ----------
+    url
+        What is localised.
+    digest
+        SHA-256 of its content; empty for one of the user's own.
+    uploaded
+        Bytes that this call had to send; 0 when it was there.
+    """
+
+    url: str
+    digest: str = ""
+    uploaded: int = 0
+
+
+def provide(
+    env: PythonEnv,
+    storage: Storage,
+    cache: str,
+    state_dir: Path,
+    progress: Progress = lambda what, done, total: None,
+) -> Provided | None:
+    """The archive of ``env`` on the cluster; None where the containers need none.
+
+    Parameters
+    ----------
+    storage, cache
+        The file system of the job root, and the directory in it that all jobs share.
+    state_dir
+        Host-local directory for the index and the archive while it is made.
+    progress
+        Called often, while it is sent from another thread; never where there is nothing to do.
+
+    Raises
+    ------
+    UsageError
+        If the archive is not there, or the environment cannot be packed.
+    """
+    if env.kind == "archive":
+        return _given(env.value, storage, cache, progress)
+    if env.kind != "auto":
+        return None
+    make_private(state_dir)
+    with _one_at_a_time(state_dir / f"{_INDEX}.lock"):
+        return _own(storage, cache, state_dir, progress)
+
+
+def _own(storage: Storage, cache: str, state_dir: Path, progress: Progress) -> Provided:
+    conda = in_conda()
+    items = [] if conda else kernel_items()
+    mark = conda_fingerprint() if conda else fingerprint(items)
+    index = _read_index(state_dir)
+    known = index.get(sys.prefix) or {}
+    digest = str(known.get("digest") or "") if known.get("fingerprint") == mark else ""
+    if not digest:
+        digest = mark if conda else content_digest(items, this_layout(), _told(progress, "reading"))
+    path = f"{cache}/{PREFIX}{digest[:32]}.tar.gz"
+    note_use(storage, path)
+    uploaded = 0
+    if storage.stat(path) is None:
+        uploaded = _pack_and_upload(storage, path, items, state_dir, progress)
+    _write_index(state_dir, {**index, sys.prefix: {"fingerprint": mark, "digest": digest}})
+    return Provided(storage.url(path), digest, uploaded)
+
+
+def note_use(storage: Storage, path: str) -> None:
+    """Say beside an archive that a job uses it now; before the archive is looked for.
+
+    The archive itself keeps its time: YARN refuses one that has changed since a job was submitted.
+    """
+    storage.publish(path + USED, b"{}")
+
+
+def remove_unused(
+    storage: Storage, cache: str, state_dir: Path, in_use: Callable[[], Collection[str] | None]
+) -> list[str]:
+    """Remove archives that no job has used for 30 days; the names of those removed.
+
+    At most once a day from this machine. An archive without a note of its use gets one, and is
+    looked at again a month later.
+
+    Parameters
+    ----------
+    in_use
+        Gives the names of the archives of jobs that have not ended; None where that is not known.
+        Called only where an archive would be removed.
+    """
+    looked = state_dir / f"{_LOOKED}-{hashlib.sha256(storage.url(cache).encode()).hexdigest()[:16]}"
+    with suppress(OSError):
+        if 0 <= time.time() - looked.stat().st_mtime < LOOK_EVERY:
+            return []
+    make_private(state_dir)
+    looked.touch()
+    storage.publish(f"{cache}/{_LOOKED}", b"{}")
+    entries = {entry.name: entry for entry in storage.list_directory(cache)}
+    now = entries[_LOOKED].modified  # by the clock of the file system
+    archives = [name for name in entries if name.startswith(PREFIX) and not name.endswith(USED)]
+    unused = []
+    for name in archives:
+        if (used := entries.get(name + USED)) is None:
+            note_use(storage, f"{cache}/{name}")
+        elif now - used.modified > UNUSED_AFTER:
+            unused.append(name)
+    kept = in_use() if unused else None
+    removed = [] if kept is None else [name for name in unused if name not in kept][:MOST_REMOVED]
+    for name in list(removed):
+        used = storage.stat(f"{cache}/{name}{USED}")
+        if used is not None and used.modified != entries[name + USED].modified:
+            removed.remove(name)  # a job that is being submitted uses it
+            continue
+        storage.delete(f"{cache}/{name}")
+        storage.delete(f"{cache}/{name}{USED}")
+    return removed
+
+
+def _pack_and_upload(
+    storage: Storage, path: str, items: list[Item], state_dir: Path, progress: Progress
+) -> int:
+    descriptor, name = tempfile.mkstemp(".tar.gz", "python-env-", state_dir)
+    os.close(descriptor)
+    archive = Path(name)
+    try:
+        if items:
+            write_archive(items, this_layout(), archive, _told(progress, "packing"))
+        else:
+            progress("packing", 0, 0)
+            pack_conda(archive)
+        return _upload(storage, archive, path, progress)
+    except OSError as exc:
+        raise UsageError(
+            f"This kernel's environment could not be packed: {exc.strerror}: {exc.filename}."
+        ) from exc
+    finally:
+        archive.unlink(missing_ok=True)
+
+
+def _upload(storage: Storage, archive: Path, path: str, progress: Progress) -> int:
+    size = archive.stat().st_size
+    progress("uploading", 0, size)
+    storage.make_directory(posixpath.dirname(path))
+    storage.upload(archive, path, lambda done: progress("uploading", done, size))
+    progress("uploading", size, size)
+    return size
+
+
+def _told(progress: Progress, what: str) -> Callable[[int, int], None]:
+    return lambda done, total: progress(what, done, total)
+
+
+def kernel_items() -> list[Item]:
+    """Everything that the environment of the running interpreter consists of."""
+    layout = this_layout()
+    items = {item.name: item for item in items_of(layout)}
+    for packages in layout.packages:
+        for name, source in editable_sources(packages):
+            for item in _source_items(f"lib/python{layout.version}/site-packages", name, source):
+                items.setdefault(item.name, item)
+    return list(items.values())
+
+
+def _source_items(place: str, name: str, source: Path) -> Iterator[Item]:
+    files = [source] if source.is_file() else sorted(p for p in source.rglob("*") if p.is_file())
+    for path in files:
+        below = f"{name}.py" if path == source else f"{name}/{path.relative_to(source)}"
+        info = path.stat()
+        yield Item(f"{place}/{below}", str(path), info.st_size, info.st_mtime_ns, info.st_mode)
+
+
+def check_env(env: PythonEnv, storage: Storage) -> None:
+    """Refuse an environment that ``provide`` could not provide, without packing it.
+
+    Raises
+    ------
+    UsageError
+        If the archive is not there, or conda-pack is missing.
+    """
+    if env.kind == "archive":
+        _source_of(env.value, storage)
+    elif env.kind == "auto" and in_conda():
+        conda_pack()
+
+
+def _source_of(uri: str, storage: Storage) -> Path | None:
+    """The archive's file on this machine; None if it lies elsewhere."""
+    parts = urlsplit(uri)
+    if parts.scheme not in ("", "file"):
+        path = storage.path_of(uri)
+        if path is not None and storage.stat(path) is None:
+            raise UsageError(
+                f"--python-env archive:{uri}: there is no such file.", "Check the address."
+            )
+        return None
+    source = Path(parts.path).expanduser()
+    if not source.is_file():
+        raise UsageError(
+            f"--python-env archive:{uri}: there is no such file on this machine.",
+            "Check the path, or write hdfs:// for a file on the cluster.",
+        )
+    return source
+
+
+def _given(uri: str, storage: Storage, cache: str, progress: Progress) -> Provided:
+    """An archive of the user's own: on the cluster already, or a file of this machine."""
+    source = _source_of(uri, storage)
+    if source is None:
+        return Provided(uri)
+    with source.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    suffix = ".tar.gz" if source.name.endswith((".tar.gz", ".tgz")) else source.suffix
+    path = f"{cache}/{PREFIX}{digest[:32]}{suffix}"
+    note_use(storage, path)
+    if storage.stat(path) is not None:
+        return Provided(storage.url(path), digest)
+    return Provided(storage.url(path), digest, _upload(storage, source, path, progress))
+
+
+def _read_index(state_dir: Path) -> Mapping[str, Any]:
+    with suppress(OSError, ValueError):
+        index = json.loads((state_dir / _INDEX).read_text())
+        if isinstance(index, dict):
+            return index
+    return {}
+
+
+def _write_index(state_dir: Path, index: Mapping[str, Any]) -> None:
+    temporary = state_dir / f".tmp-{_INDEX}"
+    temporary.write_text(json.dumps(index))
+    temporary.rename(state_dir / _INDEX)
+
+
+@contextmanager
+def _one_at_a_time(path: Path) -> Iterator[None]:
+    """Two submits at once pack once: the second finds what the first has made."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

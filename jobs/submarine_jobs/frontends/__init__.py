@@ -1,0 +1,1 @@
+"""Front ends of the command language: interface, terminal, outcome of a command."""

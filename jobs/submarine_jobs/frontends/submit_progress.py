@@ -1,0 +1,60 @@
+"""The step that a submit is at: one line that is renewed.
+
+Does not submit (``submit``) and does not know how a line is renewed (its mouth does).
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.text.formatting import size
+
+_WORDS = {
+    "reading": "Reading this environment",
+    "packing": "Packing this environment",
+    "uploading": "Uploading the environment",
+}
+ASKING = "Asking the cluster for its queues and nodes"
+WAITING = "Submitted, waiting for the application master"
+#: Seconds between two renewals.
+_PAUSE = 0.2
+
+
+class SubmitLine:
+    """The line of one submit; take it away by leaving its ``with``."""
+
+    def __init__(self, mouth: Mouth) -> None:
+        self._mouth = mouth
+        self._step = ""
+        self._shown = 0.0
+
+    def __enter__(self) -> SubmitLine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._step:
+            self._mouth.renew("")
+
+    def show(self, step: str, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` bytes are through ``step``; may be called for each file.
+
+        A step has a name of an environment's, or is in words. A mouth that cannot renew a line
+        says one for each step.
+        """
+        now = time.monotonic()
+        began = step != self._step
+        if not began and done < total and now < self._shown + _PAUSE:
+            return
+        self._step, self._shown = step, now
+        words = _WORDS.get(step, step)
+        whole = f" ({size(total)})" if total else ""
+        part = f": {100 * done // total} % of {size(total)}" if total else " ..."
+        if not self._mouth.renew(words + part) and began:
+            self._mouth.say(f"{words}{whole} ...")

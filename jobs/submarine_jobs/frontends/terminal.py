@@ -1,0 +1,195 @@
+"""The command line as a mouth: questions on the terminal, logs as bytes, a waiting display.
+
+Steps and warnings go to stderr, so that stdout holds results alone.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.status_line import StatusLine
+from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text.terminal import TerminalFilter
+
+if TYPE_CHECKING:
+    from submarine_jobs.access.agent_client import LogChunk
+    from submarine_jobs.client.job import Job
+    from submarine_runtime.protocol.record import JobRecord
+
+#: Longest line that is said, in characters.
+MAX_SAID = 100_000
+_QUEUE = 256
+_SLICE = 0.2
+#: Seconds without a byte after which the rest of the log is not waited for when the job has ended.
+_LAST_LOG = 60.0
+
+
+class CommandLine(Mouth):
+    """A person at a terminal, or a script.
+
+    Parameters
+    ----------
+    json_asked
+        The output is one JSON value: logs are not mixed into it.
+    """
+
+    kind = "cli"
+
+    def __init__(self, *, json_asked: bool) -> None:
+        super().__init__()
+        self.json_asked = json_asked
+        self.interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+        self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
+        self._status = StatusLine()
+        #: Whether the log that went to stdout has not ended its last line.
+        self.line_open = False
+
+    def say(self, text: str) -> None:
+        """One line on stderr."""
+        with self._status.aside():
+            print(printable(text, MAX_SAID), file=sys.stderr, flush=True)
+
+    def renew(self, text: str) -> bool:
+        """The last line of a terminal; no where stderr is none."""
+        if text:
+            return self._status.show(text)
+        self._status.clear()
+        return True
+
+    def confirm(self, question: str) -> bool:
+        """Ask on stderr; anything but y or yes is no."""
+        if not self.interactive:
+            return False
+        asked = printable(question, MAX_SAID)
+        print(f"{asked} [y/N] ", end="", file=sys.stderr, flush=True)
+        try:
+            return sys.stdin.readline(16).strip().lower() in ("y", "yes")
+        except (EOFError, OSError):
+            return False
+
+    def write(self, data: bytes, stream: str = "stdout") -> None:
+        """The job's stdout to stdout, its stderr to stderr; filtered where that is a terminal."""
+        if self.json_asked:
+            return
+        target = sys.stderr if stream == "stderr" else sys.stdout
+        if target is sys.stdout and data:
+            self.line_open = not data.endswith(b"\n")
+        if not target.isatty():
+            target.flush()
+            target.buffer.write(data)
+            target.flush()
+            return
+        with self._status.aside() as status:
+            target.write(self._filters[stream].feed(data))
+            target.flush()
+            # A progress bar has its line to itself until it ends it.
+            status.free = data.endswith(b"\n")
+
+    def finish(self) -> None:
+        """Show what the filters still hold, and end any colour that a log left on."""
+        for stream, terminal_filter in self._filters.items():
+            target = sys.stderr if stream == "stderr" else sys.stdout
+            rest = terminal_filter.feed(b"", final=True)
+            if rest and target.isatty():
+                target.write(rest)
+                target.flush()
+
+    def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
+        """Show states on stderr and the log as it comes until the job has ended."""
+        from submarine_jobs.frontends.wait_display import StateLine
+
+        states = StateLine(job, self.say if not self.json_asked else None)
+        follower = _Follower(job) if log and not self.json_asked else None
+        try:
+            with states:
+                while not states.ended.wait(0 if follower and follower.busy else _SLICE):
+                    self._drain(follower)
+                    if not self.json_asked:
+                        self._status.show(states.line())
+                deadline = time.monotonic() + _LAST_LOG
+                while follower and not follower.done and time.monotonic() < deadline:
+                    if follower.busy:  # as long as more comes, it is waited for
+                        deadline = time.monotonic() + _LAST_LOG
+                    self._drain(follower)
+                    time.sleep(_SLICE / 4)
+                if follower and not (follower.done and follower.whole):
+                    self.say(f"-- the log is not complete here: `submarine logs {job.id}` --")
+        except KeyboardInterrupt:
+            if on_interrupt == "cancel":
+                self.say(f"Interrupted: cancelling {job.id} …")
+                job.cancel("interrupted")
+            raise
+        finally:
+            self._status.clear()
+            if follower is not None:
+                follower.stop()
+        return states.record
+
+    def _drain(self, follower: _Follower | None) -> None:
+        if follower is None:
+            return
+        for chunk in follower.take():
+            if chunk.note:
+                self.say(f"-- {chunk.note} --")
+            else:
+                self.write(chunk.data, chunk.stream)
+
+
+class _Follower:
+    """Reads a job's log in a thread, so that an interrupt reaches the waiting one at once."""
+
+    def __init__(self, job: Job) -> None:
+        self._chunks: queue.Queue[LogChunk] = queue.Queue(_QUEUE)
+        self._stop = threading.Event()
+        #: Whether the log was followed to the end of the job.
+        self.whole = False
+        self._thread = threading.Thread(
+            target=self._run, args=(job,), name="submarine-follow", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def done(self) -> bool:
+        """Whether everything was read and taken."""
+        return not self._thread.is_alive() and self._chunks.empty()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something waits to be shown."""
+        return not self._chunks.empty()
+
+    def take(self) -> list[LogChunk]:
+        """What has arrived, at most one queue full."""
+        found: list[LogChunk] = []
+        while len(found) < _QUEUE:
+            try:
+                found.append(self._chunks.get_nowait())
+            except queue.Empty:
+                break
+        return found
+
+    def stop(self) -> None:
+        """Let the thread end at its next chunk."""
+        self._stop.set()
+
+    def _run(self, job: Job) -> None:
+        from submarine_jobs.errors import SubmarineError
+
+        try:
+            for chunk in job.follow():
+                while not self._stop.is_set():
+                    try:
+                        self._chunks.put(chunk, timeout=_SLICE)
+                        break
+                    except queue.Full:
+                        continue
+                if self._stop.is_set():
+                    return
+            self.whole = True
+        except SubmarineError:
+            return

@@ -1,0 +1,84 @@
+"""What a terminal sees of a job that is waited for, beside its log: a line for each change."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from submarine_jobs.display import summary
+from submarine_jobs.display.changes import Changes
+from submarine_jobs.text.formatting import duration, ticking
+from submarine_jobs.text.sanitize import one_line
+
+if TYPE_CHECKING:
+    from submarine_jobs.client.job import Job
+    from submarine_jobs.model.job_view import JobView
+    from submarine_runtime.protocol.record import JobRecord
+
+
+class StateLine:
+    """Says each change of state and of the reason for a wait; a context manager.
+
+    Parameters
+    ----------
+    say
+        Takes a line; None: nothing is said.
+    """
+
+    def __init__(self, job: Job, say: Callable[[str], None] | None) -> None:
+        self._job = job
+        self._say = say
+        self._began = time.monotonic()
+        self._last = ""
+        self._application = ""
+        self._changes = Changes()
+        self._view: JobView | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+        self.ended = threading.Event()
+
+    def __enter__(self) -> StateLine:
+        self._unsubscribe = self._job.session.watcher.subscribe(self._job, self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._unsubscribe()
+
+    @property
+    def record(self) -> JobRecord:
+        """The newest record; asks when none has come yet."""
+        return self._view.record if self._view is not None else self._job.record()
+
+    def line(self) -> str:
+        """How it stands right now, for a line that is rewritten in place; whole seconds."""
+        return f"[{ticking(self._passed()):>6}] {self._job.id} {self._last or '...'}"
+
+    def _passed(self) -> float:
+        """The job's duration so far, as cards and lists show it."""
+        known = summary.elapsed(self._view) if self._view is not None else None
+        return time.monotonic() - self._began if known is None else known
+
+    def _look(self, view: JobView) -> None:
+        """Called from the watcher's thread."""
+        self._view = view
+        record = view.record
+        if record.application_id and record.application_id != self._application:
+            # A word of its own: schedulers look for it in their log to end what a node left.
+            self._application = record.application_id
+            self._tell(f"is {one_line(record.application_id)} on YARN")
+        for line in self._changes.of(record):
+            self._tell(line)
+        why = view.pending or record.pending
+        words = f"{record.state}{': ' + one_line(why) if why else ''}"
+        if words != self._last:
+            self._last = words
+            self._tell(words)
+        if record.state.ended:
+            self.ended.set()
+
+    def _tell(self, words: str) -> None:
+        if self._say is not None:
+            with suppress(OSError):  # nobody reads the lines any more; the end still counts
+                self._say(f"[{duration(self._passed()):>6}] {self._job.id} {words}")

@@ -1,0 +1,269 @@
+"""``--localization`` and ``--archive``: what a job brings along, kept in its job directory.
+
+Local and http(s) sources are copied into the job directory before its intent, so that a rerun needs
+nothing else; directories travel as archives. HDFS sources stay where they are. How the copies come
+to the program is the backends'.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.errors import StorageError, UsageError
+from submarine_jobs.model.spec import JobSpec, Localization
+from submarine_jobs.storage.base import Storage
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import CHECKSUMMED
+
+DIRECTORY = "localization"
+#: Ends the name of a directory's archive in the job directory.
+ARCHIVE = ".directory.zip"
+#: What YARN and this machine can unpack; a copy of ``--archive`` keeps its ending.
+UNPACKED = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
+_SLASHES = re.compile("(?<!:)/+")
+_HTTP_TIMEOUT = 30.0
+_MAX_DOWNLOAD = 8 << 30
+#: Directories of a source whose files are checked before the submit.
+_MAX_CHECKED = 10_000
+
+
+def brought(spec: JobSpec) -> tuple[Localization, ...]:
+    """Everything that a job brings along: files and directories, then archives."""
+    return (*spec.localization, *spec.archives)
+
+
+def errors_of(spec: JobSpec) -> list[str]:
+    """One sentence on each entry that cannot be brought along."""
+    rerun = bool(spec.rerun_of)
+    found = [check(item, rerun) for item in brought(spec)]
+    found += [
+        f"--archive {item.source}: it does not end in {', '.join(UNPACKED)}, so nobody could "
+        "unpack it."
+        for item in spec.archives
+        if not item.source.endswith(UNPACKED)
+    ]
+    return [text for text in found if text]
+
+
+def check(item: Localization, rerun: bool = False) -> str | None:
+    """One sentence on what is wrong with an entry, or None; a rerun has its own copies."""
+    scheme = urlsplit(item.source).scheme
+    if scheme not in ("", "file", "hdfs", "http", "https"):
+        return (
+            f"--localization {item.source}: only local paths, hdfs://, http:// and https:// "
+            "can be brought to a container."
+        )
+    if not _is_inside(item.target):
+        return (
+            f"--localization {item.source}: the target {item.target!r} is not a name below the "
+            "working directory."
+        )
+    if scheme in ("", "file") and not rerun:
+        return _unreadable(item)
+    return None
+
+
+def _unreadable(item: Localization) -> str | None:
+    """One sentence on a source of this machine that is missing or cannot be read."""
+    source = _local(item)
+    if not source.exists():
+        return f"--localization {item.source}: there is no such file on this machine."
+    paths = [source]
+    if source.is_dir():
+        found = islice(os.walk(source), _MAX_CHECKED)
+        paths += [Path(top, name) for top, _, names in found for name in names]
+    for path in paths:
+        # A special file or a dangling link in a directory is left to the archive.
+        if (path.is_file() or path.is_dir()) and not os.access(path, os.R_OK):
+            return f"--localization {item.source}: {path} cannot be read. Make it readable for you."
+    return None
+
+
+def check_sources(spec: JobSpec, storage: Storage) -> None:
+    """Refuse sources that are missing on HDFS or on a web server.
+
+    A rerun has copies of what it does not take from HDFS. HDFS of other clusters is not asked.
+
+    Raises
+    ------
+    UsageError
+        If a source is not there.
+    StorageError
+        If the file system does not answer.
+    """
+    for item in brought(spec):
+        scheme = urlsplit(item.source).scheme
+        path = storage.path_of(item.source) if on_hdfs(item) else None
+        if path is not None and storage.stat(path) is None:
+            raise UsageError(
+                f"The file {storage.url(path)} that the job needs does not exist.",
+                "Check the sources of --localization.",
+            )
+        if scheme in ("http", "https") and not spec.rerun_of:
+            _check_download(item.source)
+
+
+def on_hdfs(item: Localization) -> bool:
+    """Whether the source is taken from where it is."""
+    return urlsplit(item.source).scheme == "hdfs"
+
+
+def bring(directory: JobDirectory, spec: JobSpec) -> None:
+    """Copy every entry that does not lie on HDFS into the job directory.
+
+    Raises
+    ------
+    UsageError
+        If a source cannot be read or downloaded.
+    StorageError
+        If the job directory's file system fails.
+    """
+    earlier = _directory_of(directory.path, spec.rerun_of)
+    for item in brought(spec):
+        if on_hdfs(item):
+            continue
+        unpacked = item in spec.archives
+        with tempfile.TemporaryDirectory(prefix="submarine-localize-") as scratch:
+            local, suffix = _from_earlier(
+                directory.storage, earlier, item, Path(scratch)
+            ) or _gather(item, Path(scratch), unpacked)
+            directory.storage.upload(local, _kept(directory.path, item) + suffix)
+
+
+def copy_of(storage: Storage, job_dir: str, item: Localization) -> tuple[str, bool]:
+    """Path of an entry's copy in the job directory, and whether it is to be unpacked.
+
+    Raises
+    ------
+    StorageError
+        If it is not there.
+    """
+    path = _kept(job_dir, item)
+    for suffix in dict.fromkeys(("", ARCHIVE, _ending(item))):
+        if storage.stat(path + suffix) is not None:
+            return path + suffix, bool(suffix)
+    raise StorageError(
+        f"The copy of {item.source} is missing in {storage.url(job_dir)}.", "Submit the job anew."
+    )
+
+
+def container_names(spec: JobSpec) -> list[tuple[str, Localization]]:
+    """A plain name beside the program's directory for each entry, whatever its target is.
+
+    Entries with one source on HDFS share a name: YARN localizes a source once for a container and
+    links it under one of several names only. The agent removes the checksum files that the
+    NodeManager adds to directories whose name starts with ``CHECKSUMMED``.
+    """
+    named: list[tuple[str, Localization]] = []
+    shared: dict[tuple[str, bool], str] = {}
+    for number, item in enumerate(brought(spec)):
+        if not on_hdfs(item):
+            named.append((f"localized-{number}", item))
+            continue
+        unpacked = item in spec.archives
+        prefix = "localized-" if unpacked else CHECKSUMMED
+        key = (_SLASHES.sub("/", item.source).rstrip("/"), unpacked)
+        named.append((shared.setdefault(key, f"{prefix}{number}"), item))
+    return named
+
+
+def _is_inside(target: str) -> bool:
+    """Whether a target, which may come from somebody else's spec, stays where it belongs."""
+    parts = target.split("/")
+    return target.isprintable() and not any(part in ("", ".", "..") for part in parts)
+
+
+def _kept(job_dir: str, item: Localization) -> str:
+    return f"{job_dir}/{DIRECTORY}/{item.target}"
+
+
+def _directory_of(job_dir: str, of: str | None) -> str | None:
+    if not of or not layout.is_job_id(of):
+        return None
+    return layout.job_directory(job_dir.rsplit("/", 2)[0], of)
+
+
+def _from_earlier(
+    storage: Storage, earlier: str | None, item: Localization, scratch: Path
+) -> tuple[Path, str] | None:
+    """The copy that the job which is run again made; None if this is no rerun or it has none."""
+    if earlier is None:
+        return None
+    try:
+        path, archived = copy_of(storage, earlier, item)
+    except StorageError:
+        return None
+    storage.download(path, scratch / "kept")
+    return scratch / "kept", path[len(_kept(earlier, item)) :] if archived else ""
+
+
+def _ending(item: Localization) -> str:
+    """What a copy of an archive has behind its target's name."""
+    found = [ending for ending in UNPACKED if item.source.endswith(ending)]
+    return f".archive{found[0]}" if found else ""
+
+
+def _gather(item: Localization, scratch: Path, unpacked: bool) -> tuple[Path, str]:
+    suffix = _ending(item) if unpacked else ""
+    if urlsplit(item.source).scheme in ("http", "https"):
+        return _download(item.source, scratch / "file"), suffix
+    source = _local(item)
+    try:
+        if source.is_dir():
+            return Path(shutil.make_archive(str(scratch / "directory"), "zip", source)), ARCHIVE
+        with source.open("rb"):
+            return source, suffix
+    except (OSError, ValueError) as exc:
+        raise UsageError(
+            f"--localization {item.source}: it cannot be read: {exc}.", "Make it readable for you."
+        ) from exc
+
+
+def _local(item: Localization) -> Path:
+    return Path(urlsplit(item.source).path if item.source.startswith("file:") else item.source)
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Any]:
+    """The answer to a GET; UsageError if it fails, here or while it is read."""
+    import http.client
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(url, timeout=_HTTP_TIMEOUT) as reply:  # noqa: S310 - checked
+            yield reply
+    except (OSError, http.client.HTTPException) as exc:
+        raise UsageError(
+            f"--localization {url}: it cannot be downloaded: {exc}.", "Check the address."
+        ) from exc
+
+
+def _check_download(url: str) -> None:
+    with _opened(url):
+        pass
+
+
+def _download(url: str, target: Path) -> Path:
+    from submarine_jobs.access.incomplete_response import must_be_whole
+
+    with _opened(url) as reply, target.open("wb") as stream:
+        left = _MAX_DOWNLOAD
+        while piece := reply.read(1 << 20):
+            left -= len(piece)
+            if left < 0:
+                raise UsageError(
+                    f"{url} is larger than {_MAX_DOWNLOAD >> 30} GB.", "Put it on HDFS."
+                )
+            stream.write(piece)
+        must_be_whole(reply)
+    return target

@@ -1,0 +1,187 @@
+"""URIs of ``--input``, ``--checkpoint_path`` and ``--resume`` as paths of the job's own store.
+
+Agents reach one file system, the one that holds the job directory; a URI of another one is refused
+here with a sentence. Copies nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from submarine_jobs.errors import StorageError, UsageError
+from submarine_jobs.model.gang import gang_of
+from submarine_jobs.model.placeholders import fetched_input
+from submarine_jobs.model.roles import is_board
+from submarine_jobs.model.spec import JobSpec, NamedInput
+from submarine_jobs.storage.base import Storage
+from submarine_runtime.agent.preparation.inputs import (
+    WHOLE,
+    InputError,
+    SourceFile,
+    look,
+    part_of,
+    parts,
+)
+from submarine_runtime.frameworks import sharing_tasks
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import Input
+from submarine_runtime.protocol.link import expected_members
+from submarine_runtime.storage.store import StoreError, open_store
+
+_USER = re.compile(r"//[^/@]*@")
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What a job takes from the store; see ``launch.AgentConfig`` for each."""
+
+    fetch: tuple[Input, ...] = ()
+    checkpoint_path: str | None = None
+    restore_from: str | None = None
+
+
+NOTHING = Reached()
+
+
+def reach(spec: JobSpec, storage: Storage, root: str) -> Reached:
+    """Find everything that ``spec`` names in the store; ``root`` is the job root.
+
+    Raises
+    ------
+    UsageError
+        If an input or the job to resume lies elsewhere or is not there.
+    StorageError
+        If the file system does not answer.
+    """
+    if spec.saved_model_path and "saved_model_path" not in spec.passed_on:
+        raise UsageError(
+            f"--saved_model_path {without_user(spec.saved_model_path)[:200]}: no command, argument "
+            "or environment variable uses %saved_model_path%, so nothing would be written there.",
+            "Pass %saved_model_path% to the program, or leave the option out: what the program "
+            "writes to SUBMARINE_MODEL_DIR is saved with the job.",
+        )
+    return Reached(
+        tuple(_inputs(spec, storage)),
+        _checkpoint_path(spec, storage),
+        _restore_from(spec, storage, root),
+    )
+
+
+def without_user(uri: str) -> str:
+    """``uri`` without user and password, to be shown."""
+    return _USER.sub("//", uri)
+
+
+def _checkpoint_path(spec: JobSpec, storage: Storage) -> str | None:
+    """The path that agents keep the checkpoints at; None: none, or the program writes them."""
+    uri = spec.checkpoint_path
+    if not uri:
+        return None
+    path = storage.path_of(uri)
+    if path is None and "checkpoint_path" not in spec.passed_on:
+        raise UsageError(
+            f"--checkpoint_path {without_user(uri)[:200]} does not lie in the file system of the "
+            f"job directory, {storage.prefix}, and no command, argument or environment variable "
+            "uses %checkpoint_path%, so nothing would be written there.",
+            f"Give an absolute path in {storage.prefix}, or pass %checkpoint_path% to the program.",
+        )
+    return path
+
+
+def _inputs(spec: JobSpec, storage: Storage) -> list[Input]:
+    found = []
+    for item in spec.inputs:
+        path = storage.path_of(item.uri)
+        if path is None:
+            raise UsageError(
+                f"--input {item.name}={without_user(item.uri)[:200]} does not lie in the file "
+                f"system of the job directory, {storage.prefix}.",
+                "Copy it there, or let the program read it by itself with --input_path.",
+            )
+        entry = storage.stat(path)
+        if entry is None:
+            raise UsageError(
+                f"--input {item.name}: there is no {storage.url(path)}.", "Check the address."
+            )
+        if item.shard and not entry.is_directory and len(tasks_sharing(spec, item)) > 1:
+            raise UsageError(
+                f"--input {item.name}: {storage.url(path)} is one file, and :shard shares out the "
+                "files of a directory.",
+                "Leave :shard out, or name a directory.",
+            )
+        found.append(Input(item.name, path, item.shard, list(item.shard_roles)))
+    # The agent fills %input_path% in with the first one.
+    first = fetched_input(spec)
+    return sorted(found, key=lambda item: item.name != first)
+
+
+class TaskInput(NamedTuple):
+    """What one task fetches of one input: number of files, and bytes."""
+
+    task: str
+    name: str
+    files: int
+    size: int
+
+
+def inputs_of_tasks(
+    spec: JobSpec, storage: Storage, root: str, fetch: Sequence[Input]
+) -> list[TaskInput]:
+    """What each task will fetch, by the same rules as the agents.
+
+    Raises
+    ------
+    UsageError
+        If an input has too many files, or a name that no task could use.
+    StorageError
+        If the file system does not answer.
+    """
+    if not fetch:
+        return []
+    members = expected_members(gang_of(spec))
+    boards = {role.name for role in spec.roles if is_board(role)}
+    store = open_store(storage.job_store(root))
+    found: list[TaskInput] = []
+    for one in fetch:
+        try:
+            files, single = look(store, one)
+        except InputError as error:
+            raise UsageError(str(error)) from None
+        except StoreError as error:
+            raise StorageError(f"--input {one.name} cannot be listed: {error}.") from None
+        sharing = tasks_sharing(spec, one) if one.shard and spec.distributed else []
+        parts_of_input: dict[int, list[list[SourceFile]]] = {1: [files], 0: [[]]}
+        for member in members:
+            if member.role in boards:
+                continue
+            part = part_of(member.task, sharing) if sharing else WHOLE
+            if part.count not in parts_of_input:
+                parts_of_input[part.count] = [files] if single else parts(files, part.count)
+            mine = parts_of_input[part.count][part.index]
+            found.append(TaskInput(member.task, one.name, len(mine), sum(f.size for f in mine)))
+    return found
+
+
+def tasks_sharing(spec: JobSpec, one: Input | NamedInput) -> list[str]:
+    """The tasks that share the files of a ``:shard`` input, as the agents will work it out."""
+    roles = one.roles if isinstance(one, Input) else one.shard_roles
+    return sharing_tasks(spec.framework, spec.env, expected_members(gang_of(spec)), roles)
+
+
+def _restore_from(spec: JobSpec, storage: Storage, root: str) -> str | None:
+    if not spec.resume_from:
+        return None
+    if not layout.is_job_id(spec.resume_from):
+        raise UsageError(
+            f"{spec.resume_from[:80]!r} is not a job id.", "One looks like digits-20261120-7f3a."
+        )
+    path = layout.job_directory(root, spec.resume_from)
+    if storage.stat(path) is None:
+        raise UsageError(
+            f"There is no job {spec.resume_from} to resume in {storage.url(root)}.",
+            "See `submarine list` for those that there are.",
+        )
+    return path

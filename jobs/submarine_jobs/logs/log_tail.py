@@ -1,0 +1,38 @@
+"""The last lines of a job's two streams in order of arrival, bounded."""
+
+from __future__ import annotations
+
+from submarine_jobs.access.agent_client import LogChunk
+
+TAIL_BYTES = 8 << 10
+
+
+class Tail:
+    """Keeps whole lines of each stream together, so that two streams never mix within a line."""
+
+    def __init__(self, limit: int = 2 * TAIL_BYTES) -> None:
+        self._limit = limit
+        self._done = bytearray()
+        self._open: dict[str, bytes] = {}
+
+    def add(self, chunk: LogChunk) -> None:
+        """Take the next piece of one stream."""
+        data = self._open.pop(chunk.stream, b"") + chunk.data
+        head, newline, rest = data.rpartition(b"\n")
+        self._done += head + newline
+        if rest:
+            self._open[chunk.stream] = rest[-self._limit :]
+        if len(self._done) > self._limit:
+            kept = self._done[-self._limit :]
+            # Begin at a line, unless one line is longer than all that is kept.
+            _, found, after = kept.partition(b"\n")
+            self._done = bytearray(after if found else kept)
+
+    def text(self) -> str:
+        """What is kept, decoded; bytes that are no UTF-8 become replacement characters."""
+        data = bytes(self._done) + b"\n".join(self._open.values())
+        return data[-self._limit :].decode("utf-8", "replace")
+
+    def set_text(self, text: str) -> None:
+        """Replace what is kept by a text from elsewhere."""
+        self._done, self._open = bytearray(text.encode()), {}

@@ -1,0 +1,118 @@
+"""Read a job's logs once, by offset: from the job itself while it runs, else what was shipped.
+
+Does not follow (``following``) and does not display.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from submarine_jobs.access.agent_client import FIRST_ATTEMPT, LogChunk
+from submarine_jobs.errors import ClusterError, UsageError
+from submarine_jobs.logs.position import key_of, order
+from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts
+from submarine_jobs.model.tasks import task_of
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.record import JobRecord
+
+if TYPE_CHECKING:
+    from submarine_jobs.access.job_handle import JobHandle
+
+
+def read(
+    job: JobHandle, stream: str, offset: int, limit: int, task: str, attempt: str | None
+) -> LogChunk:
+    """Bytes from ``offset`` (negative: from the end) of one stream."""
+    if stream not in layout.STREAMS:
+        raise UsageError(f"There is no log stream {stream!r}.", "Choose stdout or stderr.")
+    check(task, attempt)
+    if not job.final:
+        with contextlib.suppress(ClusterError):
+            client = job.agent()
+            if client is not None:
+                return client.log(task, stream, offset, limit, attempt)[0]
+    shipped = ShippedLog(job.directory, task, attempt)
+    shipped.refresh()
+    return shipped.read(stream, offset, limit)
+
+
+def read_through(job: JobHandle, stream: str, task: str, attempt: str | None) -> Iterator[LogChunk]:
+    """The whole log as it stands now, in order, a piece at a time."""
+    check(task, attempt)
+    shipped = ShippedLog(job.directory, task, attempt)
+    shipped.refresh()
+    end = 0
+    for chunk in shipped.read_through(stream):
+        end = chunk.end
+        yield chunk
+    while not job.final:
+        chunk = read(job, stream, end, 1 << 20, task, attempt)
+        if not chunk.data:
+            return
+        end = chunk.end
+        yield chunk
+
+
+def attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
+    """Attempts of a task that have or may have a log, oldest first."""
+    found = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
+    with contextlib.suppress(ClusterError):
+        found.update(shipped_attempts(job.directory, task))
+    now = task_of(record, task)
+    if now is not None and now.started is not None:
+        found.add(layout.attempt_name(now.epoch, now.attempt))
+    return sorted(found, key=order)
+
+
+def started_attempts(task: str, record: JobRecord) -> set[str]:
+    """Attempts of a task whose program was started, by the events of the job."""
+    found: set[str] = set()
+    for event in record.events:
+        told = event.data.get("task")
+        if event.kind == "task" and isinstance(told, dict) and told.get("task") == task:
+            found |= _named(told.get("epoch"), told.get("attempt"))
+    return found
+
+
+def unsaved(job: JobHandle, task: str, record: JobRecord) -> list[str]:
+    """Return the attempts of a task that ran and have no saved log, oldest first.
+
+    Returns nothing for a job that has not ended. A log of length 0 counts as saved.
+    """
+    ran: set[str] = set()
+    for told in (event.data.get("task") for event in record.events):
+        if isinstance(told, dict) and told.get("task") == task and told.get("started"):
+            ran |= _named(told.get("epoch"), told.get("attempt"))
+    if len(record.tasks) == 1 and record.tasks[0].started is not None:
+        ran.add(FIRST_ATTEMPT)  # a single task has no events of kind task
+    saved = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
+    if not record.state.ended or ran <= saved:
+        return []
+    shipped = attempts_saved(job, task)
+    return [] if shipped is None else sorted(ran - saved - shipped, key=order)
+
+
+def attempts_saved(job: JobHandle, task: str) -> set[str] | None:
+    """Return the attempts of a task that have shipped a log; None if the storage fails."""
+    try:
+        return set(shipped_attempts(job.directory, task))
+    except ClusterError:
+        return None
+
+
+def _named(epoch: object, attempt: object) -> set[str]:
+    if isinstance(epoch, int) and isinstance(attempt, int):
+        return {layout.attempt_name(epoch, attempt)}
+    return set()
+
+
+def check(task: str, attempt: str | None) -> None:
+    """Refuse what is no task or no attempt: both become parts of a path."""
+    try:
+        layout.split_task(task)
+    except ValueError as error:
+        raise UsageError(f"{error}.") from None
+    if attempt is not None and layout.parse_attempt(attempt) is None:
+        raise UsageError(f"{attempt[:40]!r} is not an attempt.", "One looks like e1-a1.")

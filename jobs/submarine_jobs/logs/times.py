@@ -1,0 +1,79 @@
+"""When the bytes of a log were written: pairs of a length and the time at which the log had it.
+
+The index is a container's text, so what makes no sense in it is left out. Talks to nobody but the
+job directory; a running job's index is ``live``'s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.errors import ClusterError
+from submarine_jobs.logs.position import LogKey
+from submarine_runtime.protocol import layout
+
+#: Bytes of an index that are looked at, and the largest offset in one.
+MAX_INDEX, FARTHEST = 4 << 20, (1 << 53) - 1
+
+
+class Mark(NamedTuple):
+    """All bytes before ``offset`` had been written at ``time``, epoch seconds."""
+
+    offset: int
+    time: float
+
+
+def parse_index(data: bytes) -> list[Mark]:
+    """The marks of an index in order of their offsets."""
+    found = []
+    for line in data[:MAX_INDEX].decode("ascii", "replace").splitlines():
+        words = line.split()
+        try:
+            mark = Mark(int(words[0]), float(words[1]))
+        except (ValueError, IndexError):
+            continue
+        if 0 < mark.offset <= FARTHEST and math.isfinite(mark.time):
+            found.append(mark)
+    return sorted(found)
+
+
+def shipped_index(directory: JobDirectory, key: LogKey) -> list[Mark] | None:
+    """The index that was shipped at the end of an attempt; None where there is none (yet).
+
+    Raises
+    ------
+    ClusterError
+        If the file system does not answer.
+    """
+    attempt = layout.parse_attempt(key.attempt)
+    if attempt is None:
+        return None
+    place = directory.file(layout.log_directory(key.task, *attempt))
+    try:
+        data = directory.storage.read(f"{place}/{layout.index_name(key.stream)}", 0, MAX_INDEX)
+    except FileNotFoundError:
+        return None
+    return parse_index(data)
+
+
+def index_or_nothing(directory: JobDirectory, key: LogKey) -> list[Mark]:
+    """The same for whoever can do without."""
+    try:
+        return shipped_index(directory, key) or []
+    except ClusterError:
+        return []
+
+
+def part_of(marks: Sequence[Mark], begin: int, end: int, most: int) -> list[Mark]:
+    """The marks that tell of the bytes ``begin``..``end``, evenly thinned to at most ``most``.
+
+    The last one is kept, so that thinning makes no time unknown.
+    """
+    found = [mark for mark in marks if mark.offset > begin]
+    inside = sum(mark.offset < end for mark in found)
+    found = found[: inside + 1]
+    step = max(1, math.ceil(len(found) / max(1, most)))
+    return found[::-1][::step][::-1]

@@ -1,0 +1,1 @@
+"""Data of a job without I/O: spec, roles, profile, view, quantities."""

@@ -1,0 +1,110 @@
+"""What ``--python-env`` may say, as data; pure.
+
+``host`` (the kernel's own interpreter, which is on the nodes too), ``path:DIR`` (an environment on
+every node), ``auto`` (the kernel's own environment, packed and brought along), ``archive:URI`` (an
+archive with ``bin/python3`` in it), ``docker:IMAGE`` (the image's own ``python3``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.text.sanitize import one_line
+
+ENVIRONMENT_KINDS = ("auto", "host", "path", "archive", "docker")
+#: What YARN's localizer can unpack.
+SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
+#: Directory of the container where an archive is unpacked, and the interpreter in it.
+DIRECTORY = "python-env"
+INTERPRETER = f"{DIRECTORY}/bin/python3"
+_IMAGE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}\Z")
+
+
+@dataclass(frozen=True)
+class PythonEnv:
+    """One ``--python-env``: its kind, and the directory, URI or image that goes with it."""
+
+    kind: str
+    value: str = ""
+
+    @property
+    def packed(self) -> bool:
+        """Whether an archive goes to the containers."""
+        return self.kind in ("auto", "archive")
+
+    def interpreter(self, host_python: str) -> str:
+        """The interpreter in the container: an absolute path, or one below its directory.
+
+        Parameters
+        ----------
+        host_python
+            The kernel's own interpreter, for ``host``.
+        """
+        if self.kind == "path":
+            # Debian's own Python has no bin/python; every environment has a bin/python3.
+            return f"{self.value.rstrip('/')}/bin/python3"
+        if self.kind == "docker":
+            return "python3"
+        return INTERPRETER if self.packed else host_python
+
+
+def parse_python_env(text: str) -> PythonEnv:
+    """What ``--python-env TEXT`` means.
+
+    Raises
+    ------
+    UsageError
+        If it is none of the five forms, or its value cannot be one.
+    """
+    if text in ("auto", "host"):
+        return PythonEnv(text)
+    kind, colon, value = text.partition(":")
+    checks = {"path": _check_path, "archive": _check_archive, "docker": _check_image}
+    if not colon or kind not in checks:
+        raise UsageError(
+            f"--python-env {text[:80]} is not known.",
+            "Use auto (pack this kernel's environment), host (this interpreter, on every node "
+            "already), path:DIR, archive:URI or docker:IMAGE.",
+        )
+    checks[kind](value)
+    return PythonEnv(kind, value)
+
+
+def _check_path(value: str) -> None:
+    if not value.startswith("/") or "\0" in value:
+        raise UsageError(
+            f"--python-env path:{value[:80]} is not an absolute path.",
+            "Name the environment's directory on the nodes, for example path:/opt/env.",
+        )
+
+
+def _check_archive(value: str) -> None:
+    if not value.endswith(SUFFIXES) or not value.isprintable():
+        raise UsageError(
+            f"--python-env archive:{value[:80]} is not an archive that YARN can unpack.",
+            f"Give a file that ends in {', '.join(SUFFIXES)} and holds bin/python3.",
+        )
+
+
+def checked_image(value: str, option: str = "--docker_image ") -> str:
+    """The name of a Docker image as it stands.
+
+    It becomes a variable of YARN's launch script, between double quotes of a shell.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    if not _IMAGE.fullmatch(value):
+        raise UsageError(
+            f"{option}{one_line(value, 80)} is not the name of an image.",
+            f"Write for example {option}registry.example/ml/tensorflow:2.16.",
+        )
+    return value
+
+
+def _check_image(value: str) -> None:
+    checked_image(value, "--python-env docker:")

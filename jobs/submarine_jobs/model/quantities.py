@@ -1,0 +1,150 @@
+"""Sizes, times and resource lists as people write them, and back; pure functions.
+
+Units: memory is a whole number of MiB, time is seconds. Does not know the options that use them.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_CEILING, Decimal
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.model.spec import Resources
+
+MAX_MEMORY = (1 << 31) - 1
+MAX_COUNT = 1 << 20
+MAX_SECONDS = 366 * 86400.0
+_MEMORY = re.compile(
+    r"^(\d{1,12}(?:\.\d{1,12})?)\s*([kmgt]?)(?:ib|i|b)?$", re.IGNORECASE | re.ASCII
+)
+_MIB = {
+    "": Decimal(1),
+    "k": 1 / Decimal(1024),
+    "m": Decimal(1),
+    "g": Decimal(1024),
+    "t": Decimal(1 << 20),
+}
+_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(ms|[smhd])", re.ASCII)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_COUNT = re.compile(r"^\d{1,9}\Z", re.ASCII)
+_RESOURCE_NAMES = {
+    "memory": "memory",
+    "memory-mb": "memory",
+    "vcores": "vcores",
+    "vcore": "vcores",
+    "gpu": "gpus",
+    "gpus": "gpus",
+    "yarn.io/gpu": "gpus",
+}
+
+
+def parse_memory(text: str) -> int:
+    """MiB of ``8G``, ``8GB``, ``8g``, ``8192M``, ``8192`` (MiB) or ``0.5G``, rounded up.
+
+    Raises
+    ------
+    UsageError
+        If it is no size, or zero.
+    """
+    match = _MEMORY.match(text.strip())
+    # A bare "b" would read as bytes: 8B is more likely a slip than a wish for 8 MiB.
+    if not match or (not match[2] and not text.strip()[-1:].isdigit()):
+        raise UsageError(f"{text[:40]!r} is not a size of memory.", "Write 8G, 512M or 8192 (MiB).")
+    mib = int((Decimal(match[1]) * _MIB[match[2].lower()]).to_integral_value(ROUND_CEILING))
+    if not 1 <= mib <= MAX_MEMORY:
+        raise UsageError(f"A memory of {text[:40]} is impossible.", "Write for example 8G or 512M.")
+    return mib
+
+
+def format_memory(mib: int) -> str:
+    """``8G`` for 8192, ``1500M`` for 1500; ``parse_memory`` gives the number back."""
+    return f"{mib // 1024}G" if mib % 1024 == 0 else f"{mib}M"
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of ``90``, ``90s``, ``2h``, ``1h30m``, ``1d`` or ``0.5h``.
+
+    Raises
+    ------
+    UsageError
+        If it is no stretch of time, zero, or longer than a year.
+    """
+    plain = text.strip().lower()
+    if re.fullmatch(r"\d{1,12}(?:\.\d{1,9})?", plain, re.ASCII):
+        plain += "s"
+    parts = _DURATION.findall(plain)
+    if not parts or "".join(number + unit for number, unit in parts) != plain:
+        raise UsageError(
+            f"{text[:40]!r} is not a stretch of time.", "Write 90s, 15m, 2h, 1h30m or 1d."
+        )
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    if not 0 < seconds <= MAX_SECONDS:
+        raise UsageError(
+            f"A time of {text[:40]} is impossible.", "It must be longer than 0 and at most a year."
+        )
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """``1h30m`` for 5400.0; ``parse_duration`` gives the number back, to the millisecond."""
+    milliseconds = round(seconds * 1000)
+    text = ""
+    for unit, size in (("d", 86400000), ("h", 3600000), ("m", 60000), ("s", 1000), ("ms", 1)):
+        count, milliseconds = divmod(milliseconds, size)
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"
+
+
+def parse_patience(text: str) -> float:
+    """As ``parse_duration``, and 0 for ``never``.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    return 0.0 if text.strip().lower() in ("never", "0") else parse_duration(text)
+
+
+def format_patience(seconds: float) -> str:
+    """``never`` for 0, else as ``format_duration``."""
+    return format_duration(seconds) if seconds else "never"
+
+
+def parse_count(text: str, what: str, least: int = 0) -> int:
+    """A whole number from ``least``; ``what`` names it in the refusal."""
+    plain = text.strip()
+    if not _COUNT.match(plain) or not plain.isascii() or not least <= int(plain) <= MAX_COUNT:
+        raise UsageError(f"{what} must be a whole number from {least}, not {text[:40]!r}.")
+    return int(plain)
+
+
+def parse_resources(text: str) -> dict[str, int]:
+    """``memory=8G,vcores=2,gpu=2`` as {"memory": 8192, "vcores": 2, "gpus": 2}; any may be absent.
+
+    Raises
+    ------
+    UsageError
+        For an unknown or doubled resource, or a wrong amount.
+    """
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        name, equals, amount = part.strip().partition("=")
+        key = _RESOURCE_NAMES.get(name.strip().lower())
+        if not equals or key is None:
+            raise UsageError(
+                f"{part.strip()[:40]!r} is not a resource.", "Write memory=8G,vcores=2,gpu=2."
+            )
+        if key in found:
+            raise UsageError(f"The resource {name.strip()} is given twice in {text[:80]!r}.")
+        if key == "memory":
+            found[key] = parse_memory(amount)
+        else:
+            found[key] = parse_count(amount, name.strip(), 1 if key == "vcores" else 0)
+    return found
+
+
+def format_resources(resources: Resources) -> str:
+    """``memory=8G,vcores=2,gpu=2``, always all three."""
+    memory = format_memory(resources.memory)
+    return f"memory={memory},vcores={resources.vcores},gpu={resources.gpus}"

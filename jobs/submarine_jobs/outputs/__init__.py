@@ -1,0 +1,1 @@
+"""What a job leaves behind: returned values, models, metrics, files."""

@@ -1,0 +1,61 @@
+"""A job's metrics as a pandas DataFrame; pandas is needed for nothing else."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.outputs.metrics import Row, read_metrics
+
+#: Columns that every frame has, in this order; one a scalar follows.
+COLUMNS = (
+    "time",
+    "task",
+    "epoch",
+    "attempt",
+    "seconds",
+    "cpu_percent",
+    "memory",
+    "gpu_percent",
+    "gpu_memory",
+    "progress",
+)
+#: Columns of numbers that may be missing.
+_NUMBERS = COLUMNS[5:]
+
+
+def metrics_frame(directory: JobDirectory, task: str | None = None) -> Any:
+    """The same as a pandas DataFrame: ``COLUMNS``, then one column a scalar.
+
+    Raises
+    ------
+    SubmarineError
+        If pandas is not installed.
+    """
+    return frame_of(read_metrics(directory, task))
+
+
+def frame_of(rows: Sequence[Row]) -> Any:
+    """A pandas DataFrame of ``rows``; ``time`` is a time in UTC."""
+    try:
+        pandas = importlib.import_module("pandas")
+    except ImportError as exc:
+        raise SubmarineError(
+            "A DataFrame needs pandas, which is not installed here.",
+            "Install it (pip install pandas), or use the list of rows: "
+            "submarine_jobs.outputs.metrics.read_metrics(job.directory).",
+        ) from exc
+    scalars = list(dict.fromkeys(name for row in rows for name in row.scalars))
+    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+    for name in scalars:
+        # A scalar that is named like a column of ours must not take its place.
+        column = f"{name}_" if name in COLUMNS else name
+        columns[column] = [row.scalars.get(name) for row in rows]
+    frame = pandas.DataFrame(columns, columns=list(columns))
+    frame["time"] = pandas.to_datetime(frame["time"], unit="s", utc=True)
+    for name in _NUMBERS:
+        frame[name] = frame[name].astype(float)
+    return frame

@@ -1,0 +1,34 @@
+"""What a job left behind, as files: listed, and copied to this machine."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from submarine_jobs.errors import UsageError
+from submarine_runtime.protocol import layout
+
+if TYPE_CHECKING:
+    from submarine_jobs.access.job_directory import JobDirectory
+
+
+def outputs(directory: JobDirectory) -> list[tuple[str, int]]:
+    """Files of the outputs and of ``--keep``: (path in the job directory, bytes)."""
+    found: list[tuple[str, int]] = []
+    for part in (layout.MODEL, layout.CHECKPOINTS, layout.TENSORBOARD, layout.FILES, layout.TASKS):
+        with contextlib.suppress(FileNotFoundError):
+            files = directory.storage.walk(directory.file(part))
+            found += [(f"{part}/{path}", size) for path, size in files]
+    return found
+
+
+def download(directory: JobDirectory, folder: Path, part: str) -> Path:
+    """Copy everything below ``part`` to ``folder``; refuses names that lead out of it."""
+    for path, _ in directory.storage.walk(directory.file(part)):
+        place = folder / path
+        if not place.resolve().is_relative_to(folder.resolve()):
+            raise UsageError(f"The job holds a file named {path!r}, which leaves {folder}.")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        directory.storage.download(directory.file(f"{part}/{path}"), place)
+    return folder

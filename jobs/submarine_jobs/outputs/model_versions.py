@@ -1,0 +1,129 @@
+"""Versions of a job's model: which there are, and one of them copied to this machine.
+
+Does not make versions (``saving``) and loads no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.outputs.files import download as download_files
+from submarine_runtime.protocol import layout
+from submarine_runtime.snapshots.versions import NAME, VERSION_FILE
+
+if TYPE_CHECKING:
+    from submarine_jobs.access.job_directory import JobDirectory
+
+MAX_VERSIONS = 1000
+
+
+@dataclass(frozen=True)
+class ModelVersion:
+    """One version of a model.
+
+    Parameters
+    ----------
+    time
+        When it was saved, seconds since the epoch.
+    size
+        Bytes of all files together.
+    digest
+        SHA-256 over the list of files with theirs: equal models have equal digests.
+    count
+        How many files.
+    left_out
+        Files that were being written at that moment and are not part of it.
+    """
+
+    name: str
+    time: float
+    size: int
+    digest: str
+    count: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ModelVersion:
+        """Read a ``version.json`` or an agent's answer.
+
+        Raises
+        ------
+        ValueError
+            If it is neither.
+        """
+        try:
+            # Each field of its type: what comes from a container may hold anything.
+            version = cls(
+                str(data["name"]),
+                float(data["time"]),
+                int(data["size"]),
+                str(data["digest"]),
+                int(data["count"]),
+                [str(path) for path in data["left_out"]],
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as exc:
+            raise ValueError(f"not the description of a version: {exc!r}") from exc
+        if not NAME.match(version.name):
+            raise ValueError("not the description of a version: it has no proper name")
+        return version
+
+
+def versions(directory: JobDirectory) -> list[ModelVersion]:
+    """All versions of a job's model, the oldest first."""
+    try:
+        entries = directory.storage.list_directory(directory.file(layout.MODELS))
+    except FileNotFoundError:
+        return []
+    found = []
+    for entry in entries[:MAX_VERSIONS]:
+        raw = directory.read_json(f"{layout.MODELS}/{entry.name}/{VERSION_FILE}")
+        try:
+            if isinstance(raw, dict) and raw.get("name") == entry.name:
+                found.append(ModelVersion.from_json(raw))
+        except ValueError:
+            continue  # somebody else's file
+    return sorted(found, key=lambda version: (version.time, version.name))
+
+
+def download(directory: JobDirectory, name: str, target: str | Path) -> Path:
+    """Copy a version to a directory of this machine and check it against its digest.
+
+    Raises
+    ------
+    UsageError
+        If there is no such version, or the copy is not what was saved.
+    """
+    there = versions(directory)
+    if name not in [version.name for version in there]:
+        names = ", ".join(version.name for version in there[-10:]) or "none"
+        raise UsageError(f"There is no version {name[:80]!r}; there are: {names}.")
+    folder = Path(target)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there already.", "Name a directory that is new or empty.")
+    download_files(directory, folder, f"{layout.MODELS}/{name}/{layout.MODEL}")
+    raw = directory.read_json(f"{layout.MODELS}/{name}/{VERSION_FILE}") or {}
+    listed = {str(file["path"]): str(file["sha256"]) for file in raw.get("files") or ()}
+    wrong = [path for path, digest in listed.items() if _digest(folder / path) != digest]
+    if wrong:
+        raise UsageError(
+            f"{len(wrong)} files of version {name} are not what was saved, such as {wrong[0]!r}.",
+            "Download it again; if that does not help the job directory is damaged.",
+        )
+    return folder
+
+
+def _digest(path: Path) -> str:
+    import hashlib
+
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,157 @@
+"""The values that a program returned, as a mapping that says why a name is not in it."""
+
+from __future__ import annotations
+
+import functools
+import re
+import reprlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.text.sanitize import one_line
+from submarine_runtime.protocol import layout
+from submarine_runtime.values.archive import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from submarine_jobs.access.job_handle import JobHandle
+    from submarine_runtime.protocol.record import JobRecord
+
+#: Most bytes of values that are fetched to be shown; ``job.result`` reads any.
+SHOWN_LIMIT = 16 << 20
+_FEW = 6
+_RANK = re.compile(r"(\d{1,6})\.zip\Z")
+
+
+class Result(Mapping[str, Any]):
+    """Values of ``--return`` by name; a name that could not be sent raises with the reason."""
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        refused: Mapping[str, str],
+        read_ranks: Callable[[], list[Result]] | None = None,
+    ) -> None:
+        self._values = values
+        self.refused = refused
+        self._read_ranks = read_ranks
+
+    @property
+    def ranks(self) -> list[Result]:
+        """The values of every rank, in order, of a job with ``--return-all-ranks``.
+
+        Raises
+        ------
+        SubmarineError
+            If the job was run without that option.
+        """
+        return self._read_ranks() if self._read_ranks is not None else [self]
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self.refused:
+            raise SubmarineError(f"The program could not return {name}: {self.refused[name]}")
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<Result {', '.join([*self._values, *(f'{n} (refused)' for n in self.refused)])}>"
+
+
+def read_result(job: JobHandle) -> Result:
+    """Fetch and unpack ``result.zip``; it holds data only, never code.
+
+    Raises
+    ------
+    SubmarineError
+        If the job has left none, or it is not what a program of ours writes.
+    """
+    from submarine_jobs.outputs.values import unpack_values
+
+    try:
+        # One byte more than is unpacked: a larger file is refused there.
+        path = job.directory.file(layout.RESULT)
+        packed = job.directory.storage.read(path, 0, DEFAULT_LIMIT + 1)
+    except FileNotFoundError:
+        state = job.record().state
+        if not state.ended:
+            raise SubmarineError(
+                f"Job {job.id} is {state.value}; its values come with its end.",
+                "Wait for it: job.wait().",
+            ) from None
+        raise SubmarineError(
+            f"Job {job.id} ({state.value}) has left no values.",
+            "Name them with --return when you run it; a job that fails leaves none.",
+        ) from None
+    return Result(*unpack_values(packed), functools.partial(_read_ranks, job))
+
+
+def _read_ranks(job: JobHandle) -> list[Result]:
+    from submarine_jobs.outputs.values import unpack_values
+
+    storage, place = job.directory.storage, job.directory.file(layout.RANKS)
+    try:
+        names = [name for name, _ in storage.walk(place)]
+    except FileNotFoundError:
+        names = []
+    ranks = sorted(int(m[1]) for name in names if (m := _RANK.match(name)))
+    if not ranks:
+        raise SubmarineError(
+            f"Job {job.id} returned the values of rank 0 only.",
+            "Run it with --return-all-ranks to have those of every rank.",
+        )
+    found, left = [], DEFAULT_LIMIT
+    for rank in ranks:
+        # One byte more than is left: then a file that is cut is never unpacked.
+        packed = storage.read(job.directory.file(f"{layout.RANKS}/{rank}.zip"), 0, left + 1)
+        left -= len(packed)
+        if left < 0:
+            raise SubmarineError(
+                f"The values of the {len(ranks)} ranks of job {job.id} are larger than "
+                f"{DEFAULT_LIMIT >> 20} MiB together.",
+                f"Read files of {job.directory.url}/{layout.RANKS} one by one, or return less.",
+            )
+        found.append(Result(*unpack_values(packed)))
+    return found
+
+
+def has_result(record: JobRecord) -> bool:
+    """Whether the job left values of ``--return``."""
+    return any(item.path == layout.RESULT for item in record.outputs)
+
+
+def result_words(job: JobHandle, record: JobRecord) -> dict[str, str]:
+    """Returned values by name as short text.
+
+    Empty where there are none, they cannot be read, or they take more than ``SHOWN_LIMIT`` bytes.
+    """
+    sizes = [item.size for item in record.outputs if item.path == layout.RESULT]
+    if not sizes or sizes[0] > SHOWN_LIMIT:
+        return {}
+    try:
+        return {name: _short(value) for name, value in job.result.items()}
+    except (SubmarineError, OSError, ValueError):
+        return {}
+
+
+def _short(value: Any) -> str:
+    if type(value).__name__ in ("DataFrame", "Series") and hasattr(value, "shape"):
+        return f"{type(value).__name__} {'x'.join(map(str, value.shape))}"
+    shape = getattr(value, "shape", None)
+    if shape:
+        return f"array {'x'.join(map(str, shape))} {getattr(value, 'dtype', '')}"
+    if shape == ():
+        value = value.item()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, (list, tuple)) and len(value) > _FEW and _numbers(value):
+        return f"{len(value)} numbers, {value[0]:.4g} … {value[-1]:.4g}"
+    return one_line(reprlib.repr(value), 120)
+
+
+def _numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, (int, float)) for value in values)

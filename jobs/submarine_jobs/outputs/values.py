@@ -1,0 +1,95 @@
+"""``--with`` and ``--return`` on the notebook's side: which names, from where, how large.
+
+The form of what travels, and its reading and writing, are those of
+``submarine_runtime.values.archive``; nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import keyword
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_runtime.values.archive import (
+    DEFAULT_LIMIT,
+    Unpacked,
+    ValuesError,
+    pack_values,
+    unpack_values as _unpack,
+)
+
+__all__ = ["DEFAULT_LIMIT", "Unpacked", "parse_names", "send_values", "unpack_values"]
+
+
+def parse_names(text: str, option: str) -> tuple[str, ...]:
+    """Split ``x_train,y_train``; ``option`` (such as ``--with``) is for the sentence.
+
+    Raises
+    ------
+    UsageError
+        If one of them is not a name of Python.
+    """
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    for name in names:
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+            raise UsageError(
+                f'{option} got "{name[:60]}", which is not the name of a variable.',
+                f"Write names with commas between, such as {option} x_train,y_train.",
+            )
+    if not names:
+        raise UsageError(f"{option} got no name.", f"For example: {option} x_train,y_train.")
+    return names
+
+
+#: Names that IPython itself puts among the notebook's variables.
+_SHELLS = frozenset(("In", "Out", "exit", "quit", "open", "get_ipython"))
+
+
+def send_values(
+    names: Iterable[str], namespace: Mapping[str, object], *, limit: int = DEFAULT_LIMIT
+) -> bytes:
+    """Pack the values of ``names`` in ``namespace`` for ``values.zip``.
+
+    Parameters
+    ----------
+    namespace
+        The notebook's variables.
+    limit
+        Most bytes together; default 1 GiB.
+
+    Raises
+    ------
+    UsageError
+        If a name is not defined, or its value cannot travel.
+    """
+    chosen: dict[str, object] = {}
+    for name in names:
+        if name not in namespace:
+            own = [known for known in namespace if known not in _SHELLS and known[:1] != "_"]
+            close = difflib.get_close_matches(name, own, 1)
+            hint = f"Did you mean {close[0]}?" if close else "Run the cell that defines it first."
+            raise UsageError(f"--with names {name}, which this notebook does not define.", hint)
+        chosen[name] = namespace[name]
+    buffer = io.BytesIO()
+    try:
+        pack_values(chosen, buffer, limit=limit)
+    except ValuesError as error:
+        raise UsageError(f"--with cannot send this: {error}") from None
+    return buffer.getvalue()
+
+
+def unpack_values(source: bytes | Path, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
+    """Read values that a program returned; what they hold is data only, never code.
+
+    Raises
+    ------
+    SubmarineError
+        If the file is not what a program of ours writes, or is too large.
+    """
+    try:
+        return _unpack(io.BytesIO(source) if isinstance(source, bytes) else source, limit=limit)
+    except ValuesError as error:
+        raise SubmarineError(f"The job's result cannot be read: {error}") from None

@@ -1,0 +1,118 @@
+"""One collected cell, and what a person should know about its text.
+
+Does not know other cells (``cells``) and does not merge them (``bundle``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from submarine_jobs.program.document_order import Content, normal_body
+from submarine_jobs.program.file_names import PROGRAM, check_file_name
+from submarine_jobs.program.ipython_syntax import IPythonSyntaxError, Removed, clean
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One collected cell.
+
+    Parameters
+    ----------
+    cell_id
+        Identity given by the front end; None where it sends none.
+    source
+        The body, without the ``%%submarine`` line.
+    filename
+        File of the program that the cell belongs to.
+    label
+        What a person sees: ``[3]`` for execution count 3, a paragraph's title in Zeppelin, ``#4``
+        for the fourth cell of a document that was never executed.
+    execution_count
+        None where it was not executed.
+    first_line
+        Number of the body's first line in the cell as an editor counts: 2 below a magic line.
+    only
+        Collected without running it in the notebook.
+    write_mode
+        "w" or "a" for a ``%%writefile`` cell: its text is a file as it is, without IPython syntax.
+
+    Raises
+    ------
+    UsageError
+        If ``filename`` may not be a file of a program.
+    """
+
+    cell_id: str | None
+    source: str
+    filename: str = PROGRAM
+    label: str = "[ ]"
+    execution_count: int | None = None
+    first_line: int = 2
+    only: bool = False
+    write_mode: str = ""
+
+    def __post_init__(self) -> None:
+        check_file_name(self.filename)
+        object.__setattr__(self, "source", normal_body(self.source))
+
+    @property
+    def content(self) -> Content:
+        """File name and text: what tells whether two cells would give the same program."""
+        return self.filename, self.source
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence about one line of one cell (``line`` as an editor counts).
+
+    ``code`` names a finding of level warning; empty: the sentence is a note.
+    """
+
+    message: str
+    label: str
+    line: int
+    code: str = ""
+    fix: str = ""
+
+
+def notices_of(cell: Cell) -> tuple[Notice, ...]:
+    """What is left out of ``cell`` because only IPython understands it.
+
+    Raises
+    ------
+    IPythonSyntaxError
+        Naming cell and line, if something in it cannot be left out.
+    """
+    if cell.write_mode:
+        return ()
+    try:
+        removed = clean(cell.source).removed
+    except IPythonSyntaxError as error:
+        line = error.line + cell.first_line - 1
+        raise IPythonSyntaxError(
+            line, f"Cell {cell.label}, line {line}: {error.message}", error.fix
+        ) from None
+    return tuple(_notice(cell, item) for item in removed)
+
+
+def _notice(cell: Cell, item: Removed) -> Notice:
+    line = item.line + cell.first_line - 1
+    shown = item.text.split("\n")[0]
+    shown = shown if len(shown) <= 60 else shown[:59] + "…"
+    message = (
+        f"Cell {cell.label}, line {line}: {item.what} was left out of the program: {shown}"
+        if "stays" not in item.what
+        else f"Cell {cell.label}, line {line}: {item.what} was left out: {shown}"
+    )
+    return Notice(message, cell.label, line)
+
+
+def named_labels(labels: Sequence[str], most: int = 6) -> str:
+    """Labels of several cells in a sentence: ``[1], [2] and [5]``, at most ``most`` of them."""
+    shown = list(labels)
+    if len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"

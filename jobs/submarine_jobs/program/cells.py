@@ -1,0 +1,260 @@
+"""The cells that make up the program: what was collected, in which order, what changed since.
+
+Independent of a running kernel: whoever has one says what was run (``add``), what was deleted
+(``remove``) and what the saved document looks like (``follow``). Does not
+merge cells (``bundle``) and does not judge the program (``checks``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from submarine_jobs.program.cell import Cell, Notice, notices_of
+from submarine_jobs.program.collect_line import parse_cell, writes_file
+from submarine_jobs.program.collected import CellState, Change, Collected, ListedCell
+from submarine_jobs.program.document_order import (
+    Known,
+    content_of,
+    find_places,
+    ids_were_replaced,
+    normal_body,
+    settle,
+)
+from submarine_jobs.program.notebook_document import DocumentCell, NotebookDocument
+
+__all__ = [
+    "Cell",
+    "CellCollection",
+    "CellState",
+    "Change",
+    "Collected",
+    "ListedCell",
+    "Notice",
+    "notices_of",
+]
+
+
+@dataclass
+class _Entry:
+    cell: Cell
+    ran_at: float
+    place: int | None = None
+    #: What the cell raised when it ran last: ``ValueError in line 3``.
+    raised: str = ""
+
+    @property
+    def known(self) -> Known:
+        return Known(self.cell.cell_id, self.cell.content, self.place)
+
+
+@dataclass
+class CellCollection:
+    """The collected cells of one notebook, in the order of the document where it is known.
+
+    Cells that the saved document does not hold (yet) come after those that it holds, in the order
+    in which they were first executed; without a document that order holds for all.
+    """
+
+    _entries: list[_Entry] = field(default_factory=list)
+    _document: NotebookDocument | None = None
+    #: Ids that were taken out by the user; the saved document may hold them for a while.
+    _removed: set[str] = field(default_factory=set)
+
+    def add(self, cell: Cell, *, ran_at: float | None = None) -> Collected:
+        """Collect ``cell``, replacing the one that it is a newer version of.
+
+        Parameters
+        ----------
+        ran_at
+            When it was executed, seconds since the epoch; default now.
+
+        Raises
+        ------
+        IPythonSyntaxError
+            If the cell holds IPython syntax that a program cannot; nothing is collected then.
+        """
+        notices = notices_of(cell)
+        self._removed.discard(cell.cell_id or "")
+        if cell.write_mode == "w":
+            self._overwrite(cell)
+        moment = time.time() if ran_at is None else ran_at
+        entry = self._entry_of(cell)
+        if entry is None:
+            self._entries.append(_Entry(cell, moment))
+            change = Change.ADDED
+        else:
+            same = entry.cell.content == cell.content
+            change = Change.UNCHANGED if same else Change.REPLACED
+            if cell.cell_id is None:
+                cell = replace(cell, cell_id=entry.cell.cell_id)
+            entry.cell, entry.ran_at, entry.raised = cell, moment, ""
+        self._place()
+        return Collected(cell, change, notices)
+
+    def remove(self, cell_ids: Iterable[str]) -> list[Cell]:
+        """Forget the cells with these ids (deleted, or run again without mark and tag)."""
+        ids = set(cell_ids)
+        if self._document is not None:
+            self._removed |= ids & {cell.cell_id or "" for cell in self._document.cells}
+        return self._drop([entry.cell.cell_id in ids for entry in self._entries])
+
+    def mark_raised(self, cell_id: str | None, label: str, raised: str) -> None:
+        """Note that the run ``label`` of a collected cell ended with an exception."""
+        for entry in self._entries:
+            if entry.cell.label == label and cell_id in (None, entry.cell.cell_id):
+                entry.raised = raised
+
+    def raised(self) -> list[tuple[Cell, str]]:
+        """Cells whose last run ended with an exception, and with which."""
+        return [(entry.cell, entry.raised) for entry in self._ordered() if entry.raised]
+
+    def clear(self) -> int:
+        """Forget all cells; returns how many there were."""
+        count = len(self._entries)
+        self._entries.clear()
+        self._removed.clear()
+        return count
+
+    def follow(self, document: NotebookDocument | None) -> list[Cell]:
+        """Take the order of the saved ``document`` and forget cells that were deleted from it.
+
+        Returns
+        -------
+        list of Cell
+            The cells that are forgotten now. None as the document (it cannot be read) changes
+            nothing.
+        """
+        if document is None:
+            return []
+        before, self._document = self._document, document
+        if before is not None and before.path != document.path:
+            # Another file says nothing about what was deleted from the one followed so far.
+            for entry in self._entries:
+                entry.place = None
+        self._removed &= {cell.cell_id or "" for cell in document.cells}
+        known = [entry.known for entry in self._entries]
+        places = find_places(known, document.cells)
+        if before is not None and ids_were_replaced(before.cells, document.cells):
+            self._take_ids(places)
+        gone = settle(known, places, before.cells if before else (), document.cells)
+        for entry, place in zip(self._entries, places, strict=True):
+            entry.place = place
+        return self._drop(gone)
+
+    def lose_document(self) -> None:
+        """Nobody knows where the document is any more; the order known so far holds."""
+        self._document = None
+
+    def cells(self) -> list[Cell]:
+        """The collected cells in program order."""
+        return [entry.cell for entry in self._ordered()]
+
+    def listing(self) -> list[ListedCell]:
+        """The collected cells in program order with how each stands against the document."""
+        return [
+            ListedCell(
+                entry.cell,
+                self._state(entry),
+                len(entry.cell.source.split("\n")) if entry.cell.source else 0,
+                next((line for line in entry.cell.source.split("\n") if line.strip()), ""),
+            )
+            for entry in self._ordered()
+        ]
+
+    def changed_since_run(self) -> list[Cell]:
+        """Cells that were edited and saved after they ran; the program has what ran."""
+        return [row.cell for row in self.listing() if row.state is CellState.EDITED]
+
+    def not_run(self) -> list[DocumentCell]:
+        """Cells of the document that carry the mark or the tag and are not collected."""
+        if self._document is None:
+            return []
+        taken = {entry.place for entry in self._entries}
+        return [
+            cell
+            for number, cell in enumerate(self._document.cells)
+            if number not in taken
+            and cell.cell_id not in self._removed
+            and content_of(cell) is not None
+            and not writes_file(cell.source)
+        ]
+
+    @property
+    def document(self) -> NotebookDocument | None:
+        """The document followed last."""
+        return self._document
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _entry_of(self, cell: Cell) -> _Entry | None:
+        if cell.cell_id is not None:
+            for entry in self._entries:
+                if entry.cell.cell_id == cell.cell_id:
+                    return entry
+        for entry in self._entries:
+            without_id = cell.cell_id is None or entry.cell.cell_id is None
+            if without_id and entry.cell.content == cell.content:
+                return entry
+        return self._entry_in_place_of(cell)
+
+    def _entry_in_place_of(self, cell: Cell) -> _Entry | None:
+        """The entry that lies where the document holds ``cell``, although it ran differently."""
+        if self._document is None:
+            return None
+        (place,) = find_places([Known(cell.cell_id, cell.content)], self._document.cells)
+        for entry in self._entries:
+            if place is not None and entry.place == place:
+                saved = content_of(self._document.cells[place])
+                return entry if entry.cell.content != saved else None
+        return None
+
+    def _overwrite(self, cell: Cell) -> None:
+        """Drop other ``%%writefile`` cells of the same file: ``cell`` replaces what they wrote."""
+        for entry in list(self._entries):
+            old = entry.cell
+            if old.write_mode and old.filename == cell.filename and self._entry_of(cell) != entry:
+                self._entries.remove(entry)
+
+    def _take_ids(self, places: list[int | None]) -> None:
+        """Call the cells that were found by their text as the document calls them now."""
+        document = self._document
+        for entry, place in zip(self._entries, places, strict=True):
+            if document is not None and place is not None and entry.cell.cell_id is not None:
+                entry.cell = replace(entry.cell, cell_id=document.cells[place].cell_id)
+
+    def _place(self) -> None:
+        """Find the cells that have no place yet; the document has not changed."""
+        if self._document is not None:
+            found = find_places([entry.known for entry in self._entries], self._document.cells)
+            for entry, place in zip(self._entries, found, strict=True):
+                entry.place = entry.place if place is None else place
+
+    def _drop(self, gone: list[bool]) -> list[Cell]:
+        dropped = [e.cell for e, is_gone in zip(self._entries, gone, strict=True) if is_gone]
+        self._entries = [e for e, is_gone in zip(self._entries, gone, strict=True) if not is_gone]
+        return dropped
+
+    def _ordered(self) -> list[_Entry]:
+        placed = [entry for entry in self._entries if entry.place is not None]
+        placed.sort(key=lambda entry: entry.place or 0)
+        return placed + [entry for entry in self._entries if entry.place is None]
+
+    def _state(self, entry: _Entry) -> CellState:
+        if self._document is None:
+            return CellState.NO_DOCUMENT
+        if entry.place is not None:
+            saved = self._document.cells[entry.place]
+            if content_of(saved) == entry.cell.content or _runs(saved, entry.cell):
+                return CellState.CURRENT
+            if self._document.modified > entry.ran_at:
+                return CellState.EDITED
+        return CellState.UNSAVED
+
+
+def _runs(saved: DocumentCell, cell: Cell) -> bool:
+    """Whether ``saved`` is ``%%submarine run`` with ``cell`` below it, which collects nothing."""
+    marked = parse_cell(saved.source, saved.tags)
+    return marked is not None and normal_body(marked.body) == cell.content[1]

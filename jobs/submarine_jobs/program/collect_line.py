@@ -1,0 +1,163 @@
+"""How a cell says that it is collected: ``%%submarine`` on its first line, or a tag.
+
+Knows nothing of what verbs do (``commands`` does): ``%%submarine run digits --gpu 1`` is only
+recognised as a cell whose body belongs to the program, and the verbs of ``cell_verbs`` as cells
+whose body does not.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.program.cell_entry_points import cell_verbs
+from submarine_jobs.program.file_names import PROGRAM, check_file_name
+
+MAGIC = "submarine"
+#: The tag of a cell that is collected and does not run in the notebook.
+ONLY_TAG = "submarine-only"
+_MARK = re.compile(rf"\A((?:[ \t\f]*\n)*)[ \t]*%%{MAGIC}(?![\w.])([^\n]*)(?:\n|\Z)")
+#: IPython's magic that writes a cell to a file; a Python file is collected as well.
+_WRITEFILE = re.compile(r"\A((?:[ \t\f]*\n)*)%%(?:writefile|file)(?![\w.])([^\n]*)(?:\n|\Z)")
+
+#: ``%submarine run``, ``job = %submarine run``, ``%%submarine run``
+_RUN = re.compile(rf"^[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?%{{1,2}}{MAGIC}[ \t]+run(?:[ \t]|$)", re.M)
+
+
+@dataclass(frozen=True)
+class MarkedCell:
+    """A cell that starts with ``%%submarine``, or that has the tag.
+
+    ``line`` is the rest of that line, ``body`` the text below it, ``first_line`` the number of
+    the body's first line in the cell (2, or more where blank lines stand above the magic). Of a
+    tagged cell ``body`` is the whole text and ``line`` says what the tag says. ``write_mode`` is
+    "w" or, with ``-a``, "a" for a ``%%writefile x.py`` cell, whose ``line`` is ``--file x.py``.
+    """
+
+    line: str
+    body: str
+    first_line: int
+    write_mode: str = ""
+
+
+@dataclass(frozen=True)
+class CollectOptions:
+    """Options of ``%%submarine``; ``verb`` is ``run`` for ``%%submarine run ...``."""
+
+    filename: str = PROGRAM
+    only: bool = False
+    verb: str | None = None
+
+    @property
+    def in_program(self) -> bool:
+        """Whether the cell's text is part of a program; other verbs have their own use for it."""
+        return self.verb in (None, "run")
+
+
+def parse_cell(source: str, tags: Iterable[str] = ()) -> MarkedCell | None:
+    """Split a whole cell into magic line and body; None when it is not marked.
+
+    Parameters
+    ----------
+    tags
+        The cell's tags: ``submarine`` collects it, ``submarine:model.py`` for that file;
+        ``submarine-only`` and ``submarine-only:model.py`` without running it here. Its own
+        ``%%submarine`` or ``%%writefile`` line, if it has one, has the last word.
+    """
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    match = _MARK.match(source)
+    if match is None:
+        written = _WRITEFILE.match(source)
+        if written is not None:
+            return _written_cell(written[2], source[written.end() :], written[1].count("\n") + 2)
+        line = line_of_tags(tags)
+        return None if line is None else MarkedCell(line, source, 1)
+    return MarkedCell(match[2].strip(), source[match.end() :], match[1].count("\n") + 2)
+
+
+def _written_cell(line: str, body: str, first_line: int) -> MarkedCell | None:
+    """A ``%%writefile x.py`` cell; None where its file cannot be one of a program."""
+    try:
+        words = shlex.split(line)
+        names = [word for word in words if word not in ("-a", "--append")]
+        # IPython replaces $name and {name} by values of the notebook.
+        if len(names) != 1 or not names[0].endswith(".py") or set("${}") & set(names[0]):
+            return None
+        name = check_file_name(names[0].removeprefix("./"))
+    except (UsageError, ValueError):
+        return None
+    mode = "w" if len(words) == 1 else "a"
+    return MarkedCell(f"--file {shlex.quote(name)} --only", body, first_line, mode)
+
+
+def writes_file(source: str) -> bool:
+    """Whether a cell writes a Python file that is part of the program (``%%writefile x.py``)."""
+    marked = parse_cell(source) if "%%" in source[:1000] else None
+    return marked is not None and bool(marked.write_mode)
+
+
+def starts_job(source: str) -> bool:
+    """Whether a cell has ``%submarine run`` or ``%%submarine run`` in it."""
+    return _RUN.search(source) is not None
+
+
+def line_of_tags(tags: Iterable[str]) -> str | None:
+    """What the tags say, as the rest of a ``%%submarine`` line; None where none is ours."""
+    parts = [tag.partition(":") for tag in tags]
+    ours = [(mark.strip(), colon, name.strip()) for mark, colon, name in parts]
+    ours = [part for part in ours if part[0] in (MAGIC, ONLY_TAG)]
+    if not ours:
+        return None
+    words = ["--only"] if any(mark == ONLY_TAG for mark, _, _ in ours) else []
+    files = [name for _, colon, name in ours if colon]
+    if files:
+        words += ["--file", shlex.quote(files[0])]
+    return " ".join(words)
+
+
+def tags_in(metadata: object) -> tuple[str, ...]:
+    """The tags in a cell's metadata, whatever else stands there."""
+    tags = metadata.get("tags") if isinstance(metadata, dict) else None
+    return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
+
+
+def parse_options(line: str) -> CollectOptions:
+    """Read ``[--file NAME.py] [--only]``.
+
+    Raises
+    ------
+    UsageError
+        For an unknown option, a missing or refused file name.
+    """
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        raise UsageError(f"The quotes in %%submarine {line[:80]} do not close.") from None
+    if words and not words[0].startswith("-"):
+        if words[0] == "run" or words[0] in cell_verbs():
+            return CollectOptions(verb=words[0])
+        verbs = " or ".join(f"{verb} NAME [options]" for verb in ("run", *sorted(cell_verbs())))
+        raise UsageError(
+            f'%%submarine does not know "{words[0][:40]}".',
+            f"Above a cell it takes [--file NAME.py] [--only], {verbs}.",
+        )
+    filename, only = PROGRAM, False
+    words.reverse()
+    while words:
+        word = words.pop()
+        if word == "--only":
+            only = True
+        elif word == "--file" and words:
+            filename = check_file_name(words.pop())
+        elif word.startswith("--file="):
+            filename = check_file_name(word[len("--file=") :])
+        elif word == "--file":
+            raise UsageError("--file needs a file name.", "For example: --file model.py.")
+        else:
+            raise UsageError(
+                f'%%submarine has no option "{word[:40]}".', "It takes [--file NAME.py] [--only]."
+            )
+    return CollectOptions(filename, only)

@@ -1,0 +1,115 @@
+"""Finds collected cells in a saved document: by cell id where known, else by source and order.
+
+Pure functions over plain data; keeps no state and reads no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.program.collect_line import parse_cell, parse_options
+from submarine_jobs.program.notebook_document import DocumentCell
+
+# What makes two cells the same text for us: file name and body without trailing blank lines.
+Content = tuple[str, str]
+
+
+class Known(NamedTuple):
+    """A collected cell as far as finding it needs; ``place`` is where it was found last time."""
+
+    cell_id: str | None
+    content: Content
+    place: int | None = None
+
+
+def content_of(cell: DocumentCell) -> Content | None:
+    """What the cell would be collected as; None where running it collects nothing.
+
+    So it is for a cell without mark and tag, with a wrong line, with nothing below the line, and
+    for ``%%submarine run``.
+    """
+    marked = parse_cell(cell.source, cell.tags)
+    if marked is None:
+        return None
+    try:
+        options = parse_options(marked.line)
+    except UsageError:
+        return None
+    body = normal_body(marked.body)
+    return (options.filename, body) if options.verb is None and body.strip() else None
+
+
+def normal_body(text: str) -> str:
+    """A cell's text with plain newlines and without blank lines at its end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
+
+
+def find_places(known: Sequence[Known], document: Sequence[DocumentCell]) -> list[int | None]:
+    """Index in ``document`` of each collected cell, or None; no two cells get the same one."""
+    by_id = {cell.cell_id: n for n, cell in reversed(list(enumerate(document))) if cell.cell_id}
+    places = [by_id.get(cell.cell_id) if cell.cell_id else None for cell in known]
+    taken = {place for place in places if place is not None}
+    free: dict[Content, list[int]] = {}
+    for number in range(len(document) - 1, -1, -1):
+        if number not in taken and (content := content_of(document[number])) is not None:
+            free.setdefault(content, []).append(number)
+    for number, cell in enumerate(known):
+        if places[number] is None and free.get(cell.content):
+            places[number] = free[cell.content].pop()
+    return places
+
+
+def ids_were_replaced(old: Sequence[DocumentCell], new: Sequence[DocumentCell]) -> bool:
+    """Whether another tool wrote the document with new ids for all of its cells.
+
+    Checking out another version, or writing the notebook from a text file, can do that.
+    """
+    before = {cell.cell_id for cell in old if cell.cell_id}
+    after = {cell.cell_id for cell in new if cell.cell_id}
+    return bool(before and after) and not before & after
+
+
+def settle(
+    known: Sequence[Known],
+    places: list[int | None],
+    old: Sequence[DocumentCell],
+    new: Sequence[DocumentCell],
+) -> list[bool]:
+    """Which cells were in the ``old`` document and have been taken out of the ``new`` one.
+
+    A cell that was never saved is not gone. One that was found by its source and whose text is no
+    longer there is gone when it was deleted, when the cell in its place is collected (it has been
+    edited and run again) or carries no ``%%submarine``; otherwise it was edited and not run yet:
+    it stays, and ``places`` gets the place where its edited text lies.
+    """
+    lost = [n for n, cell in enumerate(known) if cell.place is not None and places[n] is None]
+    gone = [False] * len(known)
+    if not lost:
+        return gone
+    now_at = _followed([cell.source for cell in old], [cell.source for cell in new])
+    taken = {place for place in places if place is not None}
+    for number in lost:
+        cell = known[number]
+        if cell.place is None or cell.place >= len(old):
+            continue
+        now = now_at.get(cell.place)
+        by_id = cell.cell_id is not None and old[cell.place].cell_id == cell.cell_id
+        if by_id or now is None or now in taken or content_of(new[now]) is None:
+            gone[number] = True
+        else:
+            places[number] = now
+    return gone
+
+
+def _followed(old: list[str], new: list[str]) -> dict[int, int]:
+    """Where each old cell lies now, edited ones by their position among unchanged neighbours."""
+    found: dict[int, int] = {}
+    matcher = SequenceMatcher(a=old, b=new, autojunk=False)
+    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if tag in ("equal", "replace"):
+            for offset in range(min(old_end - old_start, new_end - new_start)):
+                found[old_start + offset] = new_start + offset
+    return found

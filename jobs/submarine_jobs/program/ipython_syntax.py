@@ -1,0 +1,216 @@
+"""What IPython understands and Python does not: found in a cell, left out or refused.
+
+Valid Python is never changed. Line magics and shell commands that only prepare the notebook
+(``%matplotlib inline``, ``!pip install x``) become comments with a warning that names the line;
+what the program would need (``x = !cmd``, ``%run``, ``%%bash``, top-level ``await``) is refused.
+Does not import IPython, and does not look for Python's own syntax errors (``checks`` does).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.program.logical_lines import LogicalLine, logical_lines
+
+# Nothing that IPython alone understands can be in a cell where none of this occurs.
+_SUSPECT = re.compile(
+    r"^[ \t\f]*[%!?,;/]|\?|=[ \t\f]*[!%]|\b(?:await|async)\b|\A(?:[ \t\f]*\n)*[ \t]", re.MULTILINE
+)
+# IPython answers a question about a name or an item; any other ? is a slip that Python reports.
+_QUESTION = re.compile(r"[\w*\]]\?{1,2}\Z")
+_TRANSPARENT_CELL_MAGICS = frozenset({"time", "capture"})
+_RUNNING_MAGIC = re.compile(
+    r"(?:timeit|prun|lprun|mprun|memit|run|load|macro|edit|paste|cpaste|rerun|recall|pylab|store"
+    r"|sx|system|sc)\Z"
+)
+
+
+class IPythonSyntaxError(UsageError):
+    """A cell holds IPython syntax that cannot be left out; ``line`` counts from 1 in its text."""
+
+    def __init__(self, line: int, message: str, fix: str) -> None:
+        super().__init__(message, fix)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A line that was left out: its number in the text, what it was, what kind of thing."""
+
+    line: int
+    text: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """Python text with as many lines as the cell had, and what was left out of it."""
+
+    text: str
+    removed: tuple[Removed, ...] = ()
+
+
+@lru_cache(maxsize=1024)
+def clean(source: str, *, lenient: bool = False) -> Cleaned:
+    """Turn a cell's text into Python text of the same number of lines.
+
+    Parameters
+    ----------
+    source
+        The cell without its ``%%submarine`` line, with plain newlines.
+    lenient
+        Leave out what would be refused; for looking at cells that are not sent.
+
+    Raises
+    ------
+    IPythonSyntaxError
+        If something in it cannot be left out without changing what the program does.
+    """
+    if not _SUSPECT.search(source):
+        return Cleaned(source)
+    tree = parse(source)
+    removed: list[Removed] = []
+    if tree is None:
+        source = _without_commands(_dedent(source), removed, lenient)
+        tree = parse(source)
+    if tree is not None and not lenient and (line := _top_level_await(tree)) is not None:
+        raise IPythonSyntaxError(
+            line,
+            "await outside a function works in a notebook only.",
+            "Put it into an async function and call asyncio.run(...).",
+        )
+    return Cleaned(source, tuple(removed))
+
+
+def parse(source: str | bytes) -> ast.Module | None:
+    """Return the syntax tree of a program; None if it is not Python."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def _dedent(source: str) -> str:
+    """What IPython does first: the indentation of the first line is taken from every line."""
+    match = re.search(r"\A(?:[ \t\f]*\n)*([ \t]+)\S", source)
+    return re.sub("^" + match.group(1), "", source, flags=re.MULTILINE) if match else source
+
+
+def _without_commands(source: str, removed: list[Removed], lenient: bool) -> str:
+    pieces: list[str] = []
+    number, code_seen, position = 1, False, 0
+    for line in logical_lines(source):
+        text = source[line.start : line.end]
+        pieces.append(source[position : line.start])
+        number += pieces[-1].count("\n")
+        replacement, what = _replacement(line, text, code_seen, number, lenient)
+        if what:
+            removed.append(Removed(number, text.strip(), what))
+        code_seen = code_seen or text.lstrip()[:1] not in ("", "#")
+        pieces.append(replacement)
+        number += text.count("\n")
+        position = line.end
+    pieces.append(source[position:])
+    return "".join(pieces)
+
+
+def _replacement(
+    line: LogicalLine, text: str, code_seen: bool, number: int, lenient: bool
+) -> tuple[str, str]:
+    """What stands in the line's place, and the kind of thing left out ("" for nothing)."""
+    if line.assigns is not None and not lenient:
+        kind = "a shell command" if text[line.assigns - line.start] == "!" else "a magic"
+        raise IPythonSyntaxError(
+            number,
+            f"{_short(text)} assigns the output of {kind}, which is not Python.",
+            "Use subprocess.run(...), or compute it in the notebook and send it with --with.",
+        )
+    if line.escape:
+        return _command(text, code_seen, number, lenient)
+    if line.help and _QUESTION.search(text.rstrip()):
+        return _commented(text), "a question about an object"
+    if line.assigns is not None:
+        # What the cell binds stays visible to whoever looks for the name.
+        split = line.assigns - line.start
+        lines = text[:split] + "None" + "\n" * text.count("\n", split)
+        return lines, "a command"
+    return text, ""
+
+
+def _command(text: str, code_seen: bool, number: int, lenient: bool) -> tuple[str, str]:
+    body = text.strip()
+    magic = re.match(r"(%{1,2})\s*([\w.]*)", body)
+    if magic is None:
+        if body[0] == "!":
+            return _commented(text), "a shell command"
+        if body[0] == "?":
+            return _commented(text), "a question about an object"
+        if lenient:
+            return _commented(text), "automatic calling"
+        raise IPythonSyntaxError(
+            number,
+            f"{_short(body)} uses IPython's automatic calling, which is not Python.",
+            "Write the call with its brackets.",
+        )
+    mark, name = magic.groups()
+    if mark == "%" and name == "time" and (statement := body[magic.end() :].strip()):
+        indent = text[: len(text) - len(text.lstrip())]
+        return indent + statement, "the magic %time (its statement stays)"
+    if not lenient:
+        _refuse_magic(mark, name, body, code_seen, number)
+    return _commented(text), f"the magic {mark}{name}"
+
+
+def _refuse_magic(mark: str, name: str, body: str, code_seen: bool, number: int) -> None:
+    if mark == "%%" and (code_seen or name not in _TRANSPARENT_CELL_MAGICS):
+        raise IPythonSyntaxError(
+            number,
+            f"{_short(body)} is a cell magic, which a program cannot hold.",
+            "Only %%time and %%capture on the first line are left out by themselves; "
+            "move it to a cell that is not collected.",
+        )
+    if mark == "%" and _RUNNING_MAGIC.match(name):
+        raise IPythonSyntaxError(
+            number,
+            f"{_short(body)} runs code through IPython, and leaving it out would change the "
+            "program.",
+            "Write it as Python, or move it to a cell that is not collected.",
+        )
+
+
+def _commented(text: str) -> str:
+    """The same lines as comments; ``pass`` keeps the block that an indented line belongs to."""
+    body = text.lstrip(" \t\f")
+    indent = text[: len(text) - len(body)]
+    first, *others = body.split("\n")
+    start = f"{indent}pass  # " if indent else "# "
+    return "\n".join([start + first, *("# " + line for line in others)])
+
+
+def _short(text: str) -> str:
+    line = text.strip().split("\n")[0]
+    return line if len(line) <= 60 else line[:59] + "…"
+
+
+def _top_level_await(tree: ast.Module) -> int | None:
+    """Line of the first ``await``, ``async for`` or ``async with`` outside every function."""
+    pending: list[ast.AST] = list(reversed(tree.body))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)):
+            return node.lineno
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp)) and any(
+            generator.is_async for generator in node.generators
+        ):
+            return node.lineno
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        pending.extend(reversed(list(ast.iter_child_nodes(node))))
+    return None

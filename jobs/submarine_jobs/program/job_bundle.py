@@ -1,0 +1,173 @@
+"""The files that a job runs: program, modules, source map, notebook snapshot.
+
+A pure function of the cells: the same cells give the same bytes on every machine. Does not judge
+the program (``checks``), ask the cluster or write anything. Programs that are files already are
+turned into bundles by ``scripts``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.program.cell import Cell, Notice
+from submarine_jobs.program.file_names import PROGRAM, package_files
+from submarine_jobs.program.merging import merge_cells
+from submarine_runtime.protocol.sourcemap import MAP_PATH, NOTEBOOK_PATH, Segment, SourceMap
+
+MAX_BYTES = 64 * 1024 * 1024
+_TIMESTAMP = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A program that can be shipped.
+
+    Parameters
+    ----------
+    program
+        The file that is run; one of ``files``.
+    files
+        Name within the program's directory -> content.
+    notebook
+        The notebook document it came from, outputs stripped, if there is one.
+    notices
+        Sentences for the person: what was left out, moved or taken along.
+    """
+
+    program: str
+    files: Mapping[str, bytes]
+    source_map: SourceMap
+    notebook: bytes | None = None
+    notices: tuple[Notice, ...] = field(default=(), compare=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the program: names and contents of its files and which one is run.
+
+        The notebook snapshot and the cells' labels are left out, so that running the same
+        program again gives the same digest. It is not the checksum of ``zip_bytes``.
+        """
+        digest = hashlib.sha256(f"program {self.program}\n".encode())
+        for name, content in sorted(self.files.items()):
+            digest.update(f"file {len(name)} {name} {len(content)}\n".encode())
+            digest.update(content)
+        return digest.hexdigest()
+
+    @property
+    def python_files(self) -> Mapping[str, bytes]:
+        """The files that Python reads: the program and the modules, no shell script or data."""
+        return {
+            name: content
+            for name, content in self.files.items()
+            if name == self.program or name.endswith(".py")
+        }
+
+    def zip_bytes(self) -> bytes:
+        """The bundle as a zip: files at its root, map and snapshot below ``.submarine/``.
+
+        Sorted, with a fixed time stamp and without compression, whose result would depend on the
+        zlib at hand.
+        """
+        members = dict(self.files)
+        members[MAP_PATH] = self.source_map.to_bytes()
+        if self.notebook is not None:
+            members[NOTEBOOK_PATH] = self.notebook
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+            for name in sorted(members):
+                info = zipfile.ZipInfo(name, _TIMESTAMP)
+                info.create_system = 3
+                info.external_attr = 0o100644 << 16
+                archive.writestr(info, members[name])
+        return buffer.getvalue()
+
+    def text(self, name: str | None = None) -> str:
+        """The text of a file, by default of the program."""
+        return self.files[name or self.program].decode("utf-8", "replace")
+
+
+def build_bundle(
+    cells: Sequence[Cell], *, program: str = PROGRAM, notebook: bytes | None = None
+) -> Bundle:
+    """Merge ``cells``, which are in program order, into a bundle.
+
+    Parameters
+    ----------
+    program
+        The file to run.
+    notebook
+        Snapshot of the notebook document (``notebook.read_notebook``).
+
+    Raises
+    ------
+    UsageError
+        If no cell is part of ``program``, a cell cannot be part of any program, or it is all too
+        large.
+    """
+    by_file: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_file.setdefault(cell.filename, []).append(cell)
+    if program not in by_file:
+        raise _no_program(program, sorted(by_file))
+    files: dict[str, bytes] = {}
+    segments: dict[str, tuple[Segment, ...]] = {}
+    notices: list[Notice] = []
+    for name, group in sorted(by_file.items()):
+        merged = merge_cells(group)
+        files[name] = _encoded(merged.text, name)
+        segments[name] = merged.segments
+        notices.extend(merged.notices)
+    for name in package_files(set(files)):
+        files[name] = b""
+    _check_names(set(files))
+    check_size(files)
+    return Bundle(program, files, SourceMap(segments), notebook, tuple(notices))
+
+
+def check_size(files: Mapping[str, bytes]) -> None:
+    """Refuse a program above ``MAX_BYTES``: a bundle carries code, not data."""
+    if sum(map(len, files.values())) > MAX_BYTES:
+        raise UsageError(
+            f"The program's files are larger than {MAX_BYTES >> 20} MiB together.",
+            "Send data with --with, --localization or --input_path.",
+        )
+
+
+def _no_program(program: str, names: list[str]) -> UsageError:
+    if not names:
+        return UsageError(
+            "No cell is collected, so there is no program to run.",
+            "Put %%submarine on the first line of a cell and run that cell.",
+        )
+    return UsageError(
+        f"No collected cell is part of {program}; there are cells of {', '.join(names)} only.",
+        f"Put %%submarine without --file above the cell that is to run, or --file {program}.",
+    )
+
+
+def _check_names(names: set[str]) -> None:
+    """A file and a directory of one module name would hide each other."""
+    for name in sorted(names):
+        stem = name[: -len(".py")]
+        if f"{stem}/__init__.py" in names:
+            raise UsageError(
+                f"The program has both {name} and the package {stem}/, and Python would import "
+                "only one of them.",
+                "Rename one with --file.",
+            )
+
+
+def _encoded(text: str, name: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{name} has a character that is not valid Unicode (a lone surrogate, "
+            f"U+{ord(error.object[error.start]):04X}).",
+            "Write it as an escape, such as \\ud800.",
+        ) from None

@@ -1,0 +1,138 @@
+"""``submarine_jobs.run``: keyword arguments as words of the one grammar.
+
+Does not parse values itself: ``memory="8G"`` means here what ``--memory 8G`` means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submarine_jobs.commands.grammar.execution import execute, grammar
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.options.data_pairs import format_param
+from submarine_jobs.options.role_parts import quoted
+
+if TYPE_CHECKING:
+    from submarine_jobs.client.job import Job
+    from submarine_jobs.client.session import Session
+    from submarine_jobs.config.loader import Config
+
+#: Keywords that are more than an option of that name: what they hold is Python's own.
+SPECIAL = ("args", "values", "returns", "roles", "params", "inputs")
+
+
+class PythonMouth(Mouth):
+    """The silent mouth of a Python program, with a session that is already there."""
+
+    def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._session = session
+        self.namespace = values
+
+    def session(self, config: Config) -> Session:
+        """The given session, where the profile is the same."""
+        if config.profile == self._session.profile:
+            return self._session
+        return super().session(config)
+
+
+def run_from_python(session: Session, name: str, *, wait: bool, **options: Any) -> Job:
+    """Submit a job described by keyword arguments; see ``submarine_jobs.run``."""
+    values = dict(options.pop("values", None) or {})
+    words = ["run", "--name", name, *words_of(options, values)]
+    if session.profile.name not in ("default", ""):
+        words[1:1] = ["--profile", session.profile.name]
+    outcome = execute(words, PythonMouth(session, values))
+    if outcome.job is None:
+        raise UsageError("The options ask for no job.", "Leave dry_run and help to the shell.")
+    if wait:
+        outcome.job.wait_success()
+    return outcome.job
+
+
+def words_of(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+    """The words that ``options`` stand for."""
+    known = _known_options()
+    words: list[str] = []
+    for key, value in options.items():
+        if key in SPECIAL:
+            continue
+        # An unknown keyword is left to the grammar, which has a sentence for each.
+        words += _words_of_option(known.get(key, f"--{key}"), value)
+    for name, role in (options.get("roles") or {}).items():
+        words += ["--role", role_text(name, role)]
+    for name, value in (options.get("params") or {}).items():
+        # Not as text: "0.1" stays text where the value is text.
+        words += ["--param", format_param(name, value)]
+    for name, uri in (options.get("inputs") or {}).items():
+        words += ["--input", f"{name}={uri}"]
+    if values:
+        words += ["--with", ",".join(values)]
+    if names := options.get("returns"):
+        words += ["--return", names if isinstance(names, str) else ",".join(names)]
+    if arguments := options.get("args"):
+        given = [arguments] if isinstance(arguments, str) else arguments
+        words += ["--", *map(str, given)]
+    return words
+
+
+def role_text(name: str, role: Any) -> str:
+    """``--role``'s text of ``{"reader": 2}`` or ``{"reader": {"instances": 2, "memory": "4G"}}``.
+
+    The keys are the words of ``--role``, with ``_`` for ``-``; lists stand for repeated words.
+
+    Raises
+    ------
+    UsageError
+        If the value is neither a number nor a mapping.
+    """
+    if isinstance(role, Mapping):
+        parts = dict(role)
+        count = parts.pop("instances", None)
+        words = [name if count is None else f"{name}={count}"]
+        for key, value in parts.items():
+            words += _role_words(key.replace("_", "-"), value)
+        return ",".join(words)
+    if isinstance(role, bool) or not isinstance(role, int):
+        raise UsageError(
+            f"roles: {name!r} is {role!r:.40}, neither a number nor a dict.",
+            'Write roles={"reader": 2} or roles={"reader": {"instances": 2, "memory": "4G"}}.',
+        )
+    return f"{name}={role}"
+
+
+def _role_words(word: str, value: Any) -> list[str]:
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [word]
+    if isinstance(value, Mapping):
+        value = [f"{key}={item}" for key, item in value.items()]
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        value = [value]
+    return [f"{word}={quoted(str(item))}" for item in value]
+
+
+def _words_of_option(option: str, value: Any) -> list[str]:
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [option]
+    if isinstance(value, Mapping):
+        return [word for key, item in value.items() for word in (option, f"{key}={item}")]
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [word for item in value for word in (option, str(item))]
+    return [option, str(value)]
+
+
+def _known_options() -> dict[str, str]:
+    """Keyword -> option, ``python_env`` -> ``--python-env``, all spellings."""
+    run = grammar().get_command(click.Context(grammar()), "run")
+    if run is None:
+        raise RuntimeError("the grammar has no verb run")
+    options = [opt for parameter in run.params for opt in parameter.opts]
+    return {option.lstrip("-").replace("-", "_"): option for option in options if "--" in option}

@@ -1,0 +1,1 @@
+"""Turn a spec and a bundle into a running job: directory, intent, configuration."""

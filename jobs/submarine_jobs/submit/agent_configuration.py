@@ -1,0 +1,142 @@
+"""What the agents of a job are told, and its record so far, made from the spec; no secret in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.backends.base import Plan
+from submarine_jobs.config.jupyter_server import back_links
+from submarine_jobs.inputs.stored_paths import NOTHING, Reached, without_user
+from submarine_jobs.model.gang import gang_of
+from submarine_jobs.model.roles import is_board
+from submarine_jobs.model.spec import JobSpec, Role
+from submarine_jobs.storage.base import Storage
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.quicklinks import settled
+from submarine_runtime.protocol.record import JobRecord, Phase
+from submarine_runtime.protocol.states import State
+
+
+def agent_orders(
+    spec: JobSpec,
+    directory: JobDirectory,
+    record: JobRecord,
+    intent: str,
+    python: str,
+    role: Role | None = None,
+    reached: Reached = NOTHING,
+) -> AgentConfig:
+    """Orders for the agents of one role.
+
+    Parameters
+    ----------
+    record
+        What the notebook's side knows of the job so far: id, owner, phases, what was requested.
+    intent
+        The submit that this agent works for.
+    python
+        Interpreter where the spec names none.
+    role
+        None: the job's only one.
+    reached
+        What it takes from the store.
+    """
+    role = role or spec.worker
+    return AgentConfig(
+        job_id=record.job_id,
+        name=spec.name,
+        user=record.user,
+        backend=record.backend,
+        intent=intent,
+        created=record.created or 0.0,
+        store=directory.storage.job_store(directory.path),
+        job_dir=directory.url,
+        role=role.name,
+        program=spec.program or "main.py",
+        args=list(spec.args),
+        command=role.command,
+        python=role.python or spec.python or python,
+        env={**spec.env, **role.env},
+        inputs={"PATH": spec.input_path} if spec.input_path else {},
+        framework=spec.framework,
+        memory=role.resources.memory,
+        vcores=role.resources.vcores,
+        gpus=role.resources.gpus,
+        timeout=spec.timeout,
+        lease=spec.lease,
+        return_names=list(spec.return_names),
+        queue=record.queue,
+        links={**back_links(), **spec.quicklinks},
+        phases=[vars(phase) for phase in record.phases],
+        workflow=record.workflow,
+        workflow_run=record.workflow_run,
+        workflow_node=record.workflow_node,
+        resources=record.resources,
+        notes=list(record.notes),
+        # TensorBoard reads no input.
+        fetch=[] if is_board(role) else list(reached.fetch),
+        checkpoint_path=reached.checkpoint_path,
+        restore_from=reached.restore_from,
+        params=dict(spec.params),
+        processes=role.processes,
+        roles=gang_of(spec) if spec.distributed else [],
+        network_interface=spec.network_interface,
+        own_launcher=spec.own_launcher,
+        require_collective=spec.require_collective,
+        return_all_ranks=spec.return_all_ranks,
+        keep=list(spec.keep),
+        writable=[
+            item.target for item in (*spec.localization, *spec.archives) if item.mode == "rw"
+        ],
+    )
+
+
+def first_record(
+    spec: JobSpec,
+    plan: Plan,
+    directory: JobDirectory,
+    *,
+    job_id: str,
+    user: str,
+    state: State,
+    created: float,
+    phases: Sequence[Phase],
+) -> JobRecord:
+    """What is known of a job on this side, before its agent speaks."""
+    return JobRecord(
+        job_id,
+        spec.name,
+        state,
+        user=user,
+        backend=spec.backend,
+        job_dir=directory.url,
+        queue=spec.queue or plan.extra.get("queue"),
+        created=created,
+        workflow=spec.workflow or "",
+        workflow_run=spec.workflow_run or "",
+        workflow_node=spec.workflow_node or "",
+        phases=list(phases),
+        links=settled(spec.quicklinks, [role.name for role in spec.roles]),
+        resources={"requested": _requested(spec, plan)},
+        notes=notes_of(spec, directory.storage),
+    )
+
+
+def notes_of(spec: JobSpec, storage: Storage) -> list[str]:
+    """Which paths the program writes by itself, because the agents do not reach them."""
+    paths = {"checkpoint_path": spec.checkpoint_path, "saved_model_path": spec.saved_model_path}
+    return [
+        f"{without_user(uri)} (--{name}) is written by the program."
+        for name, uri in paths.items()
+        if uri and (name == "saved_model_path" or storage.path_of(uri) is None)
+    ]
+
+
+def _requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
+    """Role -> size of its tasks, with what agent and master need on top (MiB)."""
+    return {
+        role.name: {**vars(role.resources), "overhead": plan.overhead, "instances": role.instances}
+        for role in spec.roles
+    }

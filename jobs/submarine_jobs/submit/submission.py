@@ -1,0 +1,335 @@
+"""Turn a spec and a bundle into a job: directory, intent, hand-over to the backend.
+
+The order is what makes a submit safe to interrupt: the intent is the first file of the job
+directory, so a killed client leaves a job that is listed and closed as never submitted; everything
+the job needs is in the directory before the backend hears of it. Does not check the program
+(``checks``) and does not wait for anything but the cluster's yes or no.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from submarine_jobs.access.credentials import new_secret
+from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access.job_handle import JobHandle
+from submarine_jobs.backends.base import Backend, Handle, Plan, Submission
+from submarine_jobs.config.values import hdfs_wait
+from submarine_jobs.environments.provision import remove_unused
+from submarine_jobs.errors import (
+    ClusterError,
+    NotSubmittedError,
+    RefusedError,
+    StorageError,
+    SubmarineError,
+    with_job,
+)
+from submarine_jobs.inputs.localization import bring
+from submarine_jobs.model.profile import hadoop_user
+from submarine_jobs.submit.agent_configuration import first_record
+from submarine_jobs.submit.backend_submission import make_submission, provide_environments
+from submarine_jobs.submit.client_events import ClientEvents
+from submarine_jobs.submit.intent import published_intent
+from submarine_jobs.submit.job_ids import free_job_id
+from submarine_jobs.submit.uploading import upload
+from submarine_jobs.submit.validation import Validated, validate
+from submarine_jobs.text.formatting import size
+from submarine_jobs.tracking.closing import close
+from submarine_jobs.tracking.index import Known, Origin
+from submarine_jobs.tracking.leases import renew_while_alive
+from submarine_jobs.tracking.ownership import Owner
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import JobRecord, Phase
+from submarine_runtime.protocol.states import State
+
+#: Jobs that have not ended, of which the intents are read to find environments in use.
+MAX_GOING_ON = 1000
+
+if TYPE_CHECKING:
+    from submarine_jobs.environments.provision import Progress
+    from submarine_jobs.model.profile import Profile
+    from submarine_jobs.model.spec import JobSpec
+    from submarine_jobs.tracking.index import JobStore
+
+
+class PlaceTakenError(SubmarineError):
+    """Another attempt of the run was first, a moment ago; nothing was submitted."""
+
+
+class SubmittedJob(JobHandle, Protocol):
+    """A job that this module hands over; implemented by ``client.Job``."""
+
+    handle: Handle | None
+
+
+JobT = TypeVar("JobT", bound=SubmittedJob)
+JobT_co = TypeVar("JobT_co", bound=SubmittedJob, covariant=True)
+
+
+class SubmitContext(Protocol[JobT_co]):
+    """What a submit needs of its session; implemented by ``client.Session``."""
+
+    profile: Profile
+    store: JobStore
+
+    @property
+    def notebook(self) -> tuple[str, ...]:
+        """Names of the notebook that submits; empty if there is none."""
+
+    def backend(self, name: str | None = None) -> Backend:
+        """Return the backend of that name, by default the profile's."""
+
+    def begin_job(
+        self, job_id: str, name: str, backend: Backend, directory: JobDirectory
+    ) -> JobT_co:
+        """Return the object of a job that this process is about to hand to its backend."""
+
+    def refuse_job(self, job_id: str) -> None:
+        """Note that the backend did not take the job."""
+
+
+def submit(
+    session: SubmitContext[JobT],
+    spec: JobSpec,
+    bundle: bytes | None,
+    values: bytes | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+    claim: Callable[[str], bool] | None = None,
+) -> JobT:
+    """Submit a job and return once the cluster has accepted it.
+
+    Parameters
+    ----------
+    spec
+        What to run; its placeholders are filled in here.
+    bundle, values
+        The bundle's zip and the zip of ``--with``; None where there is none.
+    plan
+        The backend's judgement of ``spec`` where the caller has it already.
+    progress
+        Told each step, ``progress("Submitting the application", 0, 0)``, and how far an environment
+        that comes along is: ``progress("packing", bytes, of_bytes)``.
+    claim
+        Asked with the job's id before it could run; at a False nothing of it stays.
+
+    Raises
+    ------
+    PlaceTakenError
+        If ``claim`` says no.
+    RefusedError
+        If the cluster says no; the job's directory then holds a record that says why.
+    ClusterError
+        If the cluster does not answer in time.
+    """
+    backend = session.backend(spec.backend)
+    valid = validate(backend, spec, has_bundle=bundle is not None, plan=plan)
+    if valid.refusals:
+        raise valid.refusals[0]
+    backend.prepare(valid.spec)
+    return _Submit(session, backend, valid, progress).run(bundle, values, claim)
+
+
+class _Submit(Generic[JobT]):
+    """One submit on its way; its methods are the steps, in order."""
+
+    def __init__(
+        self,
+        session: SubmitContext[JobT],
+        backend: Backend,
+        valid: Validated,
+        progress: Progress | None,
+    ) -> None:
+        self.session = session
+        self.backend = backend
+        self.progress = progress
+        spec = self.spec = valid.spec
+        self.plan = valid.plan
+        self.reached = valid.reached
+        self.storage, self.root = backend.job_root()
+        self.started = time.time()
+        self.job_id = free_job_id(self.storage, self.root, spec.name, self.started)
+        self.directory = JobDirectory(self.storage, layout.job_directory(self.root, self.job_id))
+        self.events = ClientEvents()
+        self.phases: list[Phase] = []
+        #: Whether the job directory is there and holds less than a job needs.
+        self.incomplete = False
+        #: Whether the backend has refused the job and the directory has the record that says so.
+        self.refused = False
+
+    def run(
+        self, bundle: bytes | None, values: bytes | None, claim: Callable[[str], bool] | None
+    ) -> JobT:
+        """Submit; after a failure leave a record or nothing."""
+        try:
+            return self._run(bundle, values, claim)
+        except BaseException:
+            # After the last renewal of the intent, which would bring it back.
+            with suppress(StorageError):
+                if self.incomplete:
+                    self.storage.delete(self.directory.path, recursive=True)
+                elif self.refused:
+                    self.storage.delete(self.directory.file(layout.INTENT))
+            raise
+
+    def _tell(self, step: str) -> None:
+        """A step of a submit to a cluster; on this machine it takes no time."""
+        if self.progress is not None and self.backend.name != "local":
+            self.progress(step, 0, 0)
+
+    def _run(
+        self, bundle: bytes | None, values: bytes | None, claim: Callable[[str], bool] | None
+    ) -> JobT:
+        self.events.state(State.SUBMITTING, "The job's files are being uploaded.")
+        environments = provide_environments(
+            self.spec, self.storage, self.root, self.session.profile.state_dir, self.progress
+        )
+        files = {
+            layout.SPEC: self.spec.to_bytes(),
+            layout.SECRET: new_secret(self.job_id).to_bytes(),
+            layout.BUNDLE: bundle,
+            layout.VALUES: values,
+        }
+        with published_intent(
+            self.spec,
+            self.session.profile,
+            self.directory,
+            job_id=self.job_id,
+            backend=self.backend.name,
+            created=self.started,
+            environments=environments,
+        ) as intent:
+            self.incomplete = True
+            sizes = [len(data) for data in files.values() if data is not None]
+            self._tell(f"Uploading {len(sizes)} files ({size(sum(sizes))})")
+            runtime_path = upload(self.directory, self.root, files)
+            if self.spec.localization or self.spec.archives:
+                self._tell("Uploading the files of --localization and --archive")
+            bring(self.directory, self.spec)
+            if claim is not None and not claim(self.job_id):
+                raise PlaceTakenError("Another attempt of this run has just started this job.")
+            self.incomplete = False
+            return self._submit(intent, runtime_path, environments)
+
+    def _submit(self, intent: str, runtime_path: str, environments: dict[str, str]) -> JobT:
+        """Hand the job over to its backend; the directory is complete."""
+        uploaded = time.time()
+        self._remember(State.SUBMITTING, None)
+        if self.spec.notebook or self.spec.cell_id:
+            origin = Origin(self.spec.notebook or "", self.spec.cell_id or "")
+            self.session.store.put_origin(self.job_id, origin)
+        self.session.store.put_launch(self.job_id, self.session.notebook)
+        user = hadoop_user(self.session.profile.user)
+        self.session.store.put_owner(self.job_id, Owner(self.storage.owner_as(user), user))
+        self.phases = [Phase("upload", self.started, uploaded), Phase("queue", uploaded)]
+        submission = make_submission(
+            self.spec,
+            self.plan,
+            self.directory,
+            self._record(State.PENDING),
+            intent=intent,
+            python=self.session.profile.python,
+            runtime_zip=runtime_path,
+            reached=self.reached,
+            environments=environments,
+            hdfs_wait=hdfs_wait(self.session.profile.settings),
+            on_step=self._tell,
+        )
+        # The list of started jobs has it before it can run.
+        job = self.session.begin_job(self.job_id, self.spec.name, self.backend, self.directory)
+        with with_job(job):
+            if self.spec.lease:
+                renew_while_alive(job, self.spec.lease)
+            job.handle = handle = self._hand_over(submission, job)
+        self.events.state(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
+        for text in handle.get("warnings") or ():
+            self.events.warning(str(text))
+        self._publish_acceptance(handle)
+        application = str(handle.get("application_id") or "") or None
+        record = replace(self._record(State.PENDING), application_id=application)
+        self._remember(State.PENDING, handle, record)
+        if self.spec.backend != "local":
+            with suppress(SubmarineError, OSError):  # tried again tomorrow
+                state_dir = self.session.profile.state_dir
+                cache = f"{self.root}/{layout.RUNTIME_CACHE}"
+                remove_unused(self.storage, cache, state_dir, self._environments_in_use)
+        return job
+
+    def _environments_in_use(self) -> set[str] | None:
+        """Names of the environments of all jobs that have not ended, if they are known."""
+        jobs = self.backend.going_on()
+        if jobs is None or len(jobs) > MAX_GOING_ON:
+            return None
+        found: set[str] = set()
+        for job_id in jobs:
+            if not layout.is_job_id(job_id):
+                continue
+            other = JobDirectory(self.storage, layout.job_directory(self.root, job_id))
+            intent = other.read_json(layout.INTENT)
+            if isinstance(intent, dict):
+                names = intent.get("environments")
+                if not isinstance(names, list):
+                    return None
+                found.update(map(str, names))
+        return found
+
+    def _hand_over(self, submission: Submission, job: JobT) -> Handle:
+        try:
+            return self.backend.submit(submission)
+        except (RefusedError, NotSubmittedError) as refused:
+            self.session.refuse_job(self.job_id)
+            self._record_refusal(getattr(refused, "reason", EndReason.SUBMIT_FAILED), refused)
+            raise
+        except ClusterError:
+            # Whether the cluster took it is unknown: leave the intent, `find` settles it.
+            self.events.warning("The cluster did not answer the submit.")
+            raise
+
+    def _record_refusal(self, reason: EndReason, refused: SubmarineError) -> None:
+        self.events.state(State.FAILED, str(refused), reason=reason)
+        record = replace(
+            self._record(State.FAILED),
+            finished=time.time(),
+            reason=reason,
+            detail=str(refused),
+            events=self.events.all,
+            written_by="client",
+        )
+        self._remember(State.FAILED, None, record)
+        with suppress(StorageError):  # that would hide why it was refused
+            close(self.directory, record)
+            self.refused = True
+
+    def _record(self, state: State) -> JobRecord:
+        """What is known of the job on this side, before its agent speaks."""
+        return first_record(
+            self.spec,
+            self.plan,
+            self.directory,
+            job_id=self.job_id,
+            user=hadoop_user(self.session.profile.user),
+            state=state,
+            created=self.started,
+            phases=self.phases,
+        )
+
+    def _publish_acceptance(self, handle: Handle) -> None:
+        """Tell the directory; a failure here loses nothing, since ``find`` asks the cluster."""
+        try:
+            self.directory.publish_json(layout.APPLICATION, {"version": 1, **handle})
+            self.directory.publish_events("client", 0, self.events.all)
+        except StorageError:
+            self.events.warning("The acceptance could not be written.")
+
+    def _remember(
+        self, state: State, handle: Handle | None, record: JobRecord | None = None
+    ) -> None:
+        profile, url, name = self.session.profile.name, self.directory.url, self.spec.name
+        backend, began = self.backend.name, self.started
+        known = Known(self.job_id, name, backend, profile, url, began, state, handle, record)
+        self.session.store.put(known)

@@ -1,0 +1,129 @@
+"""Validate a request against the cluster and its file system: one function for submit and dry run.
+
+``validate`` changes nothing. Only ``probe_job_root``, for the dry run, writes: a submit learns of a
+quota or of safe mode when it uploads the job's files, by the same calls.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from submarine_jobs.backends.base import Backend, Plan
+from submarine_jobs.environments.provision import check_env
+from submarine_jobs.errors import RefusedError, StorageError, SubmarineError, UsageError
+from submarine_jobs.inputs.localization import check_sources
+from submarine_jobs.inputs.stored_paths import NOTHING, Reached, reach
+from submarine_jobs.model.gang import with_extra_roles
+from submarine_jobs.model.placeholders import fill_spec
+from submarine_jobs.model.python_environment import parse_python_env
+from submarine_jobs.model.spec import JobSpec
+from submarine_jobs.storage.base import Storage
+from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
+
+#: About as many names as a submit creates; HDFS counts each directory and file.
+_NAMES = 12
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A request and everything that a submit of it would be refused for, in the submit's order.
+
+    Parameters
+    ----------
+    spec
+        With the framework's further roles, placeholders filled in.
+    plan
+        The backend's plan; its ``errors`` are one of the refusals.
+    reached
+        What the job takes from the store; empty where that was refused.
+    """
+
+    spec: JobSpec
+    plan: Plan
+    reached: Reached
+    refusals: tuple[SubmarineError, ...] = ()
+
+
+def validate(
+    backend: Backend, spec: JobSpec, *, has_bundle: bool, plan: Plan | None = None
+) -> Validated:
+    """Check ``spec`` as a submit does before it creates anything.
+
+    Parameters
+    ----------
+    has_bundle
+        Whether there is a program.
+    plan
+        The backend's plan of ``spec`` where the caller has it already.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster cannot be asked for the plan.
+    """
+    spec = with_extra_roles(spec)
+    plan = plan or backend.plan(spec)
+    refusals: list[SubmarineError] = []
+    if plan.errors:
+        refusals.append(RefusedError(" ".join(plan.errors), "Nothing was submitted."))
+    if not has_bundle and any(role.command is None for role in spec.roles):
+        refusals.append(
+            UsageError(
+                "There is neither a program nor a --worker_launch_cmd to run.",
+                "Collect cells with %%submarine, name a FILE.py, or give --worker_launch_cmd.",
+            )
+        )
+    try:
+        spec = fill_spec(spec)
+    except UsageError as error:
+        refusals.append(error)
+    reached = NOTHING
+    try:
+        storage, root = backend.job_root()
+        reached = reach(spec, storage, root)
+    except SubmarineError as error:
+        refusals.append(error)
+    else:
+        checks: tuple[Callable[[], None], ...] = (
+            lambda: _check_environments(spec, storage),
+            lambda: check_sources(spec, storage),
+        )
+        for check in checks:
+            try:
+                check()
+            except SubmarineError as error:
+                refusals.append(error)
+    return Validated(spec, plan, reached, tuple(refusals))
+
+
+def probe_job_root(backend: Backend) -> SubmarineError | None:
+    """What would stop a submit from writing its files: a quota, safe mode, a permission; or None.
+
+    Creates and removes as many names as a submit needs, in the first directory on the way to the
+    job root that exists, so that nothing remains.
+    """
+    try:
+        storage, root = backend.job_root()
+        there = root
+        while there != "/" and storage.stat(there) is None:
+            there = posixpath.dirname(there)
+        top = f"{there.rstrip('/')}/{TEMPORARY_PREFIX}dry-run-{secrets.token_hex(6)}"
+        try:
+            storage.publish(top + "/n" * _NAMES, b"dry run")
+        finally:
+            with suppress(StorageError):
+                storage.delete(top, recursive=True)
+    except SubmarineError as error:
+        return error
+    return None
+
+
+def _check_environments(spec: JobSpec, storage: Storage) -> None:
+    if spec.backend == "local":
+        return
+    for text in dict.fromkeys(role.python_env or spec.python_env for role in spec.roles):
+        check_env(parse_python_env(text), storage)

@@ -1,0 +1,1 @@
+"""State of jobs that is not in one handle: local index, observation, closing, leases."""

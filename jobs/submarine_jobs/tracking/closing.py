@@ -1,0 +1,202 @@
+"""Close a job whose writer is gone: one record, once, from what was left behind.
+
+A job normally closes itself (its agent or coordinator publishes ``record.json``). When the
+container was shot, the node lost or the application killed, whoever looks first writes the record
+here, by exclusive create: a second looker, on any machine, finds it and keeps it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+
+from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.backends.base import Observation
+from submarine_jobs.errors import JobNotFoundError, NoRoomError
+from submarine_jobs.logs.shipped_log import shipped_lengths
+from submarine_jobs.model.spec import JobSpec
+from submarine_jobs.tracking.event_folding import base_record, fold
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
+from submarine_runtime.protocol.states import State
+
+#: Ends of which the writer of the record has said nothing.
+_SILENT = frozenset(
+    (
+        EndReason.AGENT_LOST,
+        EndReason.COORDINATOR_LOST,
+        EndReason.MASTER_LOST,
+        EndReason.JOB_DIRECTORY_FULL,
+    )
+)
+
+
+def close(directory: JobDirectory, record: JobRecord) -> JobRecord:
+    """Publish ``record`` as the job's result unless it has one; returns the one that counts."""
+    if directory.publish_json_exclusive(layout.RECORD, record.to_json()):
+        return record
+    return directory.record() or record
+
+
+def shipped_record(directory: JobDirectory) -> JobRecord:
+    """The record as far as the job directory tells, of a job that has not ended.
+
+    Raises
+    ------
+    JobNotFoundError
+        If the directory holds no job.
+    """
+    intent = directory.read_json(layout.INTENT)
+    if not isinstance(intent, dict):
+        raise JobNotFoundError(f"There is no job in {directory.url}.")
+    record = fold(base_record(intent, directory.url), directory.events())
+    try:
+        spec = directory.spec()
+    except (FileNotFoundError, ValueError):
+        return record
+    record.queue = record.queue or spec.queue
+    return record
+
+
+def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord:
+    """Close a job that its backend says has ended without leaving a record."""
+    record = shipped_record(directory)
+    spec = _spec(directory)
+    several = spec is not None and spec.distributed
+    reason, detail = _judge(directory, observation, several=several)
+    record.reason, record.state = reason, meaning_of(reason).state
+    record.detail = detail or meaning_of(reason).sentence
+    record.finished = observation.finished or time.time()
+    record.links = dict(observation.links)
+    record.application_id = (observation.handle or {}).get("application_id")
+    record.written_by = "closer"
+    record.resources.setdefault("used", {}).update(observation.used)
+    if spec is not None and several:
+        _complete_tasks(record, spec)
+    _close_tasks(record, observation, several=several)
+    _close_phases(record)
+    record.logs = shipped_lengths(directory)
+    if record.state is not State.SUCCEEDED and record.phases:
+        record.missing.append("The end of the log since the last shipment may be missing.")
+    try:
+        return close(directory, record)
+    except NoRoomError as full:
+        return _unpublished(record, full)
+
+
+def close_unsubmitted(directory: JobDirectory, observation: Observation) -> JobRecord | None:
+    """Close a job that no container has claimed, and keep every container from running it.
+
+    Takes the claim first, by exclusive create: of this client and a container only one can hold
+    it. A later attempt of an application master has a claim of its own, so those are looked for
+    as well, and such an attempt looks whether the first claim is a client's.
+
+    Returns
+    -------
+    JobRecord or None
+        None where a container has a claim: the job was submitted, and no record is written.
+
+    Raises
+    ------
+    JobNotFoundError
+        If the directory holds no job.
+    StorageError
+        If the claim cannot be taken.
+    """
+    taken = {
+        layout.CLOSER: True,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "nonce": secrets.token_hex(16),
+        "time": time.time(),
+    }
+    if not directory.publish_json_exclusive(layout.CLAIM, taken):
+        claim = directory.read_json(layout.CLAIM)
+        if not (isinstance(claim, dict) and claim.get(layout.CLOSER)):
+            return None
+    entries = directory.storage.list_directory(directory.path)
+    if any(layout.is_claim(entry.name) and entry.name != layout.CLAIM for entry in entries):
+        return None
+    return close_orphan(directory, observation)
+
+
+def _unpublished(record: JobRecord, full: NoRoomError) -> JobRecord:
+    """The record where it can be left nowhere: the job has ended for all that.
+
+    That the agent had no last word is what a full job directory looks like.
+    """
+    if record.reason in _SILENT:
+        record.reason = EndReason.JOB_DIRECTORY_FULL
+        record.state = meaning_of(record.reason).state
+        record.detail = full.message
+    record.missing.append("The record is on this machine alone: the job directory is full.")
+    return record
+
+
+def _spec(directory: JobDirectory) -> JobSpec | None:
+    try:
+        return directory.spec()
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _judge(
+    directory: JobDirectory, observation: Observation, *, several: bool
+) -> tuple[EndReason, str]:
+    cancel = directory.read_json(layout.CANCEL)
+    if isinstance(cancel, dict):
+        by, why = cancel.get("by"), str(cancel.get("why") or "").rstrip(".")
+        cancelled = f"Cancelled by {by}" if by else "Cancelled"
+        return EndReason.CANCELLED, f"{cancelled}: {why}." if why else f"{cancelled}."
+    # The agent of a job of one task, the coordinator of any other, is what keeps a record.
+    writer = EndReason.COORDINATOR_LOST if several else EndReason.AGENT_LOST
+    reason = observation.reason or writer
+    if reason is EndReason.SUCCEEDED:
+        # YARN calls it a success but nobody left a result: the last write was lost.
+        return writer, "The application ended without leaving a result."
+    if several and reason is EndReason.AGENT_LOST:
+        reason = writer
+    attempts = _attempts(directory) if reason is EndReason.MASTER_LOST else 0
+    if attempts > 1:
+        return reason, f"The application master died {attempts} times. {observation.detail}".strip()
+    return reason, observation.detail
+
+
+def _attempts(directory: JobDirectory) -> int:
+    """Number of the newest attempt of the application that claimed the job; 0 without a claim."""
+    try:
+        entries = directory.storage.list_directory(directory.path)
+    except FileNotFoundError:
+        return 0
+    return layout.newest_claim(entry.name for entry in entries)
+
+
+def _complete_tasks(record: JobRecord, spec: JobSpec) -> None:
+    """Every task that was asked for, also those whose first event was never shipped."""
+    known = {task.task for task in record.tasks}
+    for role in spec.roles:
+        for index in range(role.instances):
+            name = f"{role.name}:{index}"
+            if name not in known:
+                record.tasks.append(TaskRecord(name, role.name, index, epoch=record.epoch))
+
+
+def _close_tasks(record: JobRecord, observation: Observation, *, several: bool) -> None:
+    if not record.tasks:
+        record.tasks = [TaskRecord("worker:0", "worker", 0)]
+    for task in record.tasks:
+        if not task.state.ended:
+            task.state = record.state
+        task.finished = task.finished or record.finished
+        if not several:  # what the backend names is the only container, else the master's
+            task.host = task.host or observation.host
+            task.container_id = task.container_id or observation.container_id
+
+
+def _close_phases(record: JobRecord) -> None:
+    open_phases: list[Phase] = [phase for phase in record.phases if phase.end is None]
+    for phase in open_phases:
+        phase.end = record.finished

@@ -1,0 +1,304 @@
+"""What this user's machine knows of jobs: an index in SQLite, rebuildable from the job directories.
+
+Lives in the host-local state directory, never on a shared file system (SQLite's locks do not work
+there). Holds no secret and no log. Loss of the file costs nothing but the first ``list``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.tracking.index_query import ORDER, OWN, JobQuery
+from submarine_jobs.tracking.ownership import Owner, attributed
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS jobs (
+    job_id TEXT PRIMARY KEY, name TEXT NOT NULL, backend TEXT NOT NULL, profile TEXT NOT NULL,
+    job_dir TEXT NOT NULL, created REAL NOT NULL, state TEXT NOT NULL, handle TEXT, record TEXT,
+    updated REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS jobs_created ON jobs (created DESC);
+CREATE TABLE IF NOT EXISTS origins (
+    job_id TEXT PRIMARY KEY, notebook TEXT NOT NULL, cell_id TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS jobs_state ON jobs (state);
+CREATE TABLE IF NOT EXISTS launches (
+    notebook TEXT NOT NULL, job_id TEXT NOT NULL, PRIMARY KEY (notebook, job_id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS owners (
+    job_id TEXT PRIMARY KEY, owner TEXT NOT NULL, recorded TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+_FROM = "FROM jobs LEFT JOIN owners USING (job_id) "
+_COLUMNS = (
+    "SELECT job_id, name, backend, profile, job_dir, created, state, handle, record, owner, "
+    f"recorded {_FROM}"
+)
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Known:
+    """One row: a job that this machine has seen; ``job_dir`` is a URL."""
+
+    job_id: str
+    name: str
+    backend: str
+    profile: str
+    job_dir: str
+    created: float
+    state: State
+    handle: Mapping[str, Any] | None = None
+    record: JobRecord | None = None
+
+    @property
+    def final(self) -> bool:
+        """Whether the record is the job's own last word (LOST may still be revised)."""
+        return self.record is not None and self.state.ended and self.state is not State.LOST
+
+
+class JobPage(NamedTuple):
+    """Some rows, how many fit the question in all, and whether more follow these."""
+
+    rows: list[Known]
+    total: int
+    more: bool
+
+
+class Origin(NamedTuple):
+    """Where a job was launched: path of the document and id of the cell; empty: unknown."""
+
+    notebook: str = ""
+    cell_id: str = ""
+
+
+class JobStore:
+    """The index of one user on one machine; safe for several kernels at once.
+
+    Parameters
+    ----------
+    path
+        File of the index; its directory is created with mode 0700.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._ready = False
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            if not self._ready:
+                self._prepare()
+            connection = sqlite3.connect(self._path, timeout=10)
+            try:
+                with connection:
+                    yield connection
+            finally:
+                connection.close()
+
+    def _prepare(self) -> None:
+        make_private(self._path.parent)
+        try:
+            self._create()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            # A damaged index is only an index: put it aside and begin a new one.
+            self._path.rename(self._path.with_suffix(".damaged"))
+            self._create()
+        self._ready = True
+
+    def _create(self) -> None:
+        connection = sqlite3.connect(self._path, timeout=10)
+        try:
+            connection.executescript(_SCHEMA)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        finally:
+            connection.close()
+        self._path.chmod(0o600)
+
+    def put(self, job: Known) -> None:
+        """Add or replace one row."""
+        self._write("REPLACE", job)
+
+    def add(self, job: Known) -> None:
+        """Add one row unless there is one of that job, which is newer."""
+        self._write("IGNORE", job)
+
+    def _write(self, otherwise: str, job: Known) -> None:
+        # Without its events, which the job directory holds.
+        record = json.dumps(replace(job.record, events=[]).to_json()) if job.record else None
+        row = (
+            job.job_id,
+            job.name,
+            job.backend,
+            job.profile,
+            job.job_dir,
+            job.created,
+            job.state.value,
+            json.dumps(dict(job.handle)) if job.handle is not None else None,
+            record,
+            time.time(),
+        )
+        with self._connection() as connection:
+            marks = ",".join("?" * len(row))
+            connection.execute(f"INSERT OR {otherwise} INTO jobs VALUES ({marks})", row)  # noqa: S608
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job; no error when there is no row of it."""
+        with self._connection() as connection:
+            connection.execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
+
+    def get(self, job_id: str) -> Known | None:
+        """The row of a job, or None."""
+        found = self._select("WHERE job_id = ?", (job_id,))
+        return found[0] if found else None
+
+    def seen(self, job_id: str) -> float | None:
+        """When the row of a job was written, seconds since the epoch."""
+        with self._connection() as connection:
+            query = "SELECT updated FROM jobs WHERE job_id = ?"
+            found = connection.execute(query, (job_id,)).fetchone()
+        return None if found is None else float(found[0])
+
+    def beginning_with(self, text: str, user: str | None = None) -> list[Known]:
+        """Rows whose id begins with ``text``, newest first, at most 20; with ``user`` theirs."""
+        pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        own, values = _own(user)
+        clause = f"WHERE job_id LIKE ? ESCAPE '\\' {own} ORDER BY created DESC LIMIT 20"
+        return self._select(clause, (pattern, *values))
+
+    def named(self, name: str, user: str | None = None) -> Known | None:
+        """The newest job of that name, or None; with ``user`` only a job of that user."""
+        own, values = _own(user)
+        clause = f"WHERE name = ? {own} ORDER BY created DESC LIMIT 1"
+        found = self._select(clause, (name, *values))
+        return found[0] if found else None
+
+    def newest_own(self, user: str) -> Known | None:
+        """The newest job of ``user``, or None."""
+        clause = f"WHERE {OWN} ORDER BY created DESC LIMIT 1"
+        found = self._select(clause, (user,) * OWN.count("?"))
+        return found[0] if found else None
+
+    def newest(self, limit: int = 100) -> list[Known]:
+        """Rows, newest first."""
+        return self._select("ORDER BY created DESC LIMIT ?", (limit,))
+
+    def going_on(self) -> list[Known]:
+        """Rows of jobs that have not ended, and of those that were lost, newest first."""
+        return self._select(
+            "WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED') ORDER BY created DESC", ()
+        )
+
+    def since(self, mark: int) -> list[Known]:
+        """Rows that were added or replaced after ``mark`` was taken, the oldest change first."""
+        return self._select("WHERE rowid > ? ORDER BY rowid", (mark,))
+
+    def mark(self) -> tuple[int, int]:
+        """A mark that grows with every change of a row, and how many rows there are."""
+        with self._connection() as connection:
+            # A row that is replaced gets a new number, the largest.
+            query = "SELECT coalesce(max(rowid), 0), count(*) FROM jobs"
+            mark, count = connection.execute(query).fetchone()
+        return int(mark), int(count)
+
+    def ids(self) -> set[str]:
+        """The ids of all jobs."""
+        with self._connection() as connection:
+            return {row[0] for row in connection.execute("SELECT job_id FROM jobs")}
+
+    def stamp(self) -> tuple[int, int, int]:
+        """File, size and time of the last change of the index; costs no read of it."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return 0, 0, 0
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def page(self, query: JobQuery) -> JobPage:
+        """Rows that ``query`` asks for, what is going on first, then the newest."""
+        clause, values = query.where(paged=True)
+        found = self._select(f"{clause} {ORDER} LIMIT ?", (*values, query.limit + 1))
+        clause, values = query.where(paged=False)
+        with self._connection() as connection:
+            counting = f"SELECT COUNT(*) {_FROM} {clause}"
+            total = int(connection.execute(counting, values).fetchone()[0])
+        return JobPage(found[: query.limit], total, len(found) > query.limit)
+
+    def put_origin(self, job_id: str, origin: Origin) -> None:
+        """Note where a job was launched; it never changes."""
+        with self._connection() as connection:
+            connection.execute("INSERT OR REPLACE INTO origins VALUES (?, ?, ?)", (job_id, *origin))
+
+    def origins(self, job_ids: Sequence[str]) -> dict[str, Origin]:
+        """Where these jobs were launched, as far as this machine has noted it."""
+        marks = ",".join("?" * len(job_ids))
+        query = f"SELECT job_id, notebook, cell_id FROM origins WHERE job_id IN ({marks})"  # noqa: S608
+        with self._connection() as connection:
+            rows = connection.execute(query, tuple(job_ids)).fetchall()
+        return {job_id: Origin(notebook, cell_id) for job_id, notebook, cell_id in rows}
+
+    def put_owner(self, job_id: str, owner: Owner) -> None:
+        """Note whose job directory it is; it never changes."""
+        with self._connection() as connection:
+            connection.execute("INSERT OR REPLACE INTO owners VALUES (?, ?, ?)", (job_id, *owner))
+
+    def owner(self, job_id: str) -> Owner | None:
+        """Whose job directory it is, as far as this machine has noted it."""
+        with self._connection() as connection:
+            query = "SELECT owner, recorded FROM owners WHERE job_id = ?"
+            found = connection.execute(query, (job_id,)).fetchone()
+        return None if found is None else Owner(*found)
+
+    def put_launch(self, job_id: str, notebook: Sequence[str]) -> None:
+        """Note the notebook that submitted a job, by all its names."""
+        with self._connection() as connection:
+            rows = [(name, job_id) for name in notebook]
+            connection.executemany("INSERT OR IGNORE INTO launches VALUES (?, ?)", rows)
+
+    def newest_of(self, notebook: Sequence[str]) -> Known | None:
+        """The newest job that this notebook submitted on this machine, or None."""
+        marks = ",".join("?" * len(notebook))
+        chosen = f"SELECT job_id FROM launches WHERE notebook IN ({marks})"  # noqa: S608
+        clause = f"WHERE job_id IN ({chosen}) ORDER BY created DESC LIMIT 1"
+        found = self._select(clause, tuple(notebook))
+        return found[0] if found else None
+
+    def _select(self, clause: str, values: tuple[Any, ...]) -> list[Known]:
+        query = _COLUMNS + clause  # clauses are constants of this module
+        with self._connection() as connection:
+            return [_known(row) for row in connection.execute(query, values).fetchall()]
+
+
+def _own(user: str | None) -> tuple[str, tuple[str, ...]]:
+    return ("", ()) if user is None else (f"AND {OWN}", (user,) * OWN.count("?"))
+
+
+def _known(row: tuple[Any, ...]) -> Known:
+    job_id, name, backend, profile, job_dir, created, state, handle, record, owner, recorded = row
+    noted = None if owner is None else Owner(owner, recorded)
+    return Known(
+        job_id,
+        name,
+        backend,
+        profile,
+        job_dir,
+        created,
+        State(state),
+        json.loads(handle) if handle else None,
+        attributed(JobRecord.from_json(json.loads(record)), noted) if record else None,
+    )

@@ -1,0 +1,1 @@
+"""Kernelspecs: ``submarine kernel install|list|check|uninstall``, ``kernel.json``."""

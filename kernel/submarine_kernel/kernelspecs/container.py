@@ -1,0 +1,121 @@
+"""The kernelspec of a kernel in a container, and the options of ``kernel install`` for it.
+
+Judges what it is told with the grammar of ``run``; writes nothing (``install``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from submarine_jobs.commands.grammar.verb import option
+from submarine_jobs.errors import UsageError
+from submarine_jobs.model.quantities import parse_duration
+from submarine_kernel.remote.submission import Asked, run_options
+
+PROVISIONER = "submarine-yarn"
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Option of ``kernel install`` -> what it says; those of ``run`` mean what they mean there.
+_RUN = {
+    "memory": ("SIZE", "Memory of the kernel, 8G or 512M."),
+    "vcores": ("N", "Virtual cores."),
+    "gpu": ("N", "GPUs."),
+    "queue": ("NAME", "Queue of the cluster."),
+    "python_env": ("ENV", "Its Python: auto, host, path:DIR or archive:URI."),
+    "backend": ("NAME", "yarn, or local for a process of this machine."),
+    "profile": ("NAME", "The cluster, by the name of its profile."),
+    "priority": ("N", "Priority within the queue."),
+    "docker_image": ("IMAGE", "Of this image, which has Python and ipykernel."),
+    "node_label": ("LABEL", "On a node with this label."),
+    "node": ("NODE", "On this node; repeatable."),
+    "rack": ("RACK", "In this rack; repeatable."),
+    "avoid_node": ("NODE", "Not on this node; repeatable."),
+}
+_HEADING = "In a container of the cluster"
+_REPEATED = ("node", "rack", "avoid_node")
+_TIMES = {
+    "idle_timeout": "How long it stays when its server has vanished [1h].",
+    "start_timeout": "How long to wait for it [30m].",
+}
+
+
+def container_options(command: F) -> F:
+    """Add the options to a click command; it gets them as ``memory`` and so on."""
+    for name, words in reversed(_TIMES.items()):
+        word = f"--{name.replace('_', '-')}"
+        command = option(word, name, metavar="TIME", heading=_HEADING, help=words)(command)
+    for name, (metavar, words) in reversed(_RUN.items()):
+        word, many = f"--{name.replace('_', '-')}", name in _REPEATED
+        command = option(word, name, metavar=metavar, multiple=many, heading=_HEADING, help=words)(
+            command
+        )
+    return command
+
+
+def provisioning(name: str, typed: Mapping[str, Any]) -> dict[str, Any] | None:
+    """``metadata.kernel_provisioner`` for what was typed; None: a kernel of this machine is meant.
+
+    Raises
+    ------
+    UsageError
+        If ``run`` would refuse an option, or a time is none.
+    """
+    given: dict[str, Any] = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in typed.items()
+        if value is not None and value != ()
+    }
+    if not given:
+        return None
+    run = {key: value for key, value in given.items() if key in _RUN}
+    for key in ("vcores", "gpu", "priority"):
+        if str(run.get(key, "")).isdigit():
+            run[key] = int(run[key])
+    run_options(Asked(name, run))
+    times = {key: value for key, value in given.items() if key in _TIMES}
+    for key, value in times.items():
+        try:
+            parse_duration(value)
+        except UsageError as error:
+            word = f"--{key.replace('_', '-')}"
+            raise UsageError(f"{word}: {error.message}", error.fix) from None
+    return {"provisioner_name": PROVISIONER, "config": {"run": run, **times}}
+
+
+def container_json(spec: Mapping[str, Any], stanza: Mapping[str, Any]) -> dict[str, Any]:
+    """``kernel.json`` of a kernel in a container.
+
+    Parameters
+    ----------
+    spec
+        That of the same kernel on this machine.
+    stanza
+        What ``provisioning`` gave.
+    """
+    metadata = {**spec.get("metadata", {}), "kernel_provisioner": dict(stanza)}
+    # Its traffic is in TLS; CurveZMQ would be between two ends on this machine.
+    metadata.pop("supported_encryption", None)
+    return {
+        **spec,
+        # Only for a front end that knows no provisioners: it says so.
+        "argv": [sys.executable, "-m", "submarine_kernel.remote", "-f", "{connection_file}"],
+        "interrupt_mode": "signal",
+        "metadata": metadata,
+    }
+
+
+def container_name(stanza: Mapping[str, Any]) -> str:
+    """What front ends show: ``Python (8G, 4 GPUs, queue ml)``."""
+    run = stanza["config"]["run"]
+    gpus = run.get("gpu")
+    words = [
+        str(run.get("memory", "")),
+        f"{gpus} GPU{'s' if gpus != 1 else ''}" if gpus else "",
+        f"queue {run['queue']}" if "queue" in run else "",
+        f"label {run['node_label']}" if "node_label" in run else "",
+        f"image {run['docker_image']}" if "docker_image" in run else "",
+    ]
+    shown = ", ".join(word for word in words if word)
+    return f"Python ({shown})" if shown else "Python (container)"

@@ -1,5 +1,0 @@
-"""The module of the runtime with this name; ``starting.program`` puts its source in this place."""
-
-from submarine_runtime.connection_limit import ConnectionLimit
-
-__all__ = ["ConnectionLimit"]

@@ -1,0 +1,1 @@
+"""Collected cells of a running kernel, the document and the modules that cells make."""

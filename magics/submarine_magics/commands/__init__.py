@@ -1,0 +1,1 @@
+"""Command lines of ``%submarine``: completion, help, defaults, headless options."""

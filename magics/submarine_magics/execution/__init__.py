@@ -1,0 +1,1 @@
+"""Cells that are being executed: request, interrupts, threads, assigned name."""

@@ -1,0 +1,69 @@
+"""Bind the name in ``job = %submarine run ... --wait`` when the job is submitted.
+
+A statement that fails assigns nothing: the name would keep the job of an earlier run. Only a plain
+name of a cell is bound; everywhere else the exception has the attribute ``job``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import inspect
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from submarine_jobs.client.job import Job
+
+#: Packages whose frames lie between the cell and the command.
+_BETWEEN = ("IPython", "submarine_magics", "contextlib")
+#: Instructions between a call and the assignment of its value, as in ``a = b = f()``.
+_SKIPPED = ("COPY", "NOP")
+
+#: The frame that has called the magic. Threads that a cell starts have none.
+_caller: ContextVar[FrameType | None] = ContextVar("submarine_caller", default=None)
+
+
+@contextlib.contextmanager
+def called_from_cell() -> Iterator[None]:
+    """Let ``bind`` find the statement that called the magic, until the block ends."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _package(frame) in _BETWEEN:
+        frame = frame.f_back
+    token = _caller.set(frame)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+def bind(job: Job) -> None:
+    """Assign ``job`` as the statement that called the magic is going to."""
+    frame = _caller.get()
+    if frame is None:
+        return
+    name = assigned_name(frame)
+    if name is not None:
+        # At the top level of a cell this is the dictionary of its variables.
+        frame.f_locals[name] = job
+
+
+def assigned_name(frame: FrameType) -> str | None:
+    """The name to which the top level of a module assigns the value of the call under way."""
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        return None  # The variables of a function cannot be set from outside.
+    # The bytecode also tells it where no source is known: in `%%time` or `exec`.
+    following = (
+        instruction
+        for instruction in dis.get_instructions(frame.f_code)
+        if instruction.offset > frame.f_lasti and instruction.opname not in _SKIPPED
+    )
+    first = next(following, None)
+    return str(first.argval) if first is not None and first.opname == "STORE_NAME" else None
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -1,0 +1,1 @@
+"""The notebook as a front end: cards, text, tracebacks and questions in the output of a cell."""

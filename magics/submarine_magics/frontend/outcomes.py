@@ -1,0 +1,128 @@
+"""Shows what a command gave back: cards, tables, text, JSON; a failure fails the cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from submarine_jobs.errors import JobFailedError, SubmarineError
+from submarine_jobs.frontends.outcome import INTERRUPTED, SUCCESS, Outcome, to_json
+from submarine_jobs.text.sanitize import printable
+from submarine_magics.execution.headless_mode import headless_of
+from submarine_magics.frontend.cards import show
+from submarine_magics.jobs.kernel_jobs import KernelJobs
+from submarine_runtime.protocol.states import State
+
+if TYPE_CHECKING:
+    from submarine_jobs.access.job_handle import JobHandle
+    from submarine_jobs.client.job import Job
+    from submarine_magics.cells.notebook_cells import NotebookCells
+    from submarine_magics.frontend.notebook_frontend import NotebookMouth
+
+MAX_TEXT = 1 << 20
+
+
+class OutputLimitReached(Exception):  # noqa: N818 - no error: a way out of a long output
+    """A log is longer than an output may be; the message says what to do."""
+
+
+class WaitInterrupted(KeyboardInterrupt):
+    """The waiting was interrupted; what that meant for the job has been said."""
+
+    def __init__(self, message: str, job: JobHandle | None = None) -> None:
+        super().__init__(message)
+        self.job = job
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"KeyboardInterrupt: {printable(str(self))}"]
+
+
+class Json:
+    """Mixed into the value of ``--json``: shown as JSON text, used as what it is."""
+
+    def _ipython_display_(self) -> None:
+        print(to_json(self))
+
+
+class JsonMapping(dict[str, Any], Json):
+    """A JSON object of ``--json``."""
+
+
+class JsonList(list[Any], Json):
+    """A JSON array of ``--json``."""
+
+
+def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -> Any:
+    """Display ``outcome`` and return what the magic is worth: the job, or the value of ``--json``.
+
+    Raises
+    ------
+    JobFailedError
+        If the command waited for a job that did not succeed; its traceback is the program's.
+    WaitInterrupted
+        If waiting was interrupted.
+    """
+    jobs = KernelJobs.of(mouth.shell)
+    if outcome.exit_code == INTERRUPTED:
+        mouth.say(outcome.text)
+        if outcome.job is not None:
+            jobs.leave(outcome.job.id)
+            if headless_of(mouth.shell) is not None or outcome.job.final:
+                # The cell ends now, and a headless executor takes nothing for it any more.
+                mouth.displays.finish(outcome.job)
+        raise WaitInterrupted("stopped waiting, as said above.", outcome.job)
+    if outcome.as_json:
+        return _json(outcome.value)
+    job = outcome.job
+    if mouth.watched:
+        if not mouth.displays.rich:
+            print(printable(outcome.text, MAX_TEXT))
+    elif job is None:
+        _show_text(outcome, mouth)
+    elif not mouth.displays.has_shown(job):
+        mouth.displays.show(job)
+    if mouth.watched:
+        for job_id in _waited_for(outcome):
+            jobs.answer(job_id)
+    if outcome.exit_code == SUCCESS:
+        return job
+    job = job or _first_failed(outcome, jobs)
+    if job is not None:
+        from submarine_magics.frontend.tracebacks import job_failed
+
+        raise job_failed(job, mouth.shell, cells)
+    if mouth.watched:
+        raise JobFailedError("A job did not succeed.", "Its card says why.")
+    raise SubmarineError("This command did not succeed.", "Its output above says why.")
+
+
+def _waited_for(outcome: Outcome) -> list[str]:
+    """Ids of the jobs whose ends the outcome is about."""
+    if outcome.job is not None:
+        return [outcome.job.id]
+    records = outcome.value if isinstance(outcome.value, list) else []
+    return [str(record["job_id"]) for record in records if "job_id" in (record or {})]
+
+
+def _first_failed(outcome: Outcome, jobs: KernelJobs) -> Job | None:
+    """The first of several jobs that did not succeed, if it is one of this kernel's."""
+    records = outcome.value if isinstance(outcome.value, list) else []
+    for record in records:
+        if isinstance(record, dict) and record.get("state") != State.SUCCEEDED.value:
+            return jobs.find(str(record.get("job_id")))
+    return None
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return JsonMapping(value)
+    if isinstance(value, (list, tuple)):
+        return JsonList(value)
+    return value
+
+
+def _show_text(outcome: Outcome, mouth: NotebookMouth) -> None:
+    text = printable(outcome.text, MAX_TEXT)
+    if outcome.html is not None and mouth.displays.rich:
+        show({**outcome.mime, "text/html": outcome.html, "text/plain": text})
+    elif text:
+        print(text)

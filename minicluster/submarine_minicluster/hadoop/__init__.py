@@ -1,0 +1,1 @@
+"""Hadoop's files and interfaces: download, configuration, REST."""

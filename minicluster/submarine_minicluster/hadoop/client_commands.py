@@ -1,0 +1,77 @@
+"""The client commands `yarn` and `hdfs`, as small shell scripts over the cached jars.
+
+skein asks `yarn classpath --glob` for Hadoop's classpath; people like `hdfs dfs` and
+`yarn application`. Every other subcommand is refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+
+from submarine_minicluster.layout import Layout
+from submarine_minicluster.machine.java import Java
+
+_SCRIPT = """\
+#!/bin/sh
+# Written by `submarine minicluster start`.
+conf=${{HADOOP_CONF_DIR:-{conf}}}
+lib={lib}
+run() {{
+  exec {java} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx256m \\
+    -cp "$lib/*:$conf" "$@"
+}}
+command=$1
+[ $# -gt 0 ] && shift
+case "$command" in
+{cases}
+*) echo "{name}: $command: not in the minicluster's {name} (it has: {known})" >&2; exit 2 ;;
+esac
+"""
+
+# Configuration last: a Java class archive (AppCDS) admits jars only at the front.
+_CLASSPATH = """\
+classpath)
+  if [ "$1" = --glob ]; then
+    set -- "$lib"/*.jar
+    (IFS=:; echo "$*:$conf")
+  else
+    echo "$lib/*:$conf"
+  fi ;;"""
+
+_CLI = "org.apache.hadoop.yarn.client.cli"
+_YARN = {
+    "application": f"{_CLI}.ApplicationCLI application",
+    "app": f"{_CLI}.ApplicationCLI app",
+    "applicationattempt": f"{_CLI}.ApplicationCLI applicationattempt",
+    "container": f"{_CLI}.ApplicationCLI container",
+    "node": f"{_CLI}.NodeCLI",
+    "queue": f"{_CLI}.QueueCLI",
+    "logs": f"{_CLI}.LogsCLI",
+    "rmadmin": f"{_CLI}.RMAdminCLI",
+    "version": "org.apache.hadoop.util.VersionInfo",
+}
+_HDFS = {
+    "dfs": "org.apache.hadoop.fs.FsShell",
+    "dfsadmin": "org.apache.hadoop.hdfs.tools.DFSAdmin",
+    "fsck": "org.apache.hadoop.hdfs.tools.DFSck",
+    "getconf": "org.apache.hadoop.hdfs.tools.GetConf",
+    "version": "org.apache.hadoop.util.VersionInfo",
+}
+
+
+def write(layout: Layout, java: Java, lib: Path) -> None:
+    """Write both commands into the cluster's `bin`."""
+    for name, commands in (("yarn", _YARN), ("hdfs", _HDFS)):
+        cases = [_CLASSPATH, *(f'{word}) run {main} "$@" ;;' for word, main in commands.items())]
+        text = _SCRIPT.format(
+            name=name,
+            conf=quote(str(layout.client_conf)),
+            lib=quote(str(lib)),
+            java=quote(str(java.binary)),
+            cases="\n".join(cases),
+            known=", ".join(["classpath", *commands]),
+        )
+        path = layout.bin / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)

@@ -1,0 +1,98 @@
+"""Hadoop's jars: resolved once per version by Maven from the committed `pom.xml`, then cached."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import platformdirs
+
+from submarine_minicluster.errors import MiniclusterError
+from submarine_minicluster.hadoop.maven import copy_jars
+from submarine_minicluster.machine.java import Java
+from submarine_minicluster.machine.locking import file_lock
+
+Progress = Callable[[str], None]
+
+_DOWNLOAD_TIMEOUT = 1800.0
+_NEEDED_BYTES = 600 * 1024 * 1024
+# Hadoop 3.3 brings two bindings of one logging interface, and Java then complains at every start.
+_EXCLUDED = "slf4j-log4j12"
+
+
+def cache_dir() -> Path:
+    """The platform's cache directory of this project."""
+    return platformdirs.user_cache_path("jupyter-submarine")
+
+
+def _pom() -> Traversable:
+    return files("submarine_minicluster") / "pom.xml"
+
+
+def lib_dir(version: str) -> Path:
+    """Where the jars of a Hadoop version are, or will be.
+
+    Part of the name is a digest of what was asked of Maven, so that a later release of this
+    package with another list of artifacts does not take an old one's.
+    """
+    asked = _pom().read_bytes() + _EXCLUDED.encode()
+    digest = hashlib.sha256(asked).hexdigest()[:8]
+    return cache_dir() / "hadoop" / f"{version}-{digest}" / "lib"
+
+
+def check_disk(where: Path, needed: int) -> None:
+    """Raise unless the file system of `where` has `needed` bytes left."""
+    where.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(where).free
+    if free < needed:
+        raise MiniclusterError(
+            f"{where} has {free >> 20} MB free and the minicluster needs {needed >> 20} MB there: "
+            "free some space."
+        )
+
+
+def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
+    """Return the directory of Hadoop's jars, resolving them with Maven the first time.
+
+    Safe to call from several processes at once: one resolves, the others wait for it.
+
+    Parameters
+    ----------
+    version
+        Hadoop's version.
+    java
+        The Java that runs Maven.
+    progress
+        Called with a line about what is happening.
+
+    Raises
+    ------
+    MiniclusterError
+        When Maven is absent or cannot resolve the version, or the disk is full.
+    """
+    lib = lib_dir(version)
+    if lib.is_dir():
+        return lib
+    with file_lock(
+        lib.parent.with_name(f"{lib.parent.name}.lock"),
+        timeout=_DOWNLOAD_TIMEOUT,
+        on_wait=lambda: progress(f"waiting for another process to fetch Hadoop {version}"),
+    ):
+        if lib.is_dir():
+            return lib
+        check_disk(lib.parent, _NEEDED_BYTES)
+        progress(f"fetching Hadoop {version} with Maven (about 100 MB, the first time only)")
+        options = (f"-Dhadoop.version={version}", f"-DexcludeArtifactIds={_EXCLUDED}")
+        with (
+            tempfile.TemporaryDirectory(dir=lib.parent, prefix="fetch-") as scratch,
+            as_file(_pom()) as pom,
+        ):
+            draft = Path(scratch) / "lib"
+            copy_jars(f"Hadoop {version}", pom, draft, java, options, progress)
+            draft.rename(lib)
+    return lib

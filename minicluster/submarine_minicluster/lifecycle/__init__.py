@@ -1,0 +1,1 @@
+"""Start, stop and repair the cluster's processes."""

@@ -1,0 +1,1 @@
+"""Resources of this machine: Java, ports, memory, processes, locks."""

@@ -1,0 +1,1 @@
+"""The agent of a task of a distributed job."""

@@ -1,0 +1,77 @@
+"""What an agent tells its coordinator of the end of a program; see ``protocol.link``."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from typing import Any, Mapping
+
+from submarine_runtime.agent.program.ending import Ending
+from submarine_runtime.protocol.link import MAX_LINE
+from submarine_runtime.protocol.reasons import EndReason
+
+#: Failures that would come again however often the program were started.
+LASTING = frozenset(
+    {
+        EndReason.IMPORT_ERROR,
+        EndReason.INPUT_MISSING,
+        EndReason.LAUNCH_FAILED,
+        EndReason.OUTPUT_NOT_SAVED,
+    }
+)
+LASTING_TYPES = frozenset({"SyntaxError", "IndentationError", "TabError"})
+_SHORT_TEXT = 8192
+_SHORT_FRAMES = 20
+
+
+def ended_line(
+    ending: Ending, epoch: int, attempt: int, logs: Mapping[str, int], told: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The line ``state ended``.
+
+    Parameters
+    ----------
+    logs
+        Stream -> length.
+    told
+        ``outputs``, ``missing`` and ``hints``, as far as there are any.
+    """
+    line: dict[str, Any] = {
+        "type": "state",
+        "state": "ended",
+        "epoch": epoch,
+        "attempt": attempt,
+        "reason": ending.reason.value,
+        "detail": ending.detail[:2000],
+        "exit_code": ending.exit_code,
+        "signal": ending.signal,
+        "failure": asdict(ending.failure) if ending.failure is not None else None,
+        "logs": dict(logs),
+        "finished": time.time(),
+        "retry": "no" if lasting(ending) else "yes",
+        **told,
+    }
+    if ending.unrestored:
+        line["unrestored"] = True
+    if len(json.dumps(line)) > MAX_LINE // 2:
+        _shorten(line)
+    return line
+
+
+def lasting(ending: Ending) -> bool:
+    """Whether the same program would fail in the same way again."""
+    failure = ending.failure
+    return ending.reason in LASTING or (failure is not None and failure.type in LASTING_TYPES)
+
+
+def _shorten(line: dict[str, Any]) -> None:
+    line["outputs"] = list(line.get("outputs") or [])[:100]
+    line["warnings"] = list(line.get("warnings") or [])[:10]
+    failure = line["failure"]
+    if failure:
+        failure["text"] = failure["text"][-_SHORT_TEXT:]
+        failure["frames"] = failure["frames"][-_SHORT_FRAMES:]
+        for frame in failure["frames"]:
+            frame["file"], frame["code"] = frame["file"][:500], frame["code"][:500]
+            frame["function"] = frame["function"][:500]

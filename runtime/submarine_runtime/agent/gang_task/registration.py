@@ -1,0 +1,80 @@
+"""What an agent says of itself when it joins its gang; see ``register`` in ``protocol.link``."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Mapping, Sequence
+
+from submarine_runtime.frameworks import process_count
+from submarine_runtime.network.addresses import own_address
+from submarine_runtime.protocol.agent_config import SEAT_VARIABLE, AgentConfig
+from submarine_runtime.protocol.record import TaskRecord
+from submarine_runtime.yarn.container import reachable_host
+
+
+class Registration:
+    """The ``register`` line's fields, for each connection anew.
+
+    Parameters
+    ----------
+    port
+        Our own port, where logs are fetched from.
+    warn
+        Told a sentence when the interface that was asked for is not there.
+    """
+
+    def __init__(
+        self, config: AgentConfig, task: TaskRecord, port: int, warn: Callable[[str], None]
+    ) -> None:
+        self._config = config
+        self._task = task
+        self._port = port
+        self._warn = warn
+        self._nonce = os.urandom(16).hex()
+
+    def fields(
+        self,
+        seen: str,
+        ports: Sequence[int],
+        devices: Sequence[str],
+        running: Mapping[str, Any] | None,
+    ) -> dict[str, Any]:
+        """The fields.
+
+        Parameters
+        ----------
+        seen
+            The address from which we have reached the coordinator.
+        running
+            ``epoch attempt state`` of the program that was started last.
+        """
+        config, task, environ = self._config, self._task, os.environ
+        address, interface = self._network(seen)
+        host, port = environ.get("NM_HOST"), environ.get("NM_PORT")
+        processes = process_count(config.framework, config.processes, len(devices), gang=True)
+        return {
+            "task": task.task,
+            "seat": environ.get(SEAT_VARIABLE, ""),
+            "nonce": self._nonce,
+            "container_id": task.container_id,
+            "host": reachable_host(config.listen),
+            "address": address,
+            "pid": os.getpid(),
+            "agent_port": self._port,
+            "log_url": task.log_url,
+            "ports": list(ports),
+            "network": f"{interface} {address}".strip(),
+            "gpus": list(devices),
+            "node": f"{host}:{port}" if host and port else "local",
+            "processes": processes,
+            "extra": {"interface": interface},
+            "running": running,
+        }
+
+    def _network(self, seen: str) -> tuple[str, str]:
+        local = self._config.backend == "local"
+        try:
+            return own_address(seen, self._config.network_interface, local)
+        except ValueError as exc:
+            self._warn(f"{exc}.")
+            return own_address(seen, None, local)

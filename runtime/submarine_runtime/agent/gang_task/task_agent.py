@@ -1,0 +1,222 @@
+"""One task of a distributed job: joins its gang, runs its program as often as it is told, leaves.
+
+The coordinator decides and writes the job's record; the agent keeps its program, its logs and its
+outputs. Its parts: ``link``, ``orders``, ``task_run``, ``attempt``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any, Mapping
+
+from submarine_runtime.agent.gang_task.end_messages import ended_line
+from submarine_runtime.agent.gang_task.orders import Orders
+from submarine_runtime.agent.gang_task.registration import Registration
+from submarine_runtime.agent.gang_task.task_end import LAST_WORDS, last_words, leave, over
+from submarine_runtime.agent.gang_task.task_run import Desk, TaskRun
+from submarine_runtime.agent.gang_task.task_status import TaskStatus
+from submarine_runtime.agent.link.client import Link
+from submarine_runtime.agent.outputs.saving import VersionSaving
+from submarine_runtime.agent.preparation.preparation import Preparing
+from submarine_runtime.agent.program.ending import Ending
+from submarine_runtime.agent.program.wakeup import Terminated, Wakeup
+from submarine_runtime.agent.shipping.log_files import LogFiles
+from submarine_runtime.agent.shipping.thread import LogShipping
+from submarine_runtime.frameworks import trait
+from submarine_runtime.network.ports import Reservation
+from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, TASK_VARIABLE, AgentConfig
+from submarine_runtime.protocol.layout import split_task
+from submarine_runtime.protocol.link import expected_members
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import open_store
+from submarine_runtime.suspend import WriteGate
+from submarine_runtime.yarn.container import new_record, wait_teller, write_traceback
+
+
+class TaskAgent:
+    """Runs one task; ``run`` is called once.
+
+    Raises
+    ------
+    ValueError
+        If the environment does not say which task this is.
+    """
+
+    def __init__(self, config: AgentConfig, secret: Mapping[str, str], directory: str) -> None:
+        environ = os.environ
+        self._task = environ[TASK_VARIABLE]
+        role, config.index = split_task(self._task)
+        if role != config.role:
+            raise ValueError(f"{TASK_VARIABLE}={self._task}, but agent.json is of {config.role}")
+        host, _, port = environ[COORDINATOR_VARIABLE].rpartition(":")
+        self._config = config
+        self._secret = secret
+        self._run: TaskRun | None = None
+        wakeup = Wakeup()
+        scratch = Scratch.of(directory, config, environ)
+        orders = Orders(wakeup.wake, wakeup.wait)
+        gate = WriteGate()
+        store = open_store(config.store)
+        store.gate = gate.check
+        link = Link(
+            (host.strip("[]"), int(port)),
+            secret,
+            self._fields,
+            lambda: self._desk.status.measures(),
+            orders.give,
+            self._on_silence,
+            self._on_over,
+            gate,
+        )
+        status = TaskStatus(new_record(config, self._task), link.send)
+        store.on_wait = wait_teller(status.say_wait)
+        self._desk = Desk(
+            config=config,
+            store=store,
+            scratch=scratch,
+            status=status,
+            wakeup=wakeup,
+            orders=orders,
+            link=link,
+            shipping=LogShipping(
+                lambda sentence: status.event("warning", f"Shipping waits: {sentence}"), wakeup.wake
+            ),
+            logs=LogFiles(scratch),
+            ports=Reservation(0),
+        )
+        self._listener = socket.create_server((config.listen, 0))
+        self._registration = Registration(
+            config,
+            status.first_task,
+            int(self._listener.getsockname()[1]),
+            lambda sentence: status.event("warning", sentence),
+        )
+        self._versions = VersionSaving(self._desk.store, scratch, link.send)
+        self._preparing = Preparing(
+            config,
+            self._desk.store,
+            scratch,
+            wakeup.wait,
+            status.event,
+            lambda detail, share: link.send(
+                {"type": "state", "state": "preparing", "detail": detail, "progress": share}
+            ),
+            lambda: orders.must_end,
+        )
+        self._desk.found = self._preparing.found
+        self._serving = False
+
+    def run(self) -> int:
+        """Run the task; the agent's exit code: 0 if it was sent away in peace."""
+        try:
+            return self._live()
+        except Terminated:
+            return last_words(self._desk, self._run)
+        except Exception as exc:
+            if self._desk.wakeup.terminated:
+                return last_words(self._desk, self._run)
+            write_traceback()
+            if self._run is not None:
+                self._run.fence()
+            self._tell_unstarted(Ending(EndReason.AGENT_LOST, f"The agent failed: {exc!r}"))
+            self._desk.link.wait_sent(LAST_WORDS)
+            return 1
+        finally:
+            self._preparing.release()
+
+    def _live(self) -> int:
+        desk = self._desk
+        failed = self._preparing.claim_devices()
+        desk.devices = self._preparing.devices
+        desk.measured = desk.devices if self._preparing.driver else ()
+        failed = failed or self._reserve_ports()
+        desk.link.start()
+        failed = failed or self._preparing.place()
+        if not desk.orders.wait_welcome():
+            return over(desk, self._run)
+        failed = failed or self._preparing.fetch(expected_members(self._config.roles))
+        if failed is not None:
+            self._tell_unstarted(failed)
+        else:
+            desk.link.send({"type": "state", "state": "ready"})
+        while True:
+            order = desk.orders.next()
+            if order is None:
+                return over(desk, self._run)
+            kind = order.get("type")
+            if kind == "start":
+                self._start(order)
+            elif kind == "ports":
+                self._reserve_ports()
+                desk.link.send({"type": "ports", "ports": list(desk.ports.ports)})
+            elif kind == "save":
+                self._versions.save(order)
+            elif kind == "leave":
+                return leave(desk, self._run, order)
+
+    def _start(self, order: Mapping[str, Any]) -> None:
+        before = self._run
+        if before is not None:
+            if not before.is_newer(order):
+                return  # told twice
+            before.give_up_saving()
+            before.settle(self._config.save_grace)
+        self._run = TaskRun(
+            self._desk, order, self._preparing.fetch, self._versions.save, self._serve
+        )
+        self._run.run()
+
+    def _tell_unstarted(self, ending: Ending) -> None:
+        """The program has not been started, and will not be."""
+        run = self._run
+        epoch, attempt = (run.epoch, run.attempt_number) if run is not None else (0, 0)
+        self._desk.link.send(ended_line(ending, epoch, attempt, {}, {}))
+
+    def _reserve_ports(self) -> Ending | None:
+        """Reserve as many ports as the framework wants; new ones, if there were any before."""
+        old = self._desk.ports
+        try:
+            self._desk.ports = Reservation(int(trait(self._config.framework, "PORTS")))
+        except (ValueError, OSError) as exc:
+            return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
+        old.release()
+        return None
+
+    def _fields(self, seen: str) -> dict[str, Any]:
+        """What the link registers us with."""
+        run, desk = self._run, self._desk
+        running = None
+        if run is not None:
+            running = {"epoch": run.epoch, "attempt": run.attempt_number, "state": run.word}
+            running["synced"] = run.synced
+        return self._registration.fields(seen, desk.ports.ports, desk.devices, running)
+
+    def _on_silence(self) -> None:
+        if self._run is not None:
+            self._run.fence()
+        self._desk.wakeup.wake()
+
+    def _on_over(self) -> None:
+        """The link is over; nobody waits for what a program of ours might still write."""
+        if self._desk.link.refused is not None and self._run is not None:
+            self._run.fence()
+        self._desk.orders.finish()
+
+    def _serve(self) -> None:
+        """Answer on our own port, once the program runs: loading a server takes a while."""
+        if self._serving:
+            return
+        self._serving = True
+        from submarine_runtime.agent.live.server import LiveServer
+        from submarine_runtime.network.tunnel import Tunnels
+
+        LiveServer(
+            self._listener,
+            self._secret,
+            self._desk.status,
+            self._task,
+            self._desk.logs,
+            tunnels=Tunnels(self._desk.scratch.root),
+        ).start()

@@ -1,0 +1,82 @@
+"""How an agent in task mode goes: told to leave, not wanted, or ended from outside."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Any, Mapping
+
+from submarine_runtime.agent.gang_task.end_messages import ended_line
+from submarine_runtime.agent.gang_task.task_run import Desk, TaskRun
+from submarine_runtime.storage.store import StoreError, patiently
+from submarine_runtime.yarn.container import say
+
+#: Seconds for the last words after SIGTERM; YARN's own patience is 0.25 s by default.
+LAST_WORDS = 1.0
+#: Seconds that the coordinator has to hear that we leave.
+FAREWELL = 5.0
+#: Seconds to ship logs that nobody waits for.
+REFUSED_GRACE = 10.0
+
+
+def leave(desk: Desk, run: TaskRun | None, order: Mapping[str, Any]) -> int:
+    """Ship what is left, say goodbye and go; the agent's exit code."""
+    line: dict[str, Any] = {"type": "left"}
+    if run is not None:
+        if order.get("outputs", True):
+            run.save()
+        else:
+            run.give_up_saving()
+        whole = run.wait_saved()
+        told = run.told()
+        if not whole:
+            told["missing"] = [*told["missing"], "The end of its logs or outputs."]
+        numbers = {"epoch": run.epoch, "attempt": run.attempt_number}
+        line = {**line, **numbers, "logs": run.attempt.log_lengths(), **told}
+    desk.link.send(line)
+    desk.link.wait_read(FAREWELL)
+    desk.link.close()
+    return 0
+
+
+def over(desk: Desk, run: TaskRun | None) -> int:
+    """The coordinator does not want us, or there is none; the agent's exit code."""
+    link, task = desk.link, desk.status.first_task.task
+    say(f"{task}: {link.refused or link.given_up}; nothing is run here any more")
+    if run is not None:
+        _ship_logs(desk, REFUSED_GRACE)
+    return 0 if link.refused is not None else 1
+
+
+def last_words(desk: Desk, run: TaskRun | None) -> int:
+    """SIGTERM: end the program at once, ship what can be shipped, say what is known.
+
+    The log is first: YARN's patience is short, and the coordinator may be dead. Why the container
+    is ended is for the coordinator to find out: it asks the cluster. Only that the program held too
+    much memory is known here better than there.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if run is not None and run.word != "ended":
+        memory = run.attempt.memory_ending()
+        if memory is not None:
+            lengths = run.attempt.log_lengths()
+            desk.link.send(ended_line(memory, run.epoch, run.attempt_number, lengths, {}))
+    event = {"type": "event", "kind": "terminated", "detail": "SIGTERM came from outside."}
+    desk.link.send(event)
+    if run is not None:
+        _ship_logs(desk, LAST_WORDS)
+    desk.link.wait_sent(LAST_WORDS)
+    return 1
+
+
+def _ship_logs(desk: Desk, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    desk.shipping.stop(seconds / 2)
+    logs = desk.shipping.rest()
+    try:
+        for log in logs:  # the end of each first, then their names and indexes
+            log.advance()
+        for log in logs:
+            patiently(log.ship_rest, deadline)
+    except StoreError as exc:
+        say(f"{desk.status.first_task.task}: the end of its log was not shipped: {exc}")

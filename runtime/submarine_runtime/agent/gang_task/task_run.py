@@ -1,0 +1,283 @@
+"""One ``start`` order of a task, carried out: the program runs, ends, and its end is told.
+
+Hears orders meanwhile. What came before the program and what comes after the last one is ``task``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Mapping, Sequence
+
+from submarine_runtime.agent.attempt import Attempt
+from submarine_runtime.agent.gang_task.end_messages import ended_line
+from submarine_runtime.agent.gang_task.orders import Orders
+from submarine_runtime.agent.gang_task.task_status import TaskStatus
+from submarine_runtime.agent.link.client import Link
+from submarine_runtime.agent.outputs.saving import Saving
+from submarine_runtime.agent.program.ending import Ending
+from submarine_runtime.agent.program.environment import Found
+from submarine_runtime.agent.program.wakeup import Wakeup
+from submarine_runtime.agent.shipping.log_files import LogFiles
+from submarine_runtime.agent.shipping.thread import LogShipping
+from submarine_runtime.network.ports import Reservation
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import Store, wait_sentence
+
+
+@dataclass
+class Desk:
+    """What an agent in task mode works with, from its first program to its last."""
+
+    config: AgentConfig
+    store: Store
+    scratch: Scratch
+    status: TaskStatus
+    wakeup: Wakeup
+    orders: Orders
+    link: Link
+    shipping: LogShipping
+    logs: LogFiles
+    ports: Reservation
+    found: Found = field(default_factory=Found)
+    devices: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+
+
+class TaskRun:
+    """One run.
+
+    Parameters
+    ----------
+    prepare
+        Called before the program with the gang's members; how it ended if that failed.
+    on_save
+        Carries a ``save`` order out.
+    on_running
+        Called once the program runs.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        order: Mapping[str, Any],
+        prepare: Callable[[Sequence[Member]], Ending | None],
+        on_save: Callable[[Mapping[str, Any]], None],
+        on_running: Callable[[], None],
+    ) -> None:
+        self._desk = desk
+        self._order = order
+        self._prepare = prepare
+        self._on_save = on_save
+        self._on_running = on_running
+        self.epoch, self.attempt_number = number_of(order)
+        #: ``starting running ending ended``, for the coordinator that comes back.
+        self.word = "starting"
+        #: Whether the last snapshot has been taken.
+        self.synced = False
+        self._told_why: str | None = None
+        self._syncing: threading.Thread | None = None
+        self._saving: Saving | None = None
+        self._members = members = [Member.from_json(item) for item in order.get("members") or []]
+        config = replace(desk.config, epoch=self.epoch, attempt=self.attempt_number)
+        self._tasks = sum(member.role == config.role for member in members)
+        logs = desk.logs.begin(self.epoch, self.attempt_number)
+        desk.status.begin_attempt(self.epoch, self.attempt_number)
+        self.attempt = Attempt(
+            config,
+            members,
+            desk.store,
+            desk.scratch,
+            desk.status,
+            logs,
+            desk.measured,
+            lambda: self._tell_state("met"),
+            None if order.get("alone") else desk.link.send,
+        )
+        desk.logs.shipped_by(self.attempt.log_shippers)
+
+    def run(self) -> None:
+        """Until its end is told."""
+        desk, attempt = self._desk, self.attempt
+        ending = self._start()
+        if ending is None:
+            self.word = "running"
+            self._tell_state(
+                "running", pid=attempt.pid, started=attempt.started, network=attempt.network
+            )
+            self._on_running()
+            ending = self._judged(attempt.watch(desk.wakeup, self._asked))
+        self.word = "ending"
+        desk.shipping.end(attempt.shippers)
+        self._sync(ending)
+        if ending.reason is EndReason.SUCCEEDED:
+            self._tell_state("ending")
+            self.save()
+            if not self._wait_saved(obey=True) and self._told_why is None:
+                detail = "Its logs or outputs were not saved in time."
+                ending = Ending(EndReason.OUTPUT_NOT_SAVED, detail, ending.exit_code)
+            elif self._saving is not None and self._saving.failure and self._told_why is None:
+                reason, detail = EndReason.OUTPUT_NOT_SAVED, self._saving.failure
+                ending = Ending(reason, detail, ending.exit_code)
+        desk.ports.hold()
+        self.word = "ended"
+        told = {"hints": desk.status.hints, **self.told()}
+        line = ended_line(ending, self.epoch, self.attempt_number, attempt.log_lengths(), told)
+        desk.link.send(line)
+
+    def _sync(self, ending: Ending) -> None:
+        follow = ending.reason is EndReason.SUCCEEDED
+        seconds = self._desk.config.save_grace
+
+        def sync() -> None:
+            self.attempt.sync(ending, seconds, outputs_follow=follow)
+            self.synced = True
+            self._tell("synced")
+
+        self._syncing = threading.Thread(target=sync, name="last-sync", daemon=True)
+        self._syncing.start()
+
+    def told(self) -> dict[str, Any]:
+        """``outputs`` and ``missing`` so far."""
+        return self._saving.told() if self._saving is not None else {"outputs": [], "missing": []}
+
+    def save(self) -> None:
+        """Save outputs in the background, unless that has been begun."""
+        desk, syncing = self._desk, self._syncing
+        if self._saving is not None or self.attempt.started is None or syncing is None:
+            return
+        self._saving = Saving(
+            desk.store,
+            desk.scratch,
+            self.attempt.prefix,
+            desk.config.save_grace,
+            syncing.join,
+            desk.wakeup.wake,
+            self.attempt.copies.holds if self.attempt.copies is not None else None,
+            desk.config.keep,
+            self.attempt.first_rank,
+        )
+        self._saving.start()
+
+    def settle(self, seconds: float) -> bool:
+        """Wait until nothing of this run is under way; False when that takes longer."""
+        deadline = time.monotonic() + seconds
+        if self._syncing is not None:
+            self._syncing.join(seconds)
+        if self._saving is not None:
+            return self._saving.join(max(0.0, deadline - time.monotonic()))
+        return self._syncing is None or not self._syncing.is_alive()
+
+    def give_up_saving(self) -> None:
+        """Another attempt follows, here or elsewhere: its outputs will be the job's."""
+        if self._saving is not None:
+            self._saving.cancel()
+
+    def fence(self) -> None:
+        """Write nothing more, at once: somebody else may do so from now on. From any thread."""
+        self.attempt.fence()
+        self.give_up_saving()
+
+    def wait_saved(self) -> bool:
+        """Wait for outputs and logs; False when they take longer than the job's patience."""
+        return self._wait_saved(obey=False)
+
+    def _start(self) -> Ending | None:
+        desk, attempt = self._desk, self.attempt
+        restore = self._order.get("restore")
+        ending = self._prepare(self._members)
+        if ending is None and isinstance(restore, Mapping):
+            ending = attempt.restore(restore)
+        if ending is not None:
+            return ending
+        if desk.link.silent:
+            self.attempt.fence()
+        if desk.orders.must_end:
+            self._asked()
+            return self._judged(Ending(EndReason.CANCELLED))
+        desk.found.tasks = max(1, self._tasks)
+        desk.shipping.begin(attempt.shippers)
+        return attempt.start(desk.ports, desk.found, desk.wakeup)
+
+    def _judged(self, ending: Ending) -> Ending:
+        if ending.reason is EndReason.CANCELLED:
+            ending.detail = self._told_why or "It was told to end."
+        return ending
+
+    def _tell_state(self, state: str, **fields: Any) -> None:
+        self._tell("state", state=state, **fields)
+
+    def _tell(self, kind: str, **fields: Any) -> None:
+        line = {"type": kind, "epoch": self.epoch, "attempt": self.attempt_number}
+        self._desk.link.send({**line, **fields})
+
+    def _asked(self) -> dict[str, str] | None:
+        """Orders that have come while the program runs."""
+        orders = self._desk.orders
+        if orders.over:
+            self.fence()
+            return _stopped("the link to the coordinator is over")
+        while True:
+            order = orders.first()
+            if order is None:
+                return None
+            kind = order.get("type")
+            if kind == "leave" or (kind == "start" and self.is_newer(order)):
+                return self._stop(order)
+            orders.take()
+            if kind == "stop":
+                return self._stop(order)
+            if kind == "save":
+                self._on_save(order)
+            elif kind in ("snapshot", "keep"):
+                self.attempt.order(order)
+
+    def is_newer(self, order: Mapping[str, Any]) -> bool:
+        """Whether a ``start`` order is of an attempt after this one."""
+        return number_of(order) > (self.epoch, self.attempt_number)
+
+    def _stop(self, order: Mapping[str, Any]) -> dict[str, str]:
+        self._told_why = str(order.get("why") or "")[:500]
+        grace = order.get("grace")
+        if isinstance(grace, (int, float)):
+            self.attempt.config.kill_grace = max(0.0, float(grace))
+        return _stopped(self._told_why)
+
+    def _wait_saved(self, obey: bool) -> bool:
+        """True once outputs and logs are in the job directory; ``obey``: orders may end that."""
+        desk = self._desk
+        deadline = time.monotonic() + desk.config.save_grace
+        while self._saving is None or not self._saving.done or desk.shipping.rest():
+            if self._saving is None and not desk.shipping.rest():
+                break
+            if time.monotonic() > deadline or desk.orders.over:
+                return False
+            order = desk.orders.first() if obey else None
+            if order is not None and order.get("type") == "leave":
+                self._told_why = ""
+                return True
+            if order is not None and self._asked() is not None:
+                self.give_up_saving()
+                return True
+            if (self._saving is None or self._saving.done) and desk.shipping.trouble:
+                left = deadline - time.monotonic()
+                trouble = desk.shipping.trouble
+                desk.store.on_wait(wait_sentence(desk.store.label, left, trouble))
+            desk.wakeup.wait(0.5)
+        desk.store.on_wait("")
+        return True
+
+
+def _stopped(why: str) -> dict[str, str]:
+    """The program ends because of an order, not because of a user's cancel."""
+    sentence = f"Stopped: {why.rstrip('.')}." if why else "Stopped by the coordinator."
+    return {"reason": EndReason.CANCELLED.value, "why": sentence}
+
+
+def number_of(order: Mapping[str, Any]) -> tuple[int, int]:
+    """Epoch and attempt of a ``start`` order."""
+    return int(order.get("epoch") or 0), int(order.get("attempt") or 0)

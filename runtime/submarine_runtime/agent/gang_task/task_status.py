@@ -1,0 +1,71 @@
+"""What an agent in task mode knows of its task; its events go over the link, not into a record."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+from submarine_runtime.record.status import MAX_EVENTS, Status
+
+MEASURES = (
+    "memory_now",
+    "memory_peak",
+    "cpu_seconds",
+    "gpu_percent",
+    "gpu_memory",
+    "progress",
+)
+
+
+class TaskStatus(Status):
+    """The task's record.
+
+    Parameters
+    ----------
+    send
+        Sends a line over the link.
+    """
+
+    def __init__(self, record: JobRecord, send: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__(record)
+        self._send = send
+        self._events = 0
+        self._waiting = ""
+
+    def say_wait(self, sentence: str) -> None:
+        """Tell the coordinator with the next heartbeat what the task waits for; empty: nothing."""
+        self._waiting = sentence
+
+    def event(
+        self,
+        kind: str,
+        detail: str = "",
+        *,
+        state: State | None = None,
+        reason: EndReason | None = None,
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        """Tell the coordinator of something worth keeping; the states are its own business."""
+        if state is not None:
+            self.set_task(state=state)
+            return
+        self._events += 1
+        if self._events <= MAX_EVENTS:
+            line = {"type": "event", "kind": kind, "detail": detail[:2000], "data": data or {}}
+            self._send(line)
+
+    def begin_attempt(self, epoch: int, attempt: int) -> None:
+        """The measures of the attempt before say nothing any more."""
+        self.set_task(epoch=epoch, attempt=attempt, **dict.fromkeys(MEASURES))
+
+    def measures(self) -> dict[str, Any]:
+        """What a heartbeat tells."""
+        task = self._record.tasks[0]
+        return {**{name: getattr(task, name) for name in MEASURES}, "waiting": self._waiting}
+
+    @property
+    def hints(self) -> list[str]:
+        """What the owner could do better."""
+        return list(self._record.hints)

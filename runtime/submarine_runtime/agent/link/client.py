@@ -1,0 +1,266 @@
+"""The agent's end of the link: one thread that dials, dials again, beats and passes orders on.
+
+See ``protocol.link``. Does not act on orders (``task``).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import threading
+import time
+from collections import deque
+from typing import Any, Callable, Mapping
+
+from submarine_runtime.agent.link.connection import Lines, RefusedError, dial
+from submarine_runtime.agent.link.deadman import DeadMan
+from submarine_runtime.agent.link.outbox import Outbox, encoded
+from submarine_runtime.suspend import LEAST, WriteGate, monotonic, suspended
+
+DIAL_SECONDS = 4.0
+#: Heartbeats, and at least seconds, without an answer after which the connection counts as dead:
+#: TCP itself pauses for longer and longer, and may notice a network that is back too late.
+STALE_BEATS, STALE_SECONDS = 3, 3.0
+#: Seconds between two attempts to dial.
+LONGEST_PAUSE = 1.0
+SHORTEST_PAUSE = 0.05
+#: Seconds without any welcome, and without one after a silence that cost the program its life,
+#: after which an agent gives up.
+WELCOME_PATIENCE = 180.0
+SILENCE_PATIENCE = 120.0
+MAX_UNACKED = 64
+
+
+class Link:
+    """The link.
+
+    Parameters
+    ----------
+    register
+        The ``register`` line's fields, given the address under which the coordinator sees us.
+    measures
+        What a heartbeat may tell, now; only what differs from the last acknowledged one is sent.
+    on_order
+        Called in the thread with each line that is an order, and with each ``welcome``.
+    on_silence
+        Called, in a thread of its own, when the coordinator was silent for too long.
+    on_over
+        Called in the thread when ``refused`` or ``given_up`` was set.
+    gate
+        Opened after a suspend by the first answer to a line that was sent after it.
+
+    Attributes
+    ----------
+    refused
+        Why the coordinator does not want us; None while it has not said so.
+    given_up
+        Why nobody is waited for any more.
+    """
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        secret: Mapping[str, str],
+        register: Callable[[str], dict[str, Any]],
+        measures: Callable[[], dict[str, Any]],
+        on_order: Callable[[dict[str, Any]], None],
+        on_silence: Callable[[], None],
+        on_over: Callable[[], None],
+        gate: WriteGate,
+    ) -> None:
+        self._address = address
+        self._secret = secret
+        self._register = register
+        self._measures = measures
+        self._on_order = on_order
+        self._on_over = on_over
+        self._gate = gate
+        self._deadman = DeadMan(on_silence)
+        self._outbox = Outbox()
+        self._beats = 0
+        self._beat_now = False
+        self._unacked: deque[tuple[int, float, float, int, dict[str, Any]]] = deque()
+        self._known: dict[str, Any] = {}
+        self._heartbeat, self._lost_after = 1.0, 25.0
+        self._began = monotonic()
+        self._welcomed_at: float | None = None
+        self._reader, self._writer = os.pipe()
+        for end in (self._reader, self._writer):
+            os.set_blocking(end, False)
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="link", daemon=True)
+        self.refused: str | None = None
+        self.given_up: str | None = None
+
+    def start(self) -> None:
+        """Begin to dial."""
+        self._thread.start()
+
+    @property
+    def welcomed(self) -> bool:
+        """Whether the coordinator has ever welcomed us."""
+        return self._welcomed_at is not None
+
+    @property
+    def silent(self) -> bool:
+        """Whether the coordinator has been silent for too long, and still is."""
+        return self._deadman.fired
+
+    def send(self, line: Mapping[str, Any]) -> None:
+        """Send a line now, or when the link is back; callable from any thread.
+
+        Raises
+        ------
+        ValueError
+            If it is too long for the link.
+        """
+        self._outbox.add(line)
+        self._wake()
+
+    def wait_sent(self, seconds: float) -> bool:
+        """Wait until all lines are on their way; False when that took longer."""
+        return self._outbox.wait_sent(seconds)
+
+    def wait_read(self, seconds: float) -> bool:
+        """Wait until the coordinator has surely read all lines; False when that took longer."""
+        self._beat_now = True
+        self._wake()
+        return self._outbox.wait_read(seconds)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._closing = True
+        self._deadman.stop()
+        self._wake()
+        self._thread.join(1.0)
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._writer, b"\0")
+        except BlockingIOError:
+            pass  # it is awake many times over
+
+    @property
+    def _over(self) -> bool:
+        return self._closing or self.refused is not None or self.given_up is not None
+
+    def _run(self) -> None:
+        pause = SHORTEST_PAUSE
+        while not self._over:
+            welcomed = self._welcomed_at
+            try:
+                self._talk(dial(self._address, self._secret, DIAL_SECONDS))
+            except (OSError, ValueError, RefusedError) as exc:
+                self._look_at_patience(str(exc))
+            news = welcomed != self._welcomed_at
+            pause = SHORTEST_PAUSE if news else min(LONGEST_PAUSE, pause * 2)
+            if not self._over:
+                time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
+        self._outbox.give_up()
+        self._on_over()
+
+    def _look_at_patience(self, why: str) -> None:
+        now, moment = monotonic(), self._deadman.moment
+        since, patience = self._began, WELCOME_PATIENCE
+        if moment is not None:
+            since, patience = moment, SILENCE_PATIENCE
+        if now - since > patience:
+            self.given_up = f"the coordinator cannot be reached: {why}"
+
+    def _talk(self, lines: Lines) -> None:
+        """Until the link breaks (OSError) or is over."""
+        try:
+            registered, slept = monotonic(), suspended()
+            lines.queue(encoded({"type": "register", **self._register(lines.address)}))
+            self._unacked.clear()
+            next_beat: float | None = None
+            while not self._over:
+                lines.flush()
+                if not lines.unsent:
+                    self._outbox.sent()
+                until = registered + 2 * DIAL_SECONDS if next_beat is None else next_beat
+                self._sleep(lines, until)
+                for line in lines.receive():
+                    if line.get("type") == "welcome":
+                        self._welcome(line, registered, slept)
+                        next_beat = monotonic()
+                    else:
+                        self._take(line)
+                now = monotonic()
+                if next_beat is None:
+                    if now >= until:
+                        raise ConnectionError("it does not answer")
+                    continue
+                lines.queue(self._outbox.take())
+                if self._stale(now):
+                    raise ConnectionError("it has stopped answering")
+                if now >= next_beat or self._beat_now or self._resumed:
+                    self._beat_now = False
+                    next_beat = now + self._heartbeat
+                    self._beat(lines, now)
+        finally:
+            lines.close()
+
+    @property
+    def _resumed(self) -> bool:
+        """Whether no heartbeat has been sent since a suspend that the gate waits for."""
+        if not self._gate.closed:
+            return False
+        return not self._unacked or suspended() - self._unacked[-1][2] >= LEAST
+
+    def _stale(self, now: float) -> bool:
+        patience = max(STALE_SECONDS, STALE_BEATS * self._heartbeat)
+        return bool(self._unacked) and now - self._unacked[0][1] > patience
+
+    def _sleep(self, lines: Lines, until: float) -> None:
+        writable: list[Any] = [lines] if lines.unsent else []
+        readable: list[Any] = [lines, self._reader]
+        pause = max(0.0, until - monotonic())
+        ready, _, _ = select.select(readable, writable, [], pause)
+        if self._reader in ready:
+            try:
+                os.read(self._reader, 4096)
+            except BlockingIOError:
+                pass
+
+    def _welcome(self, line: Mapping[str, Any], registered: float, slept: float) -> None:
+        self._heartbeat = min(60.0, max(0.05, float(line.get("heartbeat") or 1.0)))
+        self._lost_after = max(0.1, float(line.get("lost_after") or 25.0))
+        self._welcomed_at = monotonic()
+        self._confirmed(registered, slept)
+        self._known = {}  # a coordinator that was away may have forgotten
+        self._outbox.rewind()
+        self._on_order(dict(line))
+
+    def _take(self, line: dict[str, Any]) -> None:
+        kind = line.get("type")
+        if kind == "ack":
+            self._acknowledged(int(line.get("n") or 0))
+        elif kind == "refused":
+            self.refused = str(line.get("why") or "no reason given")[:500]
+        else:
+            self._on_order(line)
+
+    def _beat(self, lines: Lines, now: float) -> None:
+        self._beats += 1
+        values = self._measures()
+        changed = {key: value for key, value in values.items() if self._known.get(key) != value}
+        lines.queue(encoded({**changed, "type": "heartbeat", "n": self._beats}))
+        self._unacked.append((self._beats, now, suspended(), self._outbox.taken, values))
+        if len(self._unacked) > MAX_UNACKED:
+            self._unacked.popleft()
+
+    def _acknowledged(self, number: int) -> None:
+        while self._unacked and self._unacked[0][0] <= number:
+            beat, sent, slept, taken, values = self._unacked.popleft()
+            if beat == number:
+                self._known = values
+                self._confirmed(sent, slept)
+                self._outbox.confirm(taken)
+
+    def _confirmed(self, sent: float, slept: float) -> None:
+        """Count an answer to a line of that moment, unless it was sent before a suspend."""
+        if suspended() - slept < LEAST:
+            self._deadman.heard(sent, self._lost_after)
+            self._gate.confirm(slept)

@@ -1,0 +1,103 @@
+"""What others see of a running task: the live view on a port, the page on YARN.
+
+A job without either is still a job, so that trouble here is an event, never the job's end.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Callable, Mapping
+
+from submarine_runtime.agent.shipping.log_files import LogFiles
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.record.status import Status
+from submarine_runtime.yarn.container import reachable_host
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.live.server import LiveServer
+    from submarine_runtime.agent.live.yarn_page import YarnPage
+
+#: Seconds that followers have to read to the end.
+FOLLOWERS_GRACE = 3.0
+
+
+class Views:
+    """The views of one task; ``open`` is called once its program runs."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        secret: Mapping[str, str],
+        status: Status,
+        task: str,
+        scratch: str,
+    ) -> None:
+        self._config = config
+        self._secret = secret
+        self._status = status
+        self._task = task
+        self._scratch = scratch
+        self._server: LiveServer | None = None
+        self._page: YarnPage | None = None
+
+    def open(
+        self,
+        logs: LogFiles,
+        on_cancel: Callable[[dict[str, str]], None],
+        on_save: Callable[[str], dict[str, Any]],
+        announce: Callable[[str, int], None],
+        on_renew: Callable[[], None],
+    ) -> None:
+        """Open the port, tell the job directory of it by ``announce``, show the job on YARN."""
+        self._serve(logs, on_cancel, on_save, announce, on_renew)
+        self._show_on_yarn()
+
+    def finish_page(self) -> None:
+        """Show the end on YARN's page."""
+        if self._page is not None:
+            self._page.finish()
+
+    def finish_followers(self) -> None:
+        """Let those who follow read to the end."""
+        if self._server is not None:
+            self._server.finish(FOLLOWERS_GRACE)
+
+    def _serve(
+        self,
+        logs: LogFiles,
+        on_cancel: Callable[[dict[str, str]], None],
+        on_save: Callable[[str], dict[str, Any]],
+        announce: Callable[[str, int], None],
+        on_renew: Callable[[], None],
+    ) -> None:
+        from submarine_runtime.agent.live.server import LiveServer
+        from submarine_runtime.network.tunnel import Tunnels
+
+        listen = self._config.listen
+        try:
+            self._server = LiveServer(
+                listen,
+                self._secret,
+                self._status,
+                self._task,
+                logs,
+                on_cancel,
+                on_save,
+                Tunnels(self._scratch),
+                on_renew,
+            )
+        except (OSError, ValueError) as exc:
+            self._status.event("warning", f"There is no live view: {exc}")
+            return
+        self._server.start()
+        announce(reachable_host(listen), self._server.port)
+
+    def _show_on_yarn(self) -> None:
+        if not os.environ.get("SKEIN_APPMASTER_ADDRESS"):
+            return
+        from submarine_runtime.agent.live.yarn_page import page_of
+
+        job = {"job_id": self._config.job_id, "name": self._config.name}
+        self._page = page_of(self._status, job)
+        if self._page is not None:
+            self._page.start()

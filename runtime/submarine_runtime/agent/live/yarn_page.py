@@ -1,0 +1,118 @@
+"""Shows the job on its own YARN page through a helper process (``coordinator.page``).
+
+Only where skein started this container. The helper is a process of its own because skein needs
+grpc, which the agent does not load; whatever happens to it, the job goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from typing import Any, Mapping
+
+from submarine_runtime.record.status import Status
+
+LOOK_SECONDS = 2.0
+_END_SECONDS = 2.0
+
+
+class YarnPage:
+    """The helper and the thread that tells it how the job is.
+
+    Parameters
+    ----------
+    archive
+        Path of the runtime's zip.
+    job
+        What does not change: ``job_id name``.
+    """
+
+    def __init__(self, archive: str, status: Status, job: Mapping[str, Any]) -> None:
+        self._archive = archive
+        self._status = status
+        self._job = dict(job)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="yarn-page")
+
+    def start(self) -> None:
+        """Start helper and thread; returns at once."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Tell the last state and let the helper go."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(_END_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            helper = subprocess.Popen(
+                [sys.executable, "-I", self._archive, "page"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        except OSError as exc:
+            self._status.event("yarn_page", f"There is no page on YARN: {exc.strerror}")
+            return
+        try:
+            self._talk(helper)
+        except (OSError, ValueError):
+            pass  # the helper has ended; the job does not need it
+        finally:
+            with suppress(OSError):
+                if helper.stdin is not None:
+                    helper.stdin.close()
+            try:
+                helper.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                helper.kill()
+
+    def _talk(self, helper: subprocess.Popen[bytes]) -> None:
+        assert helper.stdin is not None
+        assert helper.stdout is not None
+        answer = json.loads(helper.stdout.readline(1 << 12) or b'{"why": "the helper ended"}')
+        if not answer.get("ok"):
+            why = str(answer.get("why", ""))[:300]
+            self._status.event("yarn_page", f"There is no page on YARN: {why}")
+            return
+        self._status.event("yarn_page", "The job is on its YARN page.")
+        told: dict[str, Any] = {}
+        over = False
+        while True:
+            now = self._now()
+            if now != told:
+                helper.stdin.write(json.dumps(now).encode() + b"\n")
+                helper.stdin.flush()
+                told = now
+            if over:
+                return
+            over = self._over.wait(LOOK_SECONDS)
+
+    def _now(self) -> dict[str, Any]:
+        record = self._status.to_json(events=False)
+        task = (record.get("tasks") or [{}])[0]
+        progress = record.get("progress")
+        return {
+            **self._job,
+            "state": record.get("state"),
+            "detail": record.get("detail"),
+            "progress": None if progress is None else round(progress, 2),
+            # As they are now: with the host and port that the program has got.
+            "links": record.get("links") or {},
+            "task": task.get("task"),
+            "host": task.get("host"),
+            "log_url": task.get("log_url"),
+        }
+
+
+def page_of(status: Status, job: Mapping[str, Any]) -> YarnPage | None:
+    """The page of this job, or None where skein did not start the container."""
+    archive = os.path.abspath(sys.argv[0])
+    if not os.environ.get("SKEIN_APPMASTER_ADDRESS") or not os.path.isfile(archive):
+        return None
+    return YarnPage(archive, status, job)

@@ -1,0 +1,1 @@
+"""Measurements of the running program: processes, devices, progress and training scalars."""

@@ -1,0 +1,138 @@
+"""Training scalars from TensorBoard's event files, as they grow; needs no TensorFlow.
+
+An event file is a row of framed records (length, checksum, data, checksum), each a small protobuf
+message. Only the scalars of the newest records are decoded, within a budget; pictures, graphs and
+what is damaged are passed over. Checksums are not looked at. Writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import time
+
+from submarine_runtime.agent.measurement.event_message import scalars
+
+#: Seconds between two looks for new files; how deep and how many.
+LOOK_AGAIN = 10.0
+MAX_DEPTH = 4
+MAX_FILES = 32
+MAX_ENTRIES = 2000
+#: Bytes read in one look, the largest record that may hold scalars, records decoded in one look.
+MAX_READ = 1 << 20
+MAX_RECORD = 1 << 14
+MAX_DECODED = 200
+#: A record longer than this is none: the file is damaged and is left alone.
+ABSURD = 1 << 31
+_HEADER = 12
+_FRAME = 16
+
+
+class EventFiles:
+    """The scalars below one directory: ``train/epoch_loss`` -> newest value.
+
+    Attributes
+    ----------
+    values
+        What is known so far.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._offsets: dict[str, int] = {}
+        self._next_look = 0.0
+        self.values: dict[str, float] = {}
+
+    def look(self) -> dict[str, float]:
+        """Read what is new; everything that is known."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + LOOK_AGAIN
+            files = _event_files(self._directory)
+            self._offsets = {path: self._offsets.get(path, 0) for path in files}
+        for path in list(self._offsets):
+            self._read(path)
+        return self.values
+
+    def _read(self, path: str) -> None:
+        offset = self._offsets[path]
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return
+        try:
+            size = os.fstat(descriptor).st_size
+            if offset < 0 or size - offset < _FRAME:
+                return
+            data = os.pread(descriptor, MAX_READ, offset)
+        except OSError:
+            return
+        finally:
+            os.close(descriptor)
+        records, self._offsets[path] = _frames(data, offset, size)
+        prefix = os.path.relpath(os.path.dirname(path), self._directory)
+        for record in _worth_decoding(records):
+            for tag, value in scalars(record):
+                name = tag if prefix == "." else f"{prefix}/{tag}"
+                self.values[name] = value
+
+
+def _event_files(directory: str) -> list[str]:
+    """Event files below ``directory``, the newest, without following links."""
+    found: list[tuple[float, str]] = []
+    pending, seen = [(directory, 0)], 0
+    while pending:
+        folder, depth = pending.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue
+        for entry in entries:
+            seen += 1
+            if seen > MAX_ENTRIES:
+                pending.clear()
+                break
+            if entry.is_dir(follow_symlinks=False):
+                if depth < MAX_DEPTH:
+                    pending.append((entry.path, depth + 1))
+            elif ".tfevents." in entry.name:
+                changed = _changed(entry.path)
+                if changed is not None:
+                    found.append((changed, entry.path))
+    return [path for _, path in sorted(found, reverse=True)[:MAX_FILES]]
+
+
+def _changed(path: str) -> float | None:
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    return info.st_mtime if stat.S_ISREG(info.st_mode) else None
+
+
+def _frames(data: bytes, offset: int, size: int) -> tuple[list[bytes], int]:
+    """The small records in ``data`` and the offset in the file at which to go on; -1: damaged."""
+    found: list[bytes] = []
+    place = 0
+    while place + _HEADER <= len(data):
+        (length,) = struct.unpack_from("<Q", data, place)
+        if length > ABSURD:
+            return found, -1
+        end = place + _FRAME + length
+        if offset + end > size:
+            break  # still being written
+        if end > len(data) and length <= MAX_RECORD:
+            break
+        if length <= MAX_RECORD:
+            found.append(data[place + _HEADER : end - 4])
+        place = end
+    return found, offset + place
+
+
+def _worth_decoding(records: list[bytes]) -> list[bytes]:
+    """The newest ones, and the last of each length among the rest: rare tags differ in length."""
+    if len(records) <= MAX_DECODED:
+        return records
+    rest = {len(record): record for record in records[:-MAX_DECODED]}
+    return [*list(rest.values())[:MAX_DECODED], *records[-MAX_DECODED:]]

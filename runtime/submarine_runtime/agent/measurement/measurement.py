@@ -1,0 +1,122 @@
+"""Measures the running program: processes, devices, progress; for the record and as samples.
+
+Judges nothing and ends nothing (``watching``).
+"""
+
+from __future__ import annotations
+
+import resource
+from typing import TYPE_CHECKING, Sequence
+
+from submarine_runtime.agent.measurement.progress import Progress
+from submarine_runtime.agent.measurement.samples import SampleLog
+from submarine_runtime.processes.usage import Tree, Usage
+from submarine_runtime.record.status import Status
+
+if TYPE_CHECKING:
+    from submarine_runtime.gpus.meter import GpuMeter, Idleness
+    from submarine_runtime.gpus.nvml import Reading
+
+
+class Measure:
+    """One program's measurements.
+
+    Parameters
+    ----------
+    tree
+        The program's processes.
+    logs
+        Files that it prints to.
+    samples
+        Where samples are noted; its devices are measured.
+    tensorboard
+        Directory in which event files appear; empty: none.
+
+    Attributes
+    ----------
+    tree
+        As given.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        status: Status,
+        logs: tuple[str, ...],
+        samples: SampleLog | None = None,
+        tensorboard: str = "",
+    ) -> None:
+        self.tree = tree
+        self._status = status
+        self._progress = Progress(logs, tensorboard)
+        self._samples = samples
+        self._gpus = _meter(samples)
+        self._memory = 0.0
+        self._used_before = _children_seconds()
+
+    def sample(self) -> Usage:
+        """All of it; what the processes use."""
+        usage = self.tree.sample()
+        self._look_for_progress()
+        self._status.set_task(memory_now=round(usage.memory, 1))
+        self._note(max(usage.memory, self._memory))
+        self._memory = usage.memory
+        return usage
+
+    def glance(self) -> float:
+        """Only the memory, in MiB, and cheaply."""
+        used = self.tree.glance()
+        self._memory = max(self._memory, used)
+        return used
+
+    def end(self) -> None:
+        """The program has ended and was waited for."""
+        self._look_for_progress()
+        # What a reaped program has used is told exactly, be it ever so short.
+        used = _children_seconds() - self._used_before
+        self.tree.cpu_seconds = max(self.tree.cpu_seconds, used)
+        self._note(self._memory, last=True)
+        if self._gpus is not None:
+            self._gpus.stop()
+
+    def idleness(self) -> Sequence[Idleness]:
+        """How busy each device was on average."""
+        return self._gpus.idleness() if self._gpus is not None else ()
+
+    def _look_for_progress(self) -> None:
+        progress = self._progress.look()
+        if progress is not None:
+            self._status.set_task(progress=round(progress, 4))
+            self._status.set_record(progress=round(progress, 4))
+
+    def _note(self, memory: float, last: bool = False) -> None:
+        self._status.set_task(
+            memory_peak=round(self.tree.peak, 1), cpu_seconds=round(self.tree.cpu_seconds, 1)
+        )
+        readings: Sequence[Reading] = ()
+        if self._gpus is not None:
+            readings = self._gpus.latest()
+            percent, used = self._gpus.totals()
+            self._status.set_task(gpu_percent=percent, gpu_memory=used)
+        if self._samples is not None:
+            self._samples.add(
+                self.tree.cpu_seconds,
+                memory,
+                [reading[:2] for reading in readings],
+                self._progress.value,
+                self._progress.scalars,
+                last=last,
+            )
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _meter(samples: SampleLog | None) -> GpuMeter | None:
+    if samples is None or not samples.devices:
+        return None
+    from submarine_runtime.gpus.meter import GpuMeter
+
+    return GpuMeter(samples.devices)

@@ -1,0 +1,211 @@
+"""What is measured of a task, one line a sample, in a file that is shipped like a log.
+
+The first line says whose samples follow; every other one holds seconds since the start and what
+was measured: ``{"t": 12.0, "c": 98, "m": 512, "g": [[97, 1024]], "p": 0.42, "s": {"loss": 0.3}}``
+is CPU percent and MiB over the interval, percent and MiB of each device, progress, and training
+scalars; the last two only where they have changed. In the first hour there is a line every two
+seconds; later the distance grows with the job's age, and the samples between are folded into one
+(mean of percents, largest of memory). So a week of training stays below two megabytes. Measures
+nothing itself (``watching``); the reader is ``submarine_jobs.outputs.metrics``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import Any, Mapping, Sequence
+
+from submarine_runtime.agent.shipping.publisher import LogShipper
+from submarine_runtime.protocol import layout
+from submarine_runtime.storage.store import Store
+
+STREAM = "samples"
+VERSION = 1
+EVERY = 2.0
+#: Seconds that a share of CPU can be told from: the first sample comes at once, of ticks of 10 ms.
+LEAST = 0.2
+#: From this age in seconds on, the distance of two lines is this share of the age ...
+FULL_UNTIL = 3600.0
+SHARE = EVERY / FULL_UNTIL
+#: ... and more, in proportion, where lines are longer than so many bytes.
+USUAL_LINE = 100
+MAX_SCALARS = 16
+MAX_NAME = 48
+#: A segment of samples may wait for this share of the job's age, and so many seconds at most.
+SHIP_SHARE = 1 / 16
+SHIP_LONGEST = 900.0
+
+#: Per device: percent and MiB, None where the driver does not tell.
+Gpu = Sequence["float | None"]
+
+
+class SampleLog:
+    """The samples of one attempt of one task.
+
+    Parameters
+    ----------
+    path
+        The local file.
+    devices
+        The task's devices, in the order of the numbers in each line; empty where none is measured.
+
+    Attributes
+    ----------
+    path
+        The local file.
+    devices
+        As given.
+    """
+
+    def __init__(
+        self, path: str, task: str, epoch: int, attempt: int, devices: Sequence[str] = ()
+    ) -> None:
+        self.path = path
+        self.devices = tuple(devices)
+        self._began: float | None = None
+        self._next = 0.0
+        self._last = 0.0
+        self._cpu = 0.0
+        self._folded = _Fold(len(self.devices))
+        self._progress: float | None = None
+        self._scalars: dict[str, str] = {}
+        self._lines = self._bytes = 0
+        self._failed = False
+        self._head = {"v": VERSION, "task": task, "epoch": epoch, "attempt": attempt}
+
+    def add(
+        self,
+        cpu_seconds: float,
+        memory: float,
+        gpus: Sequence[Gpu] = (),
+        progress: float | None = None,
+        scalars: Mapping[str, float] | None = None,
+        *,
+        last: bool = False,
+    ) -> None:
+        """Note what was measured now; never fails.
+
+        Parameters
+        ----------
+        cpu_seconds
+            CPU time used since the program's start.
+        memory
+            MiB now.
+        gpus
+            Percent and MiB of each device.
+        progress
+            0 to 1, None while nothing is known.
+        scalars
+            The newest value of each training scalar.
+        last
+            Whether the program has ended: this line is written whatever its distance.
+        """
+        if self._began is None:
+            self._began = time.monotonic()
+            start = {"start": round(time.time(), 3), "devices": list(self.devices)}
+            self._write({**self._head, **start}, "w")
+        now = time.monotonic() - self._began
+        self._folded.add(memory, gpus)
+        if now < self._next and not last:
+            return
+        every = EVERY if now < FULL_UNTIL else now * SHARE * self._stretch()
+        self._next = now + every - EVERY / 4  # the caller's clock may be a little early
+        line: dict[str, Any] = {"t": round(now, 1)}
+        if now - self._last >= LEAST:
+            used = max(0.0, cpu_seconds - self._cpu)
+            line["c"] = round(100 * used / (now - self._last))
+        line.update(self._folded.take())
+        if progress is not None and progress != self._progress:
+            line["p"] = self._progress = round(progress, 4)
+        changed = self._changed(scalars or {})
+        if changed:
+            line["s"] = changed
+        self._last, self._cpu = now, cpu_seconds
+        self._write(line, "a")
+
+    def _stretch(self) -> float:
+        return max(1.0, self._bytes / max(1, self._lines) / USUAL_LINE)
+
+    def _changed(self, scalars: Mapping[str, float]) -> dict[str, float | str]:
+        changed: dict[str, float | str] = {}
+        for name, value in scalars.items():
+            short, word = name[:MAX_NAME], f"{value:.6g}"
+            known = self._scalars.get(short)
+            if known == word or (known is None and len(self._scalars) >= MAX_SCALARS):
+                continue
+            self._scalars[short] = word
+            # JSON has no word for what is no number.
+            changed[short] = float(word) if math.isfinite(value) else word
+        return changed
+
+    def _write(self, content: Mapping[str, Any], mode: str) -> None:
+        line = json.dumps(content, separators=(",", ":")) + "\n"
+        try:
+            with open(self.path, mode, encoding="utf-8") as file:
+                file.write("\n" + line if self._failed else line)
+        except OSError:
+            self._failed = True  # half a line may be there: the reader passes over it
+            return
+        self._failed = False
+        self._lines += 1
+        self._bytes += len(line)
+
+
+class _Fold:
+    """Several samples as one: means of percents, the largest memory."""
+
+    def __init__(self, devices: int) -> None:
+        self._devices = devices
+        self._start()
+
+    def _start(self) -> None:
+        self._memory = 0.0
+        self._percent: list[list[float]] = [[] for _ in range(self._devices)]
+        self._used: list[float | None] = [None] * self._devices
+
+    def add(self, memory: float, gpus: Sequence[Gpu]) -> None:
+        self._memory = max(self._memory, memory)
+        for index, (percent, used) in enumerate(gpus[: self._devices]):
+            if percent is not None:
+                self._percent[index].append(percent)
+            if used is not None:
+                self._used[index] = max(used, self._used[index] or 0.0)
+
+    def take(self) -> dict[str, Any]:
+        """The fields of a line; begins anew."""
+        fields: dict[str, Any] = {"m": round(self._memory)}
+        told = any(self._percent) or any(used is not None for used in self._used)
+        if told:
+            fields["g"] = [
+                [
+                    round(sum(percents) / len(percents)) if percents else None,
+                    None if used is None else round(used),
+                ]
+                for percents, used in zip(self._percent, self._used)
+            ]
+        self._start()
+        return fields
+
+
+class SampleShipper(LogShipper):
+    """Ships samples: fewer and fewer segments, and no index, for each line holds its time."""
+
+    continuous = False
+
+    def note(self) -> None:
+        """Nothing: see the class."""
+
+    def due(self) -> bool:
+        """Whether there is a segment to publish now."""
+        now = time.monotonic()
+        pause = max(self._interval, min(SHIP_LONGEST, (now - self._began) * SHIP_SHARE))
+        return now - self._last >= pause and self.length() > self.shipped
+
+
+def sample_shipper(
+    store: Store, path: str, task: str, epoch: int, attempt: int, interval: float
+) -> SampleShipper:
+    """The shipper of the samples at ``path``; ``interval`` in seconds while the job is young."""
+    directory = layout.attempt_directory(layout.METRICS, task, epoch, attempt)
+    return SampleShipper(store, directory, STREAM, path, interval, 1 << 20)

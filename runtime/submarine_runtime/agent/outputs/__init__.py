@@ -1,0 +1,1 @@
+"""Outputs that are saved when the program has ended."""

@@ -1,0 +1,233 @@
+"""Saves what the program left to the job directory, file by file, never a whole file in memory.
+
+Only plain files are saved: a link could point at anything that the agent may read. Does not save
+logs (``publisher``) and saves once, at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
+
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import CHECKSUMMED
+from submarine_runtime.storage.store import StoreError
+
+MAX_FILES = 20_000
+#: Files of the working directory that are named as not saved; the rest is a count.
+MAX_UNSAVED = 20
+#: Entries of the working directory that are looked at.
+MAX_LOOKED = 200_000
+#: How the names begin under which YARN localises files and directories for the program.
+LOCALISED = ("localized-", CHECKSUMMED)
+#: Directories that programs and libraries use as caches.
+CACHES = frozenset(
+    {
+        *("__pycache__", ".cache", ".config", ".ipynb_checkpoints", ".pytest_cache"),
+        *(".mypy_cache", ".ruff_cache", ".triton", ".nv", ".torch", ".local"),
+    }
+)
+
+
+class Item(NamedTuple):
+    """One file to save: path in the job directory, path here, size; or why it is not saved."""
+
+    path: str
+    source: str
+    size: int
+    refusal: str = ""
+
+
+def find_outputs(directories: Mapping[str, str], prefix: str = "") -> Iterator[Item]:
+    """All files of the output directories, links and odd names with their refusal.
+
+    Parameters
+    ----------
+    directories
+        Name in the job directory -> directory here.
+    prefix
+        Where in the job directory they go: ``tasks/worker-1/`` for a task that is not the chief.
+    """
+    count = 0
+    for name, root in sorted(directories.items()):
+        for directory, subdirectories, files in os.walk(root):
+            subdirectories.sort()
+            links = [d for d in subdirectories if os.path.islink(os.path.join(directory, d))]
+            for file in sorted(files + links):
+                count += 1
+                if count > MAX_FILES:
+                    yield Item(
+                        prefix + name, root, 0, f"More than {MAX_FILES} files: the rest of {name}."
+                    )
+                    return
+                source = os.path.join(directory, file)
+                yield _item(f"{prefix}{name}/{os.path.relpath(source, root)}", source)
+
+
+def _item(path: str, source: str) -> Item:
+    shown = path.encode("utf-8", "backslashreplace").decode()[:300]
+    try:
+        path.encode("utf-8")
+        info = os.lstat(source)
+    except UnicodeEncodeError:
+        return Item(shown, source, 0, f"{shown!r} was not saved: its name is not UTF-8.")
+    except OSError as exc:
+        return Item(shown, source, 0, f"{shown!r} was not saved: {exc.strerror}.")
+    if not stat.S_ISREG(info.st_mode):
+        return Item(shown, source, 0, f"{shown!r} was not saved: it is not a plain file.")
+    if any(ord(character) < 32 or character == "\x7f" for character in path):
+        return Item(shown, source, 0, f"{shown!r} was not saved: control characters in its name.")
+    return Item(path, source, info.st_size)
+
+
+def save_outputs(
+    items: Iterator[Item],
+    upload: Callable[[str, str], int],
+    saved: Callable[[str, int], None],
+    missing: Callable[[str], None],
+) -> str | None:
+    """Upload each item; returns the first failure's sentence, or None when all is there.
+
+    Parameters
+    ----------
+    upload
+        Puts a local file at a path of the job directory, with all the patience there is.
+    saved, missing
+        Told of each file that is there, and with one sentence of each that is not.
+    """
+    failure: str | None = None
+    for item in items:
+        if item.refusal:
+            missing(item.refusal)
+            continue
+        try:
+            saved(item.path, upload(item.path, item.source))
+        except StoreError as exc:
+            failure = failure or str(exc)
+            missing(f"{item.path[:300]!r} was not saved: {exc}.")
+            if exc.transient:
+                return failure  # the patience for all files is spent
+    return failure
+
+
+@dataclass
+class Unsaved:
+    """Files that a program wrote to its working directory and that no pattern keeps."""
+
+    files: list[tuple[str, int]] = field(default_factory=list)
+    count: int = 0
+    size: int = 0
+
+    def add(self, path: str, size: int) -> None:
+        """Count a file; the first are named."""
+        self.count += 1
+        self.size += size
+        if len(self.files) < MAX_UNSAVED:
+            self.files.append((path, size))
+
+    def to_json(self) -> dict[str, Any]:
+        """``files`` (path and size), ``count`` and ``size`` of all."""
+        return {"files": self.files, "count": self.count, "size": self.size}
+
+
+def unsaved_sentences(found: Mapping[str, Any], task: str = "") -> list[str]:
+    """A sentence for each named file of ``Unsaved.to_json``, and one for the others."""
+    files = found["files"][:MAX_UNSAVED]
+    whose = f"{task}: " if task else ""
+    sentences = [
+        f"{whose}{path}, {size_words(int(size))}, was not saved. Write it to $SUBMARINE_MODEL_DIR, "
+        f"or run with --keep {quoted(path)}."
+        for path, size in files
+    ]
+    more = int(found["count"]) - len(files)
+    if more > 0:
+        rest = int(found["size"]) - sum(int(size) for _, size in files)
+        what = "One more file" if more == 1 else f"{more:,} more files"
+        sentences.append(
+            f"{whose}{what} of the working directory, {size_words(rest)}, "
+            f"{'was' if more == 1 else 'were'} not saved."
+        )
+    return sentences
+
+
+def size_words(size: int) -> str:
+    """``268 kB``."""
+    number = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000 or unit == "GB":
+            break
+        number /= 1000
+    return f"{number:.0f} {unit}" if number >= 10 or unit == "B" else f"{number:.1f} {unit}"
+
+
+def quoted(path: str) -> str:
+    """A pattern that matches ``path`` alone, in a shell's quotes."""
+    for character in "[?*":
+        path = path.replace(character, f"[{character}]")
+    return "'" + path.replace("'", "'\\''") + "'"
+
+
+def written_files(
+    directory: str, began: float, keep: Sequence[str], prefix: str, unsaved: Unsaved
+) -> Iterator[Item]:
+    """Files that were written to the working directory since ``began`` and match a pattern.
+
+    The others are counted in ``unsaved``. The time of a file is that of its last change by the
+    kernel (``st_ctime``), so that an unpacked or copied file counts as written as well. Links and
+    localised files are left out; a file that was added to a localised directory counts.
+    """
+    looked = 0
+    for place, inside, names in _walk(directory):
+        for name in sorted(names):
+            looked += 1
+            if looked > MAX_LOOKED:
+                return
+            source = os.path.join(place, name)
+            path = os.path.normpath(os.path.join(inside, name))
+            try:
+                info = os.lstat(source)
+            except OSError:
+                continue
+            if not stat.S_ISREG(info.st_mode) or info.st_ctime <= began or name.endswith(".pyc"):
+                continue
+            if matches(path, keep):
+                yield _item(f"{prefix}{layout.FILES}/{path}", source)
+            else:
+                unsaved.add(path.encode("utf-8", "backslashreplace").decode()[:200], info.st_size)
+
+
+def _walk(directory: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Each directory without caches: where it is, its path in ``directory``, names of its files.
+
+    A link is followed if it leads to a directory that YARN localised for this container.
+    """
+    tops = [(directory, "")]
+    for top, below in tops:
+        for place, directories, names in os.walk(top):
+            inside = os.path.normpath(os.path.join(below, os.path.relpath(place, top)))
+            directories[:] = sorted(name for name in directories if name not in CACHES)
+            if top == directory:
+                for name in directories:
+                    path = os.path.join(place, name)
+                    if _is_localised(path, directory):
+                        tops.append((os.path.realpath(path), os.path.join(inside, name)))
+            yield place, inside, names
+
+
+def _is_localised(path: str, directory: str) -> bool:
+    """Whether a path is a link to something that YARN localised beside the working directory."""
+    if not os.path.islink(path):
+        return False
+    target = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+    beside, name = os.path.split(target)
+    return beside == os.path.dirname(os.path.abspath(directory)) and name.startswith(LOCALISED)
+
+
+def matches(path: str, patterns: Sequence[str]) -> bool:
+    """Whether a pattern matches a relative path or a directory above it; ``*`` matches ``/``."""
+    parts = path.split("/")
+    places = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+    return any(fnmatchcase(place, pattern) for pattern in patterns for place in places)

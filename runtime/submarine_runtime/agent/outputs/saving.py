@@ -1,0 +1,223 @@
+"""Saves what a task's program has left, in a thread, so that the agent goes on hearing orders."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any, Callable, Iterator, Mapping, Sequence
+
+from submarine_runtime.agent.outputs.files import (
+    Item,
+    Unsaved,
+    find_outputs,
+    save_outputs,
+    written_files,
+)
+from submarine_runtime.protocol import layout
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import Store, StoreError, patiently
+
+MAX_TOLD = 500
+MAX_MISSING = 50
+#: Processes of one container whose values are looked for.
+MAX_PROCESSES = 1024
+
+
+class Saving:
+    """One saving of the output directories.
+
+    Parameters
+    ----------
+    prefix
+        Where in the job directory they go; empty for the chief, whose returned values go along.
+    seconds
+        Patience with a job directory that is away.
+    before, on_end
+        Called in the thread at its beginning and its end.
+    left_out
+        Whether a file is not the program's; None: all are.
+    keep
+        Patterns of files in the working directory that are saved as well.
+    first_rank
+        Rank of the task's first process, if the values of every rank are returned.
+
+    Attributes
+    ----------
+    failure
+        Why not all is saved, one sentence; None while all is well.
+    done
+        Whether all has been tried.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        scratch: Scratch,
+        prefix: str,
+        seconds: float,
+        before: Callable[[], None] = lambda: None,
+        on_end: Callable[[], None] = lambda: None,
+        left_out: Callable[[str], bool] | None = None,
+        keep: Sequence[str] = (),
+        first_rank: int | None = None,
+    ) -> None:
+        self._keep, self._first_rank = keep, first_rank
+        self._unsaved = Unsaved()
+        self._warnings: list[str] = []
+        self._store = store
+        self._scratch = scratch
+        self._prefix = prefix
+        self._deadline = time.monotonic() + seconds
+        self._before, self._on_end = before, on_end
+        self._left_out = left_out
+        self._cancelled = threading.Event()
+        self._outputs: list[tuple[str, int]] = []
+        self._missing: list[str] = []
+        self._thread = threading.Thread(target=self._run, name="saving", daemon=True)
+        self.failure: str | None = None
+        self.done = False
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Save nothing more than the file at hand: what is here is not the job's any more."""
+        self._deadline = 0.0
+        self._cancelled.set()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the end; False when it takes longer."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def told(self) -> dict[str, Any]:
+        """``outputs`` and ``missing`` for the coordinator; as many as fit on a line."""
+        saved = list(self._outputs)
+        outputs = [{"path": path, "size": size} for path, size in saved[:MAX_TOLD]]
+        return {
+            "outputs": outputs,
+            "saved": [len(saved), sum(size for _, size in saved)],
+            "missing": list(self._missing),
+            "warnings": list(self._warnings),
+            "unsaved": self._unsaved.to_json(),
+        }
+
+    def _run(self) -> None:
+        try:
+            self._before()
+            items = all_outputs(self._scratch, self._keep, self._prefix, self._unsaved)
+            if self._left_out is not None:
+                items = (item for item in items if not self._left_out(item.source))
+            self.failure = save_outputs(items, self._upload, self._saved, self._miss)
+            values = result_files(self._scratch, not self._prefix, self._first_rank)
+            failure = save_outputs(iter(values), self._upload, self._saved, self._miss)
+            self.failure = self.failure or failure
+            if values:
+                self._warnings += unreturned(self._scratch)
+        finally:
+            self.done = True
+            self._on_end()
+
+    def _upload(self, path: str, source: str) -> int:
+        if self._cancelled.is_set():
+            raise StoreError("the task was told to end", transient=True)
+        return patiently(
+            lambda: self._store.upload(path, source),
+            lambda: self._deadline,
+            wait=self._cancelled.wait,
+            store=self._store,
+        )
+
+    def _saved(self, path: str, size: int) -> None:
+        self._outputs.append((path, size))
+
+    def _miss(self, sentence: str) -> None:
+        if len(self._missing) < MAX_MISSING:
+            self._missing.append(sentence[:500])
+
+
+class VersionSaving:
+    """Carries out ``save`` orders, one at a time, each in a thread.
+
+    Parameters
+    ----------
+    send
+        Sends the answer over the link.
+    """
+
+    def __init__(
+        self, store: Store, scratch: Scratch, send: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._store, self._scratch, self._send = store, scratch, send
+        self._busy = threading.Lock()
+
+    def save(self, order: Mapping[str, Any]) -> None:
+        """Begin; the answer is sent at the end."""
+        if not self._busy.acquire(blocking=False):
+            error = "a version is being saved already"
+            self._send({"type": "saved", "id": order.get("id"), "error": error})
+            return
+        threading.Thread(target=self._run, args=(order,), name="save", daemon=True).start()
+
+    def _run(self, order: Mapping[str, Any]) -> None:
+        answer: dict[str, Any] = {"type": "saved", "id": order.get("id")}
+        try:
+            name = str(order.get("name") or "")
+            answer["version"] = model_version(self._store, self._scratch, name)
+        except ValueError as exc:
+            answer["error"] = str(exc)
+        finally:
+            self._busy.release()
+        self._send(answer)
+
+
+def model_version(store: Store, scratch: Scratch, name: str) -> dict[str, Any]:
+    """Save the model directory as it is now as a version; what ``version.json`` says.
+
+    Raises
+    ------
+    ValueError
+        If that cannot be; one sentence.
+    """
+    from submarine_runtime.snapshots.versions import VersionError, save_version
+
+    try:
+        return save_version(store, scratch, name)
+    except (VersionError, StoreError, OSError) as exc:
+        raise ValueError(str(exc)[:1000]) from exc
+
+
+def all_outputs(
+    scratch: Scratch, keep: Sequence[str], prefix: str, unsaved: Unsaved
+) -> Iterator[Item]:
+    """Files of the output directories, then those of the working directory that ``keep`` names."""
+    yield from find_outputs(scratch.outputs, prefix)
+    if scratch.began is not None:
+        yield from written_files(scratch.program, scratch.began, keep, prefix, unsaved)
+
+
+def result_files(scratch: Scratch, chief: bool, first_rank: int | None) -> list[Item]:
+    """What ``--return`` brought back: the chief's values, and with a rank those of each process."""
+    found = []
+    for number in range(MAX_PROCESSES if first_rank is not None else 1):
+        source = scratch.path(f"result-{number}.zip" if number else layout.RESULT)
+        if not os.path.isfile(source) or os.path.islink(source):
+            continue
+        size = os.path.getsize(source)
+        if chief and not number:
+            found.append(Item(layout.RESULT, source, size))
+        if first_rank is not None:
+            found.append(Item(f"{layout.RANKS}/{first_rank + number}.zip", source, size))
+    return found
+
+
+def unreturned(scratch: Scratch) -> list[str]:
+    """Why values of ``--return`` did not come back, a sentence each."""
+    try:
+        with open(scratch.path("returns.txt"), encoding="utf-8", errors="replace") as file:
+            sentences = [line.strip() for line in file.read(1 << 16).splitlines()]
+    except OSError:
+        return []
+    return sentences[:MAX_MISSING]

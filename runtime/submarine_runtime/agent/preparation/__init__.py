@@ -1,0 +1,1 @@
+"""What a task needs before its program starts: devices, bundle and inputs."""

@@ -1,0 +1,204 @@
+"""Brings a job's inputs to the container before its program starts.
+
+Shares files out over the tasks that train where asked. Does not look at what is in them.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import os
+import shutil
+from dataclasses import dataclass
+from typing import Callable, Mapping, NamedTuple, Sequence
+
+from submarine_runtime.frameworks import sharing_tasks
+from submarine_runtime.protocol.agent_config import AgentConfig, Input
+from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.storage.fetching import Fetching, Wanted
+from submarine_runtime.storage.local import make_directories
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import Entry, Store, StoreError
+
+#: Bounds what one input may ask of the NameNode and of our memory.
+MAX_FILES = 200_000
+
+
+class InputError(Exception):
+    """An input could not be fetched; one sentence, and the job's end reason."""
+
+    def __init__(self, message: str, reason: EndReason = EndReason.INPUT_MISSING) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class SourceFile(NamedTuple):
+    """A file of an input: path below the input's directory, size in bytes."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which of how many parts of an input a task gets; of 0 parts: no file."""
+
+    index: int
+    count: int
+
+
+WHOLE, NOTHING = Share(0, 1), Share(0, 0)
+
+
+def fetch(
+    config: AgentConfig,
+    store: Store,
+    scratch: Scratch,
+    shares: Mapping[str, Share],
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, str]:
+    """Fetch ``config.fetch``; NAME -> local path, a file or a directory.
+
+    Parameters
+    ----------
+    shares
+        Name of an input -> this task's part of it; an input that is not named is fetched whole.
+    on_progress
+        Called in this thread, at most twice a second, with the bytes that are there and the bytes
+        of all inputs. What it raises ends the fetch and comes through.
+
+    Raises
+    ------
+    InputError
+        If an input is missing or refused, or the disk is full.
+    """
+    fetching = Fetching(store, config.save_grace)
+    found: dict[str, str] = {}
+    wanted: list[Wanted] = []
+    for one in config.fetch:
+        root = scratch.path("inputs", one.name)
+        try:
+            files, single = fetching.patiently(lambda one=one: look(store, one))  # type: ignore[misc]
+        except StoreError as exc:
+            raise InputError(f"--input {one.name}: {exc}.") from exc
+        part = shares.get(one.name, WHOLE)
+        if single and part.count > 1:
+            raise InputError(
+                f"--input {one.name}: {one.source} is one file, and :shard shares out the files of "
+                "a directory; leave :shard out, or name a directory."
+            )
+        found[one.name] = os.path.join(root, files[0].path) if single else root
+        files = [] if part.count == 0 else files if single else share(files, part)
+        source = os.path.dirname(one.source) if single else one.source.rstrip("/")
+        for file in files:
+            target = os.path.join(root, *file.path.split("/"))
+            wanted.append(Wanted(f"{source}/{file.path}", target, file.size))
+        make_directories(root)
+    _check_disk(scratch, wanted)
+    try:
+        fetching.fetch(wanted, on_progress)
+    except StoreError as exc:
+        raise InputError(f"An input could not be fetched: {exc}.") from exc
+    except OSError as exc:
+        reason = EndReason.LAUNCH_FAILED
+        if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason = EndReason.DISK_FULL
+        where = exc.filename or scratch.root
+        raise InputError(f"Cannot write an input to {where}: {exc.strerror}.", reason) from exc
+    return found
+
+
+def share_of(config: AgentConfig, one: Input, members: Sequence[Member]) -> Share:
+    """The part of an input that the task of ``config`` gets in a gang of ``members``.
+
+    Of a shared input, an evaluator that has no share gets all files; any other task gets none.
+    Without ``members`` the task runs alone and gets all.
+    """
+    if not one.shard or not members:
+        return WHOLE
+    tasks = sharing_tasks(config.framework, {**os.environ, **config.env}, members, one.roles)
+    return part_of(f"{config.role}:{config.index}", tasks)
+
+
+def part_of(task: str, tasks: Sequence[str]) -> Share:
+    """The part of ``task`` where ``tasks`` share an input."""
+    if task in tasks:
+        return Share(tasks.index(task), len(tasks))
+    return WHOLE if task.startswith("evaluator:") else NOTHING
+
+
+def share(files: Sequence[SourceFile], part: Share) -> list[SourceFile]:
+    """The part of ``files`` that one task gets; see ``parts``."""
+    return parts(files, part.count)[part.index]
+
+
+def parts(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:
+    """The files of each of ``count`` tasks.
+
+    Each task's bytes come out about equal, and every task works out the same parts. Files whose
+    name begins with ``_`` or ``.`` tell about the others (``_metadata``): every task gets them.
+    """
+    loads = [(0, 0, task) for task in range(count)]
+    found: list[list[SourceFile]] = [[] for _ in range(count)]
+    for file in sorted(files, key=lambda file: (-file.size, file.path)):
+        if file.path.rpartition("/")[2][:1] in ("_", "."):
+            for part in found:
+                part.append(file)
+            continue
+        size, number, task = loads[0]
+        heapq.heapreplace(loads, (size + file.size, number + 1, task))
+        found[task].append(file)
+    return [sorted(part) for part in found]
+
+
+def look(store: Store, one: Input) -> tuple[list[SourceFile], bool]:
+    """The files of an input, and whether it is a single file."""
+    entry = store.stat(one.source)
+    if entry is None:
+        raise InputError(
+            f"--input {one.name}: there is nothing at {one.source}. Check the URI, and that the "
+            "file was not moved or deleted since the job was submitted."
+        )
+    if not entry.is_directory:
+        return [SourceFile(os.path.basename(one.source.rstrip("/")), entry.size)], True
+    return _walk(store, one), False
+
+
+def _walk(store: Store, one: Input) -> list[SourceFile]:
+    root = one.source.rstrip("/")
+    found: list[SourceFile] = []
+    pending = [""]
+    while pending:
+        directory = pending.pop()
+        for entry in store.entries(f"{root}/{directory}".rstrip("/")):
+            path = f"{directory}/{entry.name}".lstrip("/")
+            _check_name(one, entry)
+            if entry.is_directory:
+                pending.append(path)
+            else:
+                found.append(SourceFile(path, entry.size))
+        if len(found) + len(pending) > MAX_FILES:
+            raise InputError(
+                f"--input {one.name}: more than {MAX_FILES} files below {one.source}; "
+                "pack them into fewer, or name a smaller directory."
+            )
+    return sorted(found)
+
+
+def _check_name(one: Input, entry: Entry) -> None:
+    """Names come from elsewhere: none may lead out of the input's directory."""
+    if entry.name in (".", "..") or "/" in entry.name or "\0" in entry.name:
+        raise InputError(f"--input {one.name}: a file is named {entry.name!r}, which is no name.")
+
+
+def _check_disk(scratch: Scratch, wanted: Sequence[Wanted]) -> None:
+    needed = sum(file.size - file.there() for file in wanted)
+    free = shutil.disk_usage(scratch.root).free
+    if needed > free:
+        raise InputError(
+            f"The inputs need {needed / 2**30:.1f} GiB and the disk of {scratch.root} has "
+            f"{free / 2**30:.1f} GiB free. Share them out with :shard, or ask for a node with a "
+            "larger disk.",
+            EndReason.DISK_FULL,
+        )

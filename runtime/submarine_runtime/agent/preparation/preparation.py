@@ -1,0 +1,164 @@
+"""What a task needs before its program can start: devices, bundle, inputs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Callable, Sequence
+
+from submarine_runtime.agent.preparation.image import image_ignored
+from submarine_runtime.agent.program.ending import Ending
+from submarine_runtime.agent.program.environment import Found
+from submarine_runtime.agent.program.start import (
+    copy_writable,
+    remove_checksum_files,
+    unpack_program,
+)
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import Store, StoreError
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.preparation.inputs import Share
+    from submarine_runtime.gpus.claims import Claim
+    from submarine_runtime.protocol.link import Member
+
+
+class _Interrupted(Exception):  # noqa: N818 - not an error: what is fetched is not wanted any more
+    pass
+
+
+class Preparing:
+    """The steps; each says how the task ended if it could not be done.
+
+    Parameters
+    ----------
+    wait
+        How to wait for some seconds.
+    event
+        Told the kind and the sentence of what is worth keeping.
+    progress
+        Told how far the inputs are: a sentence, and 0 to 1.
+    must_end
+        Whether nobody wants the program any more.
+
+    Attributes
+    ----------
+    found
+        What was found for the program.
+    devices
+        The task's GPUs.
+    driver
+        Whether they can be measured.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        store: Store,
+        scratch: Scratch,
+        wait: Callable[[float], object],
+        event: Callable[[str, str], None],
+        progress: Callable[[str, float], None],
+        must_end: Callable[[], bool],
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._scratch = scratch
+        self._wait = wait
+        self._event = event
+        self._progress = progress
+        self._must_end = must_end
+        self._claim: Claim | None = None
+        self._shares: dict[str, Share] | None = None
+        self.found = Found()
+        self.devices: tuple[str, ...] = ()
+        self.driver = False
+
+    def claim_devices(self, be_seen: Callable[[], object] | None = None) -> Ending | None:
+        """Find or claim the task's GPUs.
+
+        Parameters
+        ----------
+        be_seen
+            Called before it has to wait for one; None: nobody is there yet who could be told.
+        """
+        from submarine_runtime.gpus.claims import NoDeviceError, claim
+
+        def tell(sentence: str) -> None:
+            if be_seen is not None:
+                self._progress(sentence, 0.0)
+                be_seen()
+
+        try:
+            self._claim = claim(self._config, wait=self._wait_unless_over, tell=tell)
+        except _Interrupted:
+            return Ending(EndReason.CANCELLED, "It was told to end while it waited for a GPU.")
+        except NoDeviceError as exc:
+            return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
+        self.devices, self.driver = tuple(self._claim.devices), self._claim.driver
+        self.found.variables = dict(self._claim.variables)
+        if self._claim.note:
+            self._event("gpus", self._claim.note)
+        if self._claim.warning:
+            self._event("warning", self._claim.warning)
+        return None
+
+    def _wait_unless_over(self, seconds: float) -> None:
+        self._wait(seconds)
+        if self._must_end():
+            raise _Interrupted
+
+    def place(self) -> Ending | None:
+        """Unzip the bundle, in the image that was asked for; clean localized directories."""
+        left = remove_checksum_files(self._scratch.root)
+        if left:
+            self._event(
+                "warning",
+                f"{left} checksum files (.NAME.crc) that YARN added to localized directories could "
+                "not be removed; a program that reads all files of the directory must skip them.",
+            )
+        here = os.environ.get("PWD") or os.getcwd()
+        return (
+            image_ignored(here, os.environ)
+            or unpack_program(self._scratch)
+            or copy_writable(self._scratch, self._config.writable)
+        )
+
+    def fetch(self, members: Sequence[Member]) -> Ending | None:
+        """Fetch the inputs of a task in a gang of ``members``, unless they are here."""
+        config = self._config
+        if not config.fetch:
+            return None
+        from submarine_runtime.agent.preparation.inputs import InputError, fetch, share_of
+
+        shares = {one.name: share_of(config, one, members) for one in config.fetch}
+        if shares == self._shares:
+            return None
+        for name, part in (self._shares or {}).items():
+            if shares[name] != part:
+                # Fewer tasks than asked for have started: each gets more of the files.
+                shutil.rmtree(self._scratch.path("inputs", name), ignore_errors=True)
+        try:
+            self.found.inputs = fetch(config, self._store, self._scratch, shares, self._tell)
+        except InputError as exc:
+            return Ending(exc.reason, str(exc)[:1000])
+        except StoreError as exc:
+            return Ending(EndReason.INPUT_MISSING, f"An input could not be fetched: {exc}.")
+        except _Interrupted:
+            return Ending(EndReason.CANCELLED, "It was told to end while inputs were fetched.")
+        self._shares = shares
+        return None
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._must_end():
+            raise _Interrupted
+        share = done / total if total else 1.0
+        sentence = f"Fetching inputs: {done / 2**20:.0f} of {total / 2**20:.0f} MiB."
+        self._progress(sentence, round(share, 3))
+
+    def release(self) -> None:
+        """Let others have the devices."""
+        if self._claim is not None:
+            self._claim.release()

@@ -1,0 +1,1 @@
+"""One run of the user's program: environment, start, monitoring and end."""

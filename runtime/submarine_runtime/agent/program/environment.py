@@ -1,0 +1,174 @@
+"""What the program finds: its command line, its environment and the launcher beside it.
+
+Nothing secret goes into either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Mapping
+
+import submarine_runtime
+from submarine_runtime.frameworks import Setup
+from submarine_runtime.protocol import layout, tunnels
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.storage.scratch import Scratch
+
+_LAUNCHER = ("launch.py",)
+_SEVERAL = "launch_many.py"
+_VALUES = ("__init__.py", "archive.py", "encoder.py", "decoder.py", "frames.py")
+#: The command that means ``submarine_runtime.tensorboards.role``.
+TENSORBOARD = "submarine:tensorboard"
+#: The agent's own variables; the program is not to see them.
+OWN = "SUBMARINE_AGENT_"
+
+
+@dataclass
+class Found:
+    """What the agent has found for the program in this container.
+
+    Parameters
+    ----------
+    inputs
+        NAME -> local path of each input that was fetched.
+    variables
+        What goes with the task's GPUs.
+    tasks
+        How many tasks the role has.
+    ports
+        What is reserved for the program.
+    """
+
+    inputs: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    tasks: int = 1
+    ports: tuple[int, ...] = ()
+
+
+def program_environment(
+    config: AgentConfig,
+    scratch: Scratch,
+    inherited: Mapping[str, str],
+    setup: Setup,
+    found: Found,
+) -> dict[str, str]:
+    """The container's environment, the framework's, the user's, and Submarine's own names."""
+    variables = {key: value for key, value in inherited.items() if not key.startswith(OWN)}
+    variables.update(found.variables)
+    variables.update(setup.env)
+    if len(setup.processes) == 1:
+        variables.update(setup.processes[0])
+    variables["PYTHONUNBUFFERED"] = "1"
+    python = interpreter(config, scratch)
+    if os.path.isabs(python):
+        # A command that says python3 means the job's own.
+        places = [os.path.dirname(python), variables.get("PATH") or os.defpath]
+        variables["PATH"] = os.pathsep.join(places)
+    variables.update({key: _filled(value, config, found) for key, value in config.env.items()})
+    for name, value in {**config.inputs, **found.inputs}.items():
+        variables[f"SUBMARINE_INPUT_{name}"] = value
+    variables.update(
+        SUBMARINE_JOB_ID=config.job_id,
+        SUBMARINE_ROLE=config.role,
+        SUBMARINE_INDEX=str(config.index),
+        SUBMARINE_TASK_COUNT=str(found.tasks),
+        SUBMARINE_EPOCH=str(config.epoch),
+        SUBMARINE_ATTEMPT=str(config.attempt),
+        SUBMARINE_PROCESS="0",
+        SUBMARINE_PORT=str(found.ports[0]) if found.ports else "",
+        SUBMARINE_TUNNELS=scratch.path(tunnels.FILE),
+        SUBMARINE_CHECKPOINT_DIR=scratch.outputs[layout.CHECKPOINTS],
+        SUBMARINE_MODEL_DIR=scratch.outputs[layout.MODEL],
+        SUBMARINE_TENSORBOARD_DIR=scratch.outputs[layout.TENSORBOARD],
+    )
+    if config.params:
+        variables["SUBMARINE_PARAMS"] = scratch.path("params.json")
+        for name, given in config.params.items():
+            text = given if isinstance(given, str) else json.dumps(given)
+            variables[f"SUBMARINE_PARAM_{name.upper().replace('-', '_')}"] = text
+    return variables
+
+
+def program_command(config: AgentConfig, scratch: Scratch, setup: Setup, found: Found) -> list[str]:
+    """The arguments to execute: the launcher for a Python program, bash for a command.
+
+    Several processes of the program are started by one small parent, which finds what to start in
+    ``processes.json`` beside it.
+    """
+    if config.command is not None and config.command.startswith(TENSORBOARD):
+        words = config.command[len(TENSORBOARD) :].split()
+        runtime = [sys.executable, "-I", runtime_path(), "tensorboard"]
+        command = [*runtime, "--directory", scratch.root, *words]
+    elif config.command is not None:
+        command = ["bash", "-c", _filled(config.command, config, found)]
+    else:
+        launcher = os.path.join(scratch.launch, "launch.py")
+        arguments = [_filled(argument, config, found) for argument in config.args]
+        command = [interpreter(config, scratch), launcher, config.program, *arguments]
+    if len(setup.processes) <= 1:
+        return command
+    orders = os.path.join(scratch.launch, "processes.json")
+    with open(orders, "w", encoding="utf-8") as file:
+        json.dump({"command": command, "variables": setup.processes}, file)
+    return [sys.executable, "-I", "-S", os.path.join(scratch.launch, _SEVERAL), orders]
+
+
+def interpreter(config: AgentConfig, scratch: Scratch) -> str:
+    """The job's Python: as it was named, or in the archive that was unpacked in this container."""
+    python = config.python
+    return scratch.path(python) if "/" in python and not os.path.isabs(python) else python
+
+
+def _filled(text: str, config: AgentConfig, found: Found) -> str:
+    """``%input_path%`` of an input that was fetched means its place here."""
+    mark = "%input_path%"
+    if mark not in text or not found.inputs:
+        return text
+    given = config.inputs.get("PATH")
+    same = [one.name for one in config.fetch if given and given.endswith(one.source)]
+    name = next((n for n in ("PATH", *same, *found.inputs) if n in found.inputs), "")
+    return text.replace(mark, found.inputs[name])
+
+
+def place_launcher(config: AgentConfig, scratch: Scratch, setup: Setup) -> None:
+    """Put launcher, parameters, and what they need, beside the program, out of our own zip."""
+    if config.params:
+        with open(scratch.path("params.json"), "w", encoding="utf-8") as file:
+            json.dump(config.params, file, indent=1)
+    if len(setup.processes) > 1:
+        _copy((_SEVERAL,), scratch.launch, "launcher")
+    if config.command is not None:
+        return
+    _copy(_LAUNCHER, scratch.launch, "launcher")
+    if setup.shims:
+        shims = os.path.join(scratch.launch, "shims")
+        os.makedirs(shims, 0o700, exist_ok=True)
+        _copy(setup.shims, shims, "frameworks/shims")
+    if config.return_names or os.path.exists(scratch.path(layout.VALUES)):
+        package = os.path.join(scratch.launch, "submarine_runtime")
+        values = os.path.join(package, "values")
+        os.makedirs(values, 0o700, exist_ok=True)
+        _copy(("__init__.py", "lazy.py"), package)
+        _copy(_VALUES, values, "values")
+    if config.return_names:
+        with open(os.path.join(scratch.launch, "return_names"), "w", encoding="utf-8") as file:
+            file.write("\n".join(config.return_names))
+    if config.return_all_ranks:
+        with open(os.path.join(scratch.launch, "return_all_ranks"), "wb"):
+            pass
+
+
+def runtime_path() -> str:
+    """Path of the runtime's zip, or of the directory that holds the package."""
+    return os.path.dirname(os.path.dirname(os.path.abspath(submarine_runtime.__file__)))
+
+
+def _copy(names: tuple[str, ...], directory: str, package: str = "") -> None:
+    loader: Any = submarine_runtime.__loader__
+    source = os.path.join(os.path.dirname(submarine_runtime.__file__), package)
+    for name in names:
+        with open(os.path.join(directory, name), "wb") as file:
+            file.write(loader.get_data(os.path.join(source, name)))

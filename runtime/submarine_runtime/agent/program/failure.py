@@ -1,0 +1,120 @@
+"""What a failed program's traceback says, in terms of cells; does not decide the end reason.
+
+Everything read here was written by the user's code, so every field is bounded and checked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+
+from submarine_runtime.protocol.failure import Failure, TracebackFrame
+from submarine_runtime.protocol.sourcemap import MAP_PATH, SourceMap
+
+MAX_FILE = 1 << 20
+MAX_STDERR = 1 << 18
+MAX_TEXT = 1 << 16
+MAX_FRAMES = 100
+_HEADER = b"Traceback (most recent call last):"
+_FRAME = re.compile(r'^  File "([^"\n]{1,4096})", line (\d{1,9})(?:, in (.{1,500}))?$')
+_ERROR = re.compile(r"^([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
+
+
+def load_failure(path: str) -> tuple[Failure, str] | None:
+    """The failure that the launcher left and its kind (``error memory import disk_full exit``)."""
+    data = _read_json(path)
+    if not isinstance(data, dict):
+        return None
+    frames = []
+    for frame in _list(data.get("frames"))[:MAX_FRAMES]:
+        if isinstance(frame, dict) and isinstance(frame.get("line"), int):
+            file, function, code = (_text(frame.get(k), 4096) for k in ("file", "function", "code"))
+            frames.append(TracebackFrame(file, frame["line"], function, code))
+    failure = Failure(
+        _text(data.get("type"), 300) or "Exception",
+        _text(data.get("message"), 4096),
+        frames,
+        _text(data.get("text"), MAX_TEXT + 16),
+    )
+    return failure, _text(data.get("kind"), 20)
+
+
+def parse_stderr(path: str) -> Failure | None:
+    """The last Python traceback in the last 256 KiB of a log, in time linear in its length."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - MAX_STDERR))
+            tail = file.read(MAX_STDERR)
+    except OSError:
+        return None
+    start = tail.rfind(b"\n" + _HEADER) + 1
+    if start == 0 and not tail.startswith(_HEADER):
+        return None
+    lines = tail[start:].decode("utf-8", "replace").split("\n")
+    frames: list[TracebackFrame] = []
+    for number, line in enumerate(lines[1:], 1):
+        frame = _FRAME.match(line)
+        if frame:
+            frames.append(TracebackFrame(frame[1], int(frame[2]), frame[3] or ""))
+        elif line.startswith("    ") and frames and not frames[-1].code:
+            frames[-1].code = line.strip()[:4096]
+        elif line[:1] not in (" ", ""):
+            error = _ERROR.match(line)
+            if not error:
+                return None
+            text = "\n".join(lines[: number + 1])[:MAX_TEXT]
+            return Failure(error[1], (error[2] or "")[:4096], frames[-MAX_FRAMES:], text)
+    return None
+
+
+def load_source_map(program_directory: str) -> SourceMap:
+    """The bundle's source map; an empty one where there is none that can be read."""
+    try:
+        return SourceMap.from_json(_read_json(os.path.join(program_directory, MAP_PATH)))
+    except ValueError:
+        return SourceMap({})
+
+
+def name_cells(failure: Failure, program_directory: str) -> Failure:
+    """Name the bundle's files relative to its root, and cells where they are known."""
+    cells = load_source_map(program_directory)
+    root = os.path.realpath(program_directory)
+    failure.text = cells.map_traceback(failure.text, root)
+    for frame in failure.frames:
+        absolute = os.path.realpath(os.path.join(root, frame.file))
+        if not absolute.startswith(root + os.sep):
+            continue
+        frame.file = os.path.relpath(absolute, root)
+        position = cells.lookup(frame.file, frame.line)
+        if position is not None:
+            frame.cell, frame.cell_id, frame.cell_line = position
+    return failure
+
+
+def last_line(path: str) -> str:
+    """The last line of a log that is not blank, at most 300 characters."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - 4096))
+            lines = file.read(4096).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+
+
+def _read_json(path: str) -> Any:
+    try:
+        with open(path, "rb") as file:
+            return json.loads(file.read(MAX_FILE * 16))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any, limit: int) -> str:
+    return value[:limit] if isinstance(value, str) else ""

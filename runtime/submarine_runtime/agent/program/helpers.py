@@ -1,0 +1,111 @@
+"""Processes that a framework needs beside the program: started first, ended with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import Callable, Sequence
+
+from submarine_runtime.agent.program.environment import OWN, runtime_path
+from submarine_runtime.agent.program.failure import last_line
+from submarine_runtime.frameworks import Helper
+from submarine_runtime.processes.guard import Guard
+
+#: Seconds that a helper may take until it serves.
+READY_SECONDS = 60.0
+_LOOK = 0.01
+_MAX_OUTPUT = 1 << 20
+
+
+class HelperError(Exception):
+    """A helper does not serve; one sentence."""
+
+
+class Beside:
+    """The helpers of one attempt.
+
+    Parameters
+    ----------
+    python
+        The job's interpreter.
+    log
+        File that all of them write to.
+    """
+
+    def __init__(self, guard: Guard, python: str, directory: str, log: str) -> None:
+        self._guard = guard
+        self._python = python
+        self._directory = directory
+        self._log = log
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self, helpers: Sequence[Helper], wait: Callable[[float], object]) -> None:
+        """Start them one after the other, each once the one before serves.
+
+        Raises
+        ------
+        HelperError
+            If one ends, or does not serve in time.
+        OSError
+            If one cannot be started.
+        """
+        for helper in helpers:
+            began = self._length()
+            process = self._start(helper)
+            deadline = time.monotonic() + READY_SECONDS
+            while helper.ready and not self._ready(helper.ready, began):
+                if process.poll() is not None:
+                    said = last_line(self._log) or "nothing"
+                    raise HelperError(
+                        f"A helper ended before it was {helper.ready!r}; it said {said}"
+                    )
+                if time.monotonic() > deadline:
+                    late = f"was not {helper.ready!r} in {READY_SECONDS:g} s"
+                    raise HelperError(f"A helper {late}.")
+                wait(_LOOK)
+
+    def _start(self, helper: Helper) -> subprocess.Popen[bytes]:
+        places = {"python": self._python, "agent": sys.executable, "runtime": runtime_path()}
+        command = [part.format(**places) for part in helper.command]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(OWN)}
+        with open(self._log, "ab") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=self._directory,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._running.append(process)
+        self._guard.always(process.pid)
+        return process
+
+    def _length(self) -> int:
+        try:
+            return os.stat(self._log).st_size
+        except OSError:
+            return 0
+
+    def _ready(self, line: str, after: int) -> bool:
+        try:
+            with open(self._log, "rb") as file:
+                file.seek(after)
+                said = file.read(_MAX_OUTPUT).decode("utf-8", "replace")
+        except OSError:
+            return False
+        return line in said.split("\n")[:-1]
+
+    def end(self) -> None:
+        """End them at once: the program that they served has ended."""
+        for process in self._running:
+            if process.poll() is None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self._running.clear()

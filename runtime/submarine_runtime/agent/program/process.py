@@ -1,0 +1,137 @@
+"""One run of the user's program: its start, its signals, and that it never outlives the agent.
+
+Does not judge how the program ended (``ending``).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from typing import IO, Iterable, Mapping, Sequence
+
+from submarine_runtime.processes.guard import Guard
+from submarine_runtime.processes.usage import Tree, family, read_process
+
+
+class Program:
+    """The user's program, in a session of its own.
+
+    Parameters
+    ----------
+    command
+        Arguments to execute.
+    stdout, stderr
+        Files that it writes to; appended, so that a truncation by the user's code does no harm.
+    guard
+        One that exists already, for what runs beside the program; None: a new one.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        directory: str,
+        environment: Mapping[str, str],
+        stdout: str,
+        stderr: str,
+        guard: Guard | None = None,
+    ) -> None:
+        self._groups: frozenset[int] = frozenset()
+        self._signals: set[int] = set()
+        self._guard = guard or Guard()
+        try:
+            with _log(stdout) as out, _log(stderr) as err:
+                self.started = time.time()
+                self._process = subprocess.Popen(
+                    list(command),
+                    cwd=directory,
+                    env=dict(environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
+        except BaseException:
+            self._guard.release()
+            raise
+        self.pid = self._process.pid
+        #: What was measured of its processes; the watch samples it.
+        self.tree = Tree(self.pid)
+        self.guard(frozenset({self.pid}))
+
+    def guard(self, groups: Iterable[int]) -> None:
+        """Tell the guard which process groups to kill when the agent is gone."""
+        self._groups = frozenset(groups) | {self.pid}
+        self._guard.watch(self._groups)
+
+    def poll(self) -> int | None:
+        """Exit status as subprocess gives it (negative for a signal), None while it runs."""
+        return self._process.poll()
+
+    def sent(self, number: int) -> bool:
+        """Whether we have sent this signal."""
+        return number in self._signals
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all process groups of the program that are known."""
+        self._signals.add(number)
+        for group in self._groups:
+            # Until it is reaped the program's own group id cannot be given to another.
+            if group == self.pid and self._process.returncode is not None:
+                continue
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
+
+    def end_stragglers(self, known: Mapping[int, int], grace: float = 1.0) -> int:
+        """End what the program left behind; returns how many processes that were.
+
+        Parameters
+        ----------
+        known
+            Processes that were seen below it, pid -> start time: one that has made itself a
+            session of its own belongs to nobody once its parent is gone.
+        """
+        left = self._stragglers(known)
+        count = len(left)
+        self._send(left, signal.SIGTERM)
+        deadline = time.monotonic() + grace
+        while left and time.monotonic() < deadline:
+            time.sleep(0.05)
+            left = self._stragglers(known)
+        for _ in range(20):
+            if not left:
+                break
+            self._send(left, signal.SIGKILL)
+            time.sleep(0.05)
+            left = self._stragglers(known)
+        return count
+
+    def _stragglers(self, known: Mapping[int, int]) -> list[int]:
+        # A session's id is not given to a new process while one of its members lives.
+        left = set(family(self.pid))
+        for pid, start in known.items():
+            process = read_process(pid)
+            if process is not None and process.start == start and not process.zombie:
+                left |= {pid, *family(pid)}
+        return sorted(left - {os.getpid()})
+
+    @staticmethod
+    def _send(pids: Iterable[int], number: int) -> None:
+        for pid in pids:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def release(self) -> None:
+        """Let the guard go once the program has ended."""
+        self._guard.release()
+
+
+def _log(path: str) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")

@@ -1,0 +1,1 @@
+"""Logs and events on their way to the job directory."""

@@ -1,0 +1,192 @@
+"""Ships one log to the job directory: immutable segments, named by where they begin, and an index.
+
+Holds positions, never log text.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import Iterator, Mapping
+
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.storage.store import Appender, Store, StoreError
+
+LARGEST_SEGMENT = 16 << 20
+LONGEST_INTERVAL = 300.0
+MAX_INDEX = 4096
+COPY_BYTES = 1 << 18
+#: Failures of growing files in a row after which segments are published whole: a gateway may take
+#: no body of unknown length.
+MAX_FAILURES = 3
+#: Factor of the interval while a growing file is written: what came in is safe already, and the
+#: lease of the open file costs the NameNode calls that fewer segments save.
+GROWING_INTERVAL = 1.25
+#: Seconds to wait for another thread that ships the same log.
+LOCK_SECONDS = 0.5
+
+
+class LogShipper:
+    """Ships one stream: segments while it grows, its index at the end.
+
+    A segment is finished when ``ship_bytes`` or a 32nd of what is there came in, whichever is
+    more, or when something came in and the interval is over; the interval grows with the job's
+    age. So the number of files grows with the logarithm of log and age. Until it is finished, what
+    comes in is sent on at once to a file whose name says so, over one connection: no more
+    operations of the NameNode, and a container that is killed loses what came since the last call.
+
+    May be called from several threads.
+    """
+
+    #: Whether what comes in is sent before the segment is finished.
+    continuous = True
+
+    def __init__(
+        self, store: Store, directory: str, stream: str, path: str, interval: float, size: int
+    ) -> None:
+        self._store = store
+        self._directory = directory
+        self._stream = stream
+        self._path = path
+        self._interval = interval
+        self._size = size
+        self._began = self._last = time.monotonic()
+        self._index: list[tuple[int, float]] = []
+        self._indexed = False
+        self._lock = threading.RLock()
+        self._growing: Appender | None = None
+        self._sent = 0
+        self._left_over = False
+        self._failures = 0
+        self.shipped = 0
+
+    def length(self) -> int:
+        """Length of the log now."""
+        try:
+            return os.stat(self._path).st_size
+        except OSError:
+            return self.shipped
+
+    def note(self) -> None:
+        """Remember that the log has this length at this time."""
+        length = self.length()
+        if length > (self._index[-1][0] if self._index else 0):
+            self._index.append((length, time.time()))
+            if len(self._index) > MAX_INDEX:
+                del self._index[1::2]
+
+    def index(self) -> bytes:
+        """A line for each length that was noted: ``offset seconds``."""
+        return "".join(f"{at} {moment:.3f}\n" for at, moment in list(self._index)).encode()
+
+    def due(self) -> bool:
+        """Whether there is a segment to publish now."""
+        new = self.length() - self.shipped
+        if new <= 0:
+            return False
+        now = time.monotonic()
+        interval = max(self._interval, (now - self._began) / 64)
+        if self._growing is not None:
+            interval *= GROWING_INTERVAL
+        interval = min(LONGEST_INTERVAL, interval)
+        enough = max(self._size, min(LARGEST_SEGMENT, self.shipped // 32))
+        return new >= enough or now - self._last >= interval
+
+    def advance(self) -> None:
+        """Send what has come in, and finish the segment if that is due."""
+        with self._locked():
+            if self.continuous and self._failures < MAX_FAILURES:
+                self._send()
+            if self.due():
+                self.ship()
+
+    def ship(self) -> None:
+        """Finish the segment, at most 16 MiB."""
+        with self._locked():
+            length = min(self.length() - self.shipped, LARGEST_SEGMENT)
+            if length <= 0:
+                return
+            name = f"{self._directory}/{layout.segment_name(self._stream, self.shipped)}"
+            growing = self._growing_name()
+            if self._growing is not None:
+                self._send()
+                with self._guarded() as file:
+                    file.close()
+                length = self._sent
+                self._growing, self._left_over, self._sent = None, True, 0
+                self._store.move(growing, name)
+            else:
+                length = self._store.upload(name, self._path, self.shipped, length)
+                if self._left_over:
+                    with suppress(StoreError):  # readers pass over it
+                        self._store.delete(growing)
+            self._left_over, self._failures = False, 0
+            self.shipped += length
+            self._last = time.monotonic()
+
+    def ship_rest(self) -> None:
+        """Publish all that is left, then the index."""
+        with self._locked():
+            while self.shipped < self.length():
+                self.ship()
+            if self._index and not self._indexed:
+                name = layout.index_name(self._stream)
+                self._store.publish(f"{self._directory}/{name}", self.index())
+                self._indexed = True
+
+    def _send(self) -> None:
+        """Send what has come in to the growing file, which begins with the segment."""
+        end = min(self.length() - self.shipped, LARGEST_SEGMENT)
+        if end <= self._sent:
+            return
+        if self._growing is None:
+            try:
+                self._growing = self._store.appender(self._growing_name())
+            except StoreError as exc:
+                self._failures += not exc.transient
+                raise
+        with self._guarded() as file, open(self._path, "rb") as log:
+            log.seek(self.shipped + self._sent)
+            while self._sent < end:
+                data = log.read(min(COPY_BYTES, end - self._sent))
+                if not data:
+                    return
+                file.append(data)
+                self._sent += len(data)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[Appender]:
+        """The growing file; after an error its segment begins anew."""
+        assert self._growing is not None
+        try:
+            yield self._growing
+        except (StoreError, OSError):
+            self._growing.abort()
+            self._growing, self._left_over, self._sent = None, True, 0
+            self._failures += 1
+            raise
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=LOCK_SECONDS):
+            raise StoreError(f"{self._stream} is being shipped by another thread", True)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _growing_name(self) -> str:
+        return f"{self._directory}/{layout.growing_name(self._stream, self.shipped)}"
+
+
+def log_shippers(
+    store: Store, directory: str, logs: Mapping[str, str], config: AgentConfig
+) -> dict[str, LogShipper]:
+    """Stream -> its shipper; ``logs`` is stream -> file."""
+    return {
+        stream: LogShipper(store, directory, stream, path, config.ship_interval, config.ship_bytes)
+        for stream, path in logs.items()
+    }

@@ -1,0 +1,114 @@
+"""Brings live address, events and log segments to the job directory, in a thread of its own.
+
+Does not save outputs or the record.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Callable
+
+from submarine_runtime.agent.shipping.log_shipper import LARGEST_SEGMENT, LogShipper, log_shippers
+from submarine_runtime.agent.shipping.thread import Shipping
+from submarine_runtime.protocol import layout
+from submarine_runtime.storage.claims import asked_to_cancel
+from submarine_runtime.storage.store import Store, StoreError
+
+__all__ = ["LARGEST_SEGMENT", "LogShipper", "Publisher", "log_shippers"]
+
+CANCEL_CHECK = 10.0
+
+
+class Publisher(Shipping):
+    """The thread.
+
+    Parameters
+    ----------
+    logs
+        One shipper a stream.
+    events_after
+        Events from a number on, as plain JSON.
+    on_cancel
+        Called when ``cancel.json`` has appeared.
+    on_trouble
+        Called once an outage with the sentence of what failed.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        logs: dict[str, LogShipper],
+        events_after: Callable[[int], list[dict[str, object]]],
+        on_cancel: Callable[[dict[str, str]], None],
+        on_trouble: Callable[[str], None],
+    ) -> None:
+        super().__init__(on_trouble)
+        self._store = store
+        self._logs = logs
+        self._events_after = events_after
+        self._on_cancel = on_cancel
+        self._others: list[LogShipper] = []
+        self._live: bytes | None = None
+        self._events_shipped = 0
+        self._event_files = 0
+        self._events_wanted = False
+        self._cancel_checked: float | None = None
+
+    def add(self, log: LogShipper) -> None:
+        """Ship this one too."""
+        self._others.append(log)
+
+    def announce(self, host: str, port: int) -> None:
+        """Publish where the agent listens."""
+        live = {"host": host, "port": port, "pid": os.getpid(), "time": time.time()}
+        self._live = json.dumps(live).encode()
+        self._wake.set()
+
+    def want_events(self) -> None:
+        """Ship the events soon: a change of state that matters."""
+        self._events_wanted = True
+        self._wake.set()
+
+    def _round(self) -> None:
+        self._store.gate()  # a check right after a suspend, also when nothing is to be shipped
+        if self._live is not None:
+            live = self._live
+            self._store.publish(layout.LIVE, live)
+            self._live = None
+            self._check_cancel()
+        logs = [*self._logs.values(), *self._others]
+        for log in logs:
+            log.note()
+        due = [log for log in logs if log.due()]
+        if self._events_wanted or due:
+            self._events_wanted = False
+            try:
+                self._ship_events()
+            except StoreError:
+                self._events_wanted = True
+                raise
+        for log in logs:
+            log.advance()
+        if due:
+            self._check_cancel()
+
+    def _ship_events(self) -> None:
+        events = self._events_after(self._events_shipped)
+        if not events:
+            return
+        lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+        self._store.publish(layout.event_segment("agent", self._event_files), lines)
+        self._events_shipped += len(events)
+        self._event_files += 1
+
+    def _check_cancel(self) -> None:
+        """Who cannot reach our port leaves ``cancel.json``; looked for with what is shipped."""
+        now = time.monotonic()
+        if self._cancel_checked is not None and now - self._cancel_checked < CANCEL_CHECK:
+            return
+        self._cancel_checked = now
+        asked = asked_to_cancel(self._store)
+        if asked is not None:
+            self._on_cancel(asked)

@@ -1,0 +1,119 @@
+"""A thread that brings things to the job directory round by round, and waits out an outage.
+
+The program never waits for it: what cannot be shipped now lies in files on the node's disk and is
+shipped later. What a round ships is said by those who build on it (``publisher``) or is the logs of
+all attempts of one task.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import Callable, Iterable
+
+from submarine_runtime.agent.shipping.log_shipper import LogShipper
+from submarine_runtime.storage.store import StoreError
+
+TICK = 1.0
+LONGEST_BACKOFF = 10.0
+
+
+class Shipping:
+    """The thread.
+
+    Parameters
+    ----------
+    on_trouble
+        Called once an outage with the sentence of what failed.
+
+    Attributes
+    ----------
+    trouble
+        Why nothing can be shipped now; empty while shipping works.
+    """
+
+    def __init__(self, on_trouble: Callable[[str], None]) -> None:
+        self._on_trouble = on_trouble
+        self.trouble = ""
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="shipping", daemon=True)
+
+    def start(self) -> None:
+        """Begin to ship."""
+        self._thread.start()
+
+    def stop(self, timeout: float) -> bool:
+        """End the thread; False when it hangs in a call for longer than ``timeout``."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        pause = TICK
+        while True:
+            self._wake.wait(pause)
+            self._wake.clear()
+            if self._stopping:
+                return
+            try:
+                self._round()
+                pause, self.trouble = TICK, ""
+            except (StoreError, OSError) as exc:
+                if not self.trouble:
+                    self._on_trouble(str(exc))
+                self.trouble = str(exc) or type(exc).__name__
+                lasting = isinstance(exc, StoreError) and not exc.transient
+                longest = 6 * LONGEST_BACKOFF if lasting else LONGEST_BACKOFF
+                pause = min(longest, pause * 2) * random.uniform(0.5, 1.0)  # noqa: S311
+
+    def _round(self) -> None:
+        raise NotImplementedError
+
+
+class LogShipping(Shipping):
+    """Ships the logs of one attempt after the other, each to its end.
+
+    Parameters
+    ----------
+    on_rest
+        Called in the thread when the end of a log has been shipped.
+    """
+
+    def __init__(
+        self, on_trouble: Callable[[str], None], on_rest: Callable[[], None] = lambda: None
+    ) -> None:
+        super().__init__(on_trouble)
+        self._on_rest = on_rest
+        self._growing: list[LogShipper] = []
+        self._ended: list[LogShipper] = []
+
+    def begin(self, logs: Iterable[LogShipper]) -> None:
+        """Logs that grow from now on."""
+        self._growing.extend(logs)
+        if self._thread.ident is None:
+            self.start()
+
+    def end(self, logs: Iterable[LogShipper]) -> None:
+        """Logs that grow no more: the rest of them is due."""
+        for log in logs:
+            if log in self._growing:
+                log.note()
+                self._growing.remove(log)
+                self._ended.append(log)
+        self._wake.set()
+
+    def rest(self) -> list[LogShipper]:
+        """Those whose end has not been shipped yet; for whoever does it once this is stopped."""
+        return [*self._ended, *self._growing]
+
+    def _round(self) -> None:
+        for log in list(self._growing):
+            log.note()
+            log.advance()
+        for log in list(self._ended):
+            log.ship_rest()
+            self._ended.remove(log)
+            self._on_rest()

@@ -1,0 +1,1 @@
+"""The agent of a job with one task: from the claim to the record."""

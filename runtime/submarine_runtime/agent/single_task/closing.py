@@ -1,0 +1,209 @@
+"""The end of a job's task: outputs, rest of the logs and the record go to the job directory.
+
+The record is last, so that it being there means that everything else is. Does not judge the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from itertools import chain
+from typing import Callable, Sequence
+
+from submarine_runtime.agent.outputs.files import Unsaved, save_outputs, unsaved_sentences
+from submarine_runtime.agent.outputs.saving import all_outputs, result_files, unreturned
+from submarine_runtime.agent.program.ending import Ending
+from submarine_runtime.agent.shipping.log_shipper import LogShipper
+from submarine_runtime.agent.shipping.publisher import Publisher
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.states import State
+from submarine_runtime.record.status import Status
+from submarine_runtime.snapshots.restoration import forget
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import Store, StoreError, patiently
+
+#: Seconds that a child process may take to publish the record while HDFS does not answer, and
+#: between two of its attempts.
+CHILD_SECONDS = 60
+CHILD_PAUSE = 1.0
+#: What publishing the record itself adds, so that it can be counted in the record.
+PUBLISH_FILES = 1
+
+
+class Closing:
+    """Saves with patience until ``deadline()``, which may come nearer meanwhile.
+
+    ``others`` are shipped beside the logs, and not counted in the record.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        store: Store,
+        status: Status,
+        logs: dict[str, LogShipper],
+        log_key: str,
+        deadline: Callable[[], float],
+        wait: Callable[[float], object],
+        others: Sequence[LogShipper] = (),
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._status = status
+        self._logs = logs
+        self._log_key = log_key
+        self._deadline = deadline
+        self._wait = wait
+        self._others = others
+
+    def save(self, scratch: Scratch, publisher: Publisher) -> str | None:
+        """Outputs, then logs; one failure's sentence, or None when all is saved."""
+        status, unsaved = self._status, Unsaved()
+        rank = 0 if self._config.return_all_ranks else None
+        items = chain(
+            all_outputs(scratch, self._config.keep, "", unsaved), result_files(scratch, True, rank)
+        )
+        failure = save_outputs(items, self._upload, status.add_output, status.miss)
+        for sentence in [*unreturned(scratch), *unsaved_sentences(unsaved.to_json())]:
+            status.warn(sentence)
+        publisher.stop(max(1.0, self._deadline() - time.monotonic()))
+        failure = self._save_logs() or failure
+        if failure is None and self._status.has_outputs:
+            with suppress(StoreError):  # they take room, and nothing else
+                forget(self._store)
+        return failure
+
+    def _upload(self, path: str, source: str) -> int:
+        return patiently(
+            lambda: self._store.upload(path, source),
+            self._deadline,
+            wait=self._wait,
+            store=self._store,
+        )
+
+    def _save_logs(self) -> str | None:
+        failure = None
+        for log in [*self._logs.values(), *self._others]:
+            log.note()
+            try:
+                patiently(log.ship_rest, self._deadline, wait=self._wait, store=self._store)
+            except StoreError as exc:
+                failure = str(exc)
+        self.count_logs()
+        return failure
+
+    def count_logs(self) -> None:
+        """Note in the record how much of each log is there."""
+        lengths = {}
+        for stream, log in self._logs.items():
+            lengths[f"{self._log_key}/{stream}"] = log.shipped
+            if log.shipped < log.length():
+                self._status.miss(
+                    f"The end of {stream} is missing: {log.shipped} of {log.length()} bytes "
+                    "were saved."
+                )
+        self._status.set_record(logs=lengths)
+
+    def settle(self, ending: Ending) -> None:
+        """Put the judgement into the record, with its event."""
+        status = self._status
+        status.end(ending.reason, ending.detail, ending.exit_code, ending.signal, ending.failure)
+        if ending.reason is EndReason.SUCCEEDED and status.state is not State.FINISHING:
+            raise AssertionError("a program that never ran cannot have succeeded")
+        state = meaning_of(ending.reason).state
+        status.event("state", ending.detail, state=state, reason=ending.reason)
+
+    def last_words(self, ending: Ending, record_first: bool) -> None:
+        """Leave the record, and of the logs what there is time for.
+
+        Parameters
+        ----------
+        record_first
+            It says what nobody else could find out; it also says that of the logs something may be
+            missing.
+
+        Raises
+        ------
+        StoreError
+            If that cannot be done until the deadline.
+        """
+        if not record_first:
+            self._ship_logs()
+        self.count_logs()
+        self._status.miss("Outputs were not saved: the container was killed.")
+        if not self._status.state.ended:
+            self.settle(ending)
+        if record_first:
+            data = self._record_bytes()
+            _outlive_the_container(lambda: self._publish_from_child(data))
+            self._ship_logs()
+        else:
+            self.publish_record()
+
+    def _ship_logs(self) -> None:
+        for log in self._logs.values():
+            log.advance()
+        for log in self._logs.values():
+            log.ship()
+
+    def publish_record(self) -> bool:
+        """Publish the record; False when somebody else has closed the job already.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be published until the deadline.
+        """
+        return self._publish(self._record_bytes())
+
+    def _record_bytes(self) -> bytes:
+        self._status.set_record(pending="")
+        self._status.finish()
+        self._status.end_phases(time.time())
+        cost = self._store.publish_cost
+        self._status.use(
+            namenode_operations=self._store.operations + cost,
+            files=self._store.files + PUBLISH_FILES,
+        )
+        return json.dumps(self._status.to_json()).encode()
+
+    def _publish(self, data: bytes) -> bool:
+        return patiently(
+            lambda: self._store.publish_exclusive(layout.RECORD, data),
+            self._deadline,
+            wait=self._wait,
+            store=self._store,
+        )
+
+    def _publish_from_child(self, data: bytes) -> None:
+        """Publish the record, however long this process had; YARN kills the parent meanwhile."""
+        patiently(
+            lambda: self._store.publish_exclusive(layout.RECORD, data),
+            time.monotonic() + CHILD_SECONDS,
+            longest=CHILD_PAUSE,
+        )
+
+
+def _outlive_the_container(publish: Callable[[], object]) -> None:
+    """Publish in a child process in a session of its own, and wait for it.
+
+    YARN sends SIGKILL to the container's process group 250 ms after SIGTERM, which may be too
+    early for HDFS. The child uses nothing that another thread of this process may have locked.
+    """
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(CHILD_SECONDS)
+        publish()
+    finally:
+        os._exit(0)

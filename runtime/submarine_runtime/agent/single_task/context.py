@@ -1,0 +1,110 @@
+"""A task that has a job to itself: what its agent works with, the gang of one, and its ports.
+
+Puts together and starts nothing; the order of things is ``supervisor``'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from submarine_runtime.agent.preparation.preparation import Preparing
+from submarine_runtime.agent.program.wakeup import Wakeup
+from submarine_runtime.agent.shipping.log_files import LogFiles
+from submarine_runtime.agent.shipping.log_shipper import LogShipper, log_shippers
+from submarine_runtime.agent.shipping.publisher import Publisher
+from submarine_runtime.agent.single_task.cancellation import Cancelling
+from submarine_runtime.frameworks import process_count, trait
+from submarine_runtime.network.ports import Reservation
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol.quicklinks import resolved
+from submarine_runtime.record.status import Status
+from submarine_runtime.storage.leases import LeaseWatch
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import Store, StoreError, open_store
+from submarine_runtime.yarn.container import reachable_host, wait_teller
+
+
+@dataclass
+class LoneDesk:
+    """What an agent that is alone with its job works with, from the claim to the record."""
+
+    store: Store
+    lease: LeaseWatch
+    logs: LogFiles
+    preparing: Preparing
+    shippers: dict[str, LogShipper]
+    publisher: Publisher
+
+
+def lone_desk(
+    config: AgentConfig, scratch: Scratch, status: Status, wakeup: Wakeup, cancel: Cancelling
+) -> LoneDesk:
+    """The desk of a task whose log files begin now.
+
+    Raises
+    ------
+    StoreError
+        If the store that ``config`` names is of no known kind; one sentence.
+    """
+    try:
+        store = open_store(config.store)
+    except ValueError as exc:
+        raise StoreError(str(exc)) from exc
+    store.on_wait = wait_teller(lambda sentence: status.set_record(pending=sentence))
+    lease = LeaseWatch(store, config.lease, cancel.expire)
+    logs = LogFiles(scratch)
+    preparing = Preparing(
+        config,
+        store,
+        scratch,
+        wakeup.wait,
+        status.event,
+        lambda detail, share: status.set_task(detail=detail),
+        lambda: cancel.asked is not None,
+    )
+    files = logs.begin(config.epoch, config.attempt)
+    task = f"{config.role}:{config.index}"
+    directory = layout.log_directory(task, config.epoch, config.attempt)
+    shippers = log_shippers(store, directory, files, config)
+    logs.shipped_by(shippers)
+    publisher = Publisher(
+        store,
+        shippers,
+        status.events_after,
+        cancel.hear,
+        lambda sentence: status.event("warning", f"Shipping waits: {sentence}"),
+    )
+    return LoneDesk(store, lease, logs, preparing, shippers, publisher)
+
+
+def gang_of_one(config: AgentConfig) -> tuple[Member, Reservation]:
+    """The only member, and what holds its ports.
+
+    Raises
+    ------
+    ValueError
+        If the framework is unknown; one sentence.
+    OSError
+        If no port is free.
+    """
+    processes = process_count(config.framework, config.processes, config.gpus, gang=False)
+    ports = Reservation(int(trait(config.framework, "PORTS")))
+    task = f"{config.role}:{config.index}"
+    me = Member(
+        task,
+        config.role,
+        config.index,
+        "localhost",
+        "127.0.0.1",
+        ports.ports,
+        gpus=config.gpus,
+        processes=processes,
+    )
+    return me, ports
+
+
+def links_of(config: AgentConfig, me: Member) -> dict[str, str]:
+    """The job's links, with this host where they name the task."""
+    return resolved(config.links, [replace(me, host=reachable_host(config.listen))])

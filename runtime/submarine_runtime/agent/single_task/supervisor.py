@@ -1,0 +1,293 @@
+"""One task from claim to record: the order of things, and what happens when it is disturbed.
+
+Its parts: ``claim``, ``starting``, ``watching``, ``views``, ``ending``, ``closing``. What it works
+with is put together in ``alone``. Of a task with a coordinator it knows nothing: ``task``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Callable, Mapping
+
+from submarine_runtime.agent.attempt import Attempt
+from submarine_runtime.agent.live.views import Views
+from submarine_runtime.agent.outputs.saving import model_version
+from submarine_runtime.agent.program.ending import Ending
+from submarine_runtime.agent.program.monitor import asked_ending
+from submarine_runtime.agent.program.start import note_beginning
+from submarine_runtime.agent.program.wakeup import Terminated, Wakeup
+from submarine_runtime.agent.single_task.cancellation import Cancelling
+from submarine_runtime.agent.single_task.context import gang_of_one, links_of, lone_desk
+from submarine_runtime.frameworks import apart_sentence
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.states import State
+from submarine_runtime.record.status import Status
+from submarine_runtime.storage.claims import asked_to_cancel, claim, replaced
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import StoreError, open_store, patiently
+from submarine_runtime.suspend import WriteGate
+from submarine_runtime.yarn.container import new_record, say, write_traceback
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.single_task.closing import Closing
+
+#: Seconds for the last words after SIGTERM; YARN's own patience is 0.25 s by default.
+LAST_WORDS = 1.0
+#: Seconds between two looks at the parent process.
+LOOK_SECONDS = 0.25
+
+
+class Supervisor:
+    """Runs one task; ``run`` is called once."""
+
+    def __init__(self, config: AgentConfig, secret: Mapping[str, str], directory: str) -> None:
+        self._config = config
+        self._secret = secret
+        self._began = time.time()
+        self._wakeup = Wakeup()
+        self._scratch = Scratch.of(directory, config, os.environ)
+        self._task = f"{config.role}:{config.index}"
+        self._status = Status(new_record(config, self._task))
+        self._cancel = Cancelling(self._asked_to_cancel)
+        self._attempt: Attempt | None = None
+        self._views = Views(config, secret, self._status, self._task, self._scratch.root)
+        self._seen = self._claimed = False
+        self._ending: Ending | None = None
+        self._orphaned = False
+
+    def run(self) -> int:
+        """Run the task to its end; the agent's exit code."""
+        if "CONTAINER_ID" in os.environ and os.getppid() > 1:
+            threading.Thread(
+                target=self._watch_parent, args=(os.getppid(),), name="parent", daemon=True
+            ).start()
+        try:
+            self._desk = lone_desk(
+                self._config, self._scratch, self._status, self._wakeup, self._cancel
+            )
+            if not claim(self._desk.store, self._config, os.environ, self._wakeup.wait):
+                say(
+                    f"{self._config.job_id} has ended, or another container has claimed it; "
+                    "nothing is run here"
+                )
+                return 1
+            self._claimed = True
+            self._desk.store.gate = WriteGate(self._holds_claim).check
+            return self._claimed_run()
+        except Terminated:
+            return self._terminate()
+        except StoreError as exc:
+            say(f"{self._config.job_id}: {exc}")
+            return exc.exit_code
+        except Exception as exc:
+            if self._wakeup.terminated:
+                return self._terminate()
+            write_traceback()
+            return self._last_words(EndReason.AGENT_LOST, f"The agent failed: {exc!r}")
+
+    def _watch_parent(self, parent: int) -> None:
+        """End the task when the process that started the agent has died: YARN's container ended.
+
+        The NodeManager signals the other processes of a container in most cases, but not always.
+        """
+        while os.getppid() == parent:
+            time.sleep(LOOK_SECONDS)
+        if not self._wakeup.terminated:
+            self._orphaned = True
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def _terminate(self) -> int:
+        if self._orphaned:
+            return self._last_words(EndReason.MASTER_LOST, "The application master died.")
+        return self._last_words(EndReason.KILLED_ON_CLUSTER, "SIGTERM came from outside.")
+
+    def _claimed_run(self) -> int:
+        status = self._status
+        note_beginning(status, self._scratch, self._began, self._config.resourcemanagers)
+        status.event("claimed", data={"host": socket.gethostname(), "pid": os.getpid()})
+        status.event("state", state=State.STARTING)
+        asked = patiently(
+            lambda: asked_to_cancel(self._desk.store),
+            time.monotonic() + self._config.save_grace,
+            wait=self._wakeup.wait,
+            store=self._desk.store,
+        )
+        if asked is not None:
+            self._cancel.hear(asked)
+            return self._close(asked_ending(asked))
+        over = self._desk.lease.begin(
+            layout.CLAIM,
+            self._wakeup.wait,
+            lambda: self._cancel.asked is not None,
+            grace=self._config.save_grace,
+        )
+        if over:
+            return self._close(Ending(EndReason.LEASE_EXPIRED, over))
+        failed = self._prepare() or self._start()
+        if failed is not None:
+            return self._close(failed)
+        assert self._attempt is not None
+        return self._close(
+            self._attempt.watch(self._wakeup, lambda: self._cancel.asked, alone=True)
+        )
+
+    def _holds_claim(self) -> bool:
+        """Whether the job is still this container's; otherwise the program ends."""
+        if not replaced(self._desk.store):
+            return True
+        if self._attempt is not None:
+            self._attempt.fence()
+            self._wakeup.wake()
+        return False
+
+    def _prepare(self) -> Ending | None:
+        """Devices, bundle and inputs; how it ended if one of them cannot be had."""
+        preparing, config = self._desk.preparing, self._config
+        # What may take long: who cancels must be heard.
+        failed = preparing.claim_devices(self._be_seen) or preparing.place()
+        if failed is None and config.fetch:
+            self._be_seen()
+            failed = preparing.fetch([])
+        if failed is not None and self._cancel.asked is not None:
+            failed = asked_ending(self._cancel.asked)
+        self._status.set_task(gpus=list(preparing.devices), detail="")
+        return failed
+
+    def _start(self) -> Ending | None:
+        """Start the program; how it ended if it could not be started."""
+        config, preparing = self._config, self._desk.preparing
+        try:
+            me, ports = gang_of_one(config)
+        except (ValueError, OSError) as exc:
+            return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
+        self._status.set_record(links=links_of(config, me))
+        files = self._desk.logs.begin(config.epoch, config.attempt)
+        devices = preparing.devices if preparing.driver else ()
+        attempt = self._attempt = Attempt(
+            config, [me], self._desk.store, self._scratch, self._status, files, devices
+        )
+        self._desk.publisher.add(attempt.samples)
+        # Load what the last words need: YARN deletes our code as soon as it sends SIGTERM, which
+        # may come right after the program's start.
+        self._closing(self._wakeup.wait)
+        failed = attempt.restore(None) or attempt.start(ports, preparing.found, self._wakeup)
+        if failed is not None:
+            return failed
+        status, started = self._status, attempt.started
+        status.set_task(started=started, network=attempt.network or None)
+        status.end_phase("start", started)
+        status.begin_phase("first_line", started)
+        status.begin_phase("run", started)
+        status.event("state", state=State.RUNNING, data={"pid": attempt.pid})
+        self._desk.publisher.want_events()
+        self._be_seen()
+        return None
+
+    def _be_seen(self) -> None:
+        """Open the live view and begin to ship."""
+        if not self._seen:
+            self._seen = True
+            self._desk.publisher.start()
+            self._views.open(
+                self._desk.logs,
+                self._cancel.hear,
+                lambda name: model_version(self._desk.store, self._scratch, name),
+                self._desk.publisher.announce,
+                self._desk.lease.renew,
+            )
+
+    def _close(self, ending: Ending) -> int:
+        """Save everything, publish the record, let the followers go."""
+        status, self._ending = self._status, ending
+        self._desk.lease.stop()
+        self._cancel.deadline = time.monotonic() + self._config.save_grace
+        if self._attempt is not None and self._attempt.started is not None:
+            status.end_phase("first_line")
+            status.end_phase("run")
+            status.begin_phase("save")
+            status.event("state", state=State.FINISHING)
+        if self._attempt is not None:
+            patience = self._cancel.patience(self._config.save_grace)
+            self._attempt.sync(ending, patience, outputs_follow=True)
+        closing = self._closing(self._wakeup.wait)
+        failure = closing.save(self._scratch, self._desk.publisher)
+        if failure is not None and ending.reason is EndReason.SUCCEEDED:
+            ending = Ending(EndReason.OUTPUT_NOT_SAVED, failure, ending.exit_code)
+        ending = self._trained_together(ending)
+        closing.settle(ending)
+        self._views.finish_page()
+        # The record must have its chance even where saving has used up all patience.
+        self._cancel.deadline = max(self._cancel.deadline, time.monotonic() + LAST_WORDS)
+        try:
+            if not closing.publish_record():
+                say(f"{self._config.job_id} was closed by somebody else meanwhile")
+                return 1
+        except StoreError as exc:
+            say(f"the record of {self._config.job_id} could not be published: {exc}")
+            return exc.exit_code
+        self._views.finish_followers()
+        return 0 if ending.reason is EndReason.SUCCEEDED else 1
+
+    def _trained_together(self, ending: Ending) -> Ending:
+        """Warn, or fail the job, if it succeeded and its several processes never met."""
+        meeting = self._attempt.meeting if self._attempt is not None else None
+        if ending.reason is not EndReason.SUCCEEDED or meeting is None or meeting.noticed:
+            return ending
+        required = self._config.require_collective
+        sentence = apart_sentence(self._config.framework, 1, required)
+        if required:
+            return Ending(EndReason.NOT_COLLECTIVE, sentence, ending.exit_code)
+        if sentence:
+            self._status.event("warning", sentence)
+            self._status.warn(sentence)
+        return ending
+
+    def _closing(self, wait: Callable[[float], object]) -> Closing:
+        from submarine_runtime.agent.single_task.closing import Closing
+
+        return Closing(
+            self._config,
+            self._desk.store,
+            self._status,
+            self._desk.shippers,
+            f"{self._task}/e{self._config.epoch}-a{self._config.attempt}",
+            lambda: self._cancel.deadline,
+            wait,
+            () if self._attempt is None else (self._attempt.samples,),
+        )
+
+    def _asked_to_cancel(self, asked: dict[str, str]) -> None:
+        ending = asked_ending(asked)
+        kind = "cancel_requested" if ending.reason is EndReason.CANCELLED else "lease"
+        self._status.event(kind, ending.detail)
+        self._wakeup.wake()
+
+    def _last_words(self, reason: EndReason, detail: str) -> int:
+        """End the program at once and leave the record while there is time."""
+        over = None
+        if self._attempt is not None:
+            over = self._attempt.memory_ending()
+        if not self._claimed:
+            return 1
+        gate = self._desk.store.gate
+        self._desk.store = open_store(self._config.store, timeout=LAST_WORDS)
+        self._desk.store.gate = gate
+        self._cancel.deadline = time.monotonic() + LAST_WORDS
+        try:
+            ending = over or Ending(reason, detail)
+            if self._ending is not None and self._ending.reason is not EndReason.SUCCEEDED:
+                ending = self._ending  # it had failed by itself before
+            elif over is None:
+                asked = self._cancel.asked or asked_to_cancel(self._desk.store)
+                if asked is not None:
+                    ending = asked_ending(asked)
+            self._closing(time.sleep).last_words(ending, record_first=over is not None)
+        except StoreError as exc:
+            say(f"the record of {self._config.job_id} could not be published: {exc}")
+        return 1

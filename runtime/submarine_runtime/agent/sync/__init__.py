@@ -1,0 +1,1 @@
+"""Synchronization of checkpoints, model and TensorBoard files while the program runs."""

@@ -1,0 +1,302 @@
+"""Copy the chief's snapshots into the checkpoint directory of an evaluator while it runs.
+
+An evaluator reads the chief's checkpoints from its own ``SUBMARINE_CHECKPOINT_DIR``, as it would
+read them from a shared directory. Files of the evaluator are neither overwritten nor deleted, and
+copied files are no part of its own snapshots and outputs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from contextlib import suppress
+from typing import Callable, Iterable, Mapping
+
+from submarine_runtime.protocol import layout
+from submarine_runtime.snapshots.catalog import Found, snapshots_of
+from submarine_runtime.snapshots.manifest import is_below
+from submarine_runtime.snapshots.replacement import put_back
+from submarine_runtime.snapshots.scan import STATE_FILE, Seen
+from submarine_runtime.storage.fetching import DamagedError, Fetching
+from submarine_runtime.storage.local import make_directories
+from submarine_runtime.storage.store import NotThereError, Store, StoreError
+
+#: Seconds between two looks for a new snapshot, at most.
+LONGEST_PAUSE = 5.0
+#: Copies that are recognised, those of the past included.
+MAX_REMEMBERED = 50_000
+#: Files that name the newest checkpoint: they appear after the files that they name.
+STATE_FILES = frozenset(
+    {STATE_FILE, "latest", "latest_checkpointed_iteration.txt", "training_metadata.json"}
+)
+
+
+class ChiefCheckpoints:
+    """The copies for one attempt of an evaluator; ``start`` begins a thread.
+
+    Parameters
+    ----------
+    root
+        Checkpoint directory of the evaluator.
+    chief
+        Task whose snapshots are copied.
+    interval
+        Seconds between two snapshots of the chief; a file that it has deleted stays so long.
+    on_event
+        Receives ``(kind, detail)``; called in the thread.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        root: str,
+        chief: str,
+        interval: float,
+        grace: float,
+        on_event: Callable[[str, str], None],
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._chief = chief
+        self._interval = interval
+        self._fetching = Fetching(store, min(grace, 4 * LONGEST_PAUSE), quiet=True)
+        self._on_event = on_event
+        #: What the files are linked to, and where the list of copies is kept between attempts.
+        self._source, self._list = f"{root}.chief", f"{root}.chief.json"
+        self._lock = threading.Lock()
+        self._copies: dict[str, Seen] = {}
+        self._every: set[Seen] = set()
+        self._absent: dict[str, float] = {}
+        self._shown: tuple[str, str] | None = None
+        self._in_trouble = False
+        self._warned: set[str] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="chief-checkpoints", daemon=True)
+        self._load()
+
+    def start(self) -> None:
+        """Begin to copy; call it after the evaluator's own files were put back."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Copy nothing more; what is being fetched is given up with the process."""
+        self._over.set()
+
+    def own(self, files: Mapping[str, Seen]) -> dict[str, Seen]:
+        """``files`` of the checkpoint directory without those that were copied there."""
+        with self._lock:
+            return {path: seen for path, seen in files.items() if seen not in self._every}
+
+    def holds(self, path: str) -> bool:
+        """Whether an absolute path is a copy that the evaluator has not changed."""
+        with self._lock:
+            return _seen(path) in self._every
+
+    def _run(self) -> None:
+        pause = min(LONGEST_PAUSE, self._interval / 2)
+        while not self._over.is_set():
+            try:
+                self.look(time.monotonic())
+                self._in_trouble = False
+            except (StoreError, OSError) as exc:
+                if not self._in_trouble and not self._over.is_set():
+                    self._on_event("warning", f"The chief's checkpoints are not copied: {exc}.")
+                self._in_trouble = True
+            self._over.wait(pause)
+
+    def look(self, now: float) -> None:
+        """Copy the chief's newest snapshot if it is new; remove what the chief has deleted.
+
+        Raises
+        ------
+        StoreError, OSError
+            If the store or this disk failed; calling it again goes on.
+        """
+        newest = self._newest()
+        if newest is not None and newest != self._shown:
+            for found in snapshots_of(self._store, "", self._chief, layout.CHECKPOINTS):
+                with suppress(DamagedError, NotThereError):  # the next one, or at the next look
+                    put_back(self._fetching, self._source, found.files)
+                    if not self._over.is_set():
+                        self._show(found, now)
+                        self._shown = newest
+                    break
+        self._remove(now)
+
+    def _newest(self) -> tuple[str, str] | None:
+        """Attempt and manifest of the newest snapshot, from names alone."""
+        role, index = layout.split_task(self._chief)
+        directory = f"{layout.SNAPSHOTS}/{role}-{index}"
+        attempts = {}
+        for entry in self._store.entries(directory):
+            number = layout.parse_attempt(entry.name)
+            if number is not None:
+                attempts[number] = entry.name
+        for number in sorted(attempts, reverse=True):
+            entries = self._store.entries(f"{directory}/{attempts[number]}")
+            names = [entry.name for entry in entries if entry.name.endswith(".json")]
+            mine = [name for name in names if name.startswith(f"{layout.CHECKPOINTS}-")]
+            if mine:
+                return attempts[number], max(mine)
+        return None
+
+    def _show(self, found: Found, now: float) -> None:
+        """Link the files of a snapshot into the directory, the state files last."""
+        paths = {piece.path for piece in found.files}
+        for path in self._copies:
+            if path in paths:
+                self._absent.pop(path, None)
+            else:
+                self._absent.setdefault(path, now)
+        for top, below in _new_directories(self._root, paths).items():
+            self._show_directory(top, below)
+        for path in sorted(paths, key=lambda path: (_is_state(path), path)):
+            self._show_file(path)
+        if len(self._every) > MAX_REMEMBERED:
+            with self._lock:
+                self._every = set(self._copies.values())
+        self._save()
+
+    def _show_directory(self, top: str, paths: Iterable[str]) -> None:
+        """Let a new directory appear as a whole: some libraries list directories only."""
+        aside = f"{self._root}.new"
+        shutil.rmtree(aside, ignore_errors=True)
+        for path in paths:
+            target = os.path.join(aside, os.path.relpath(path, top))
+            make_directories(os.path.dirname(target))
+            os.link(self._linked(path), target)
+        make_directories(os.path.dirname(os.path.join(self._root, top)))
+        with self._lock, suppress(OSError):  # the program has made it meanwhile: file by file
+            self._every.update(filter(None, (_seen(self._linked(path)) for path in paths)))
+            os.rename(aside, os.path.join(self._root, top))
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def _show_file(self, path: str) -> None:
+        source, target = self._linked(path), os.path.join(self._root, path)
+        wanted, there = _seen(source), _seen(target)
+        if wanted is None or there == wanted:
+            self._note(path, wanted)
+            return
+        if there is not None and there != self._copies.get(path):
+            self._keep_own(path)
+            return
+        # A hidden name is no checkpoint, for the program and for our snapshots.
+        directory, name = os.path.split(target)
+        aside = os.path.join(directory, f".{name}.new")
+        with suppress(FileNotFoundError):
+            os.unlink(aside)
+        try:
+            make_directories(directory)
+            os.link(source, aside)
+        except (FileExistsError, NotADirectoryError):
+            self._keep_own(path)
+            return
+        with self._lock:
+            if _seen(target) == there:
+                self._every.add(wanted)
+                os.replace(aside, target)
+                self._copies[path] = wanted
+                return
+        os.unlink(aside)  # the program has written it in this moment
+
+    def _note(self, path: str, copy: Seen | None) -> None:
+        if copy is not None:
+            with self._lock:
+                self._copies[path] = copy
+                self._every.add(copy)
+
+    def _linked(self, path: str) -> str:
+        return os.path.join(self._source, path)
+
+    def _keep_own(self, path: str) -> None:
+        self._copies.pop(path, None)
+        if path not in self._warned:
+            self._warned.add(path)
+            sentence = f"The chief's checkpoint file {path[:300]!r} is not copied: the evaluator"
+            self._on_event("warning", f"{sentence} has a file of this name.")
+
+    def _remove(self, now: float) -> None:
+        """Remove copies that the chief has deleted, one interval later, unless they are open."""
+        due = [path for path, since in self._absent.items() if now - since >= self._interval]
+        if not due:
+            return
+        used = open_files(os.path.realpath(self._root))
+        for path in due:
+            target = os.path.join(self._root, path)
+            if os.path.realpath(target) in used:
+                continue
+            del self._absent[path]
+            copy = self._copies.pop(path, None)
+            if copy is None or _seen(target) != copy:
+                continue  # it is the evaluator's file now
+            os.unlink(target)
+            directory = os.path.dirname(path)
+            while directory:
+                try:
+                    os.rmdir(os.path.join(self._root, directory))
+                except OSError:
+                    break
+                directory = os.path.dirname(directory)
+        self._save()
+
+    def _load(self) -> None:
+        """Read which files an earlier attempt in this container has copied."""
+        try:
+            with open(self._list, encoding="utf-8") as file:
+                listed = json.load(file)
+            copies = {str(path): Seen(*seen) for path, seen in listed.items() if is_below(path)}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return
+        self._copies, self._every = copies, set(copies.values())
+
+    def _save(self) -> None:
+        with open(f"{self._list}.new", "w", encoding="utf-8") as file:
+            json.dump(self._copies, file)
+        os.replace(f"{self._list}.new", self._list)
+
+
+def _seen(path: str) -> Seen | None:
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    return Seen(info.st_ino, info.st_size, info.st_mtime_ns)
+
+
+def _is_state(path: str) -> bool:
+    return path.rpartition("/")[2] in STATE_FILES
+
+
+def _new_directories(root: str, paths: Iterable[str]) -> dict[str, list[str]]:
+    """Highest directory that is not there yet -> the paths below it."""
+    groups: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        parts = path.split("/")[:-1]
+        for depth in range(1, len(parts) + 1):
+            directory = "/".join(parts[:depth])
+            if not os.path.lexists(os.path.join(root, directory)):
+                groups.setdefault(directory, []).append(path)
+                break
+    return groups
+
+
+def open_files(root: str) -> set[str]:
+    """Files below ``root`` that a process of this user has open or mapped."""
+    found: set[str] = set()
+    below = root.rstrip("/") + "/"
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    path = os.readlink(f"/proc/{pid}/fd/{name}")
+                    if path.startswith(below):
+                        found.add(path)
+        with suppress(OSError), open(f"/proc/{pid}/maps", errors="surrogateescape") as maps:
+            for line in maps:
+                path = line.rstrip("\n").partition(below)[2]
+                if path:
+                    found.add(below + path)
+    return found

@@ -1,0 +1,205 @@
+"""Decides when a directory that a program writes is worth a snapshot, and takes it.
+
+When nothing has changed for two looks; where it never comes to rest, at a moment when nobody writes
+but to logs that stay open. Writes nothing itself: ``snapshots`` and ``mirror`` do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Callable, Mapping
+
+from submarine_runtime.agent.sync.hold import Hold
+from submarine_runtime.snapshots.scan import STATE_FILE, Seen, is_coherent, is_whole, look
+from submarine_runtime.snapshots.writer import KEEP, ChangedError, Snapshots
+
+if TYPE_CHECKING:
+    from submarine_runtime.snapshots.checkpoint_path import Mirror
+
+#: Seconds that a directory may be restless while nobody has a file open in it, and how long ago
+#: its last change must then be: a checkpoint of several files is not taken between two of them.
+OPEN_TO_NOBODY = 3.0
+LAST_CHANGE = 0.15
+#: Who writes a file of this size is thought to write a checkpoint, not a log.
+LARGE = 1 << 20
+
+
+class Settling:
+    """One directory of one attempt.
+
+    Parameters
+    ----------
+    part
+        ``checkpoints`` or ``model``.
+    patience
+        Seconds to wait for files that are open for writing. After that a snapshot leaves out what
+        was open all the while; a large file is waited for ten times as long, because
+        somebody may still be writing the rest of a checkpoint.
+    own
+        Leaves out the files of the directory that are not the program's.
+    undisturbed
+        See ``Syncing``.
+    """
+
+    def __init__(
+        self,
+        hold: Hold,
+        part: str,
+        taking: Snapshots,
+        patience: float,
+        own: Callable[[Mapping[str, Seen]], dict[str, Seen]] = dict,
+        undisturbed: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.part = part
+        self._own = own
+        self._undisturbed = undisturbed
+        self.mirror: Mirror | None = None
+        self.busy = False
+        self.given_up = False
+        self.number = 0
+        self.files = 0
+        self.look_seconds = 0.0
+        self._hold = hold
+        self._root = hold.root
+        self.taking = taking
+        self._patience = patience
+        self._before: dict[str, Seen] = {}
+        self._published: dict[str, Seen] = {}
+        self._mirrored: dict[str, Seen] | None = None
+        self._whole: set[Seen] = set()
+        self._restless_since: float | None = None
+        self._always_open: set[str] | None = None
+        self._empty = True
+
+    def begin(self) -> None:
+        """What is there before the program starts was put back from a snapshot."""
+        try:
+            self._published = self._before = self._look()
+        except OSError:
+            return
+        self._whole = set(self._before.values())
+        self._empty = not self._before
+
+    def _look(self) -> dict[str, Seen]:
+        return self._own(look(self._root))
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether earlier attempts' snapshots are not needed any more."""
+        least = KEEP if self.part == "checkpoints" else 1
+        return self.number >= least or (self._empty and self.part != "checkpoints")
+
+    def look_and_publish(self) -> int | None:
+        """Take a snapshot if it is time; bytes uploaded, or None.
+
+        Raises
+        ------
+        ChangedError, StoreError, OSError
+            It was not taken; ``OSError`` when the directory cannot be looked at.
+        """
+        began, spent = time.monotonic(), time.thread_time()
+        files = self._look()
+        self.look_seconds = time.thread_time() - spent
+        before, self._before = self._before, files
+        self._empty = self._empty and not files
+        if not files or not self._due(files):
+            self._rest()
+            return None
+        self.busy = True
+        unfinished = {path for path, seen in files.items() if not self._is_whole(path, seen)}
+        if unfinished or any(before.get(path) != seen for path, seen in files.items()):
+            left_out = self._left_out(files, unfinished, began)
+            if left_out is None:
+                return None
+            files = {path: seen for path, seen in files.items() if path not in left_out}
+            if not files or not self._due(files):
+                return None
+        sent = self._publish(files)
+        self._rest()
+        return sent
+
+    def _rest(self) -> None:
+        self.busy, self._restless_since, self._always_open = False, None, None
+
+    def _left_out(
+        self, files: Mapping[str, Seen], unfinished: set[str], now: float
+    ) -> set[str] | None:
+        """What a snapshot of a restless directory would leave out; None: wait for it."""
+        if self._restless_since is None or self._always_open is None:
+            self._restless_since, self._always_open = now, set(unfinished)
+        self._always_open &= unfinished
+        if unfinished - self._always_open:
+            return None
+        patience = min(OPEN_TO_NOBODY, self._patience)
+        if unfinished:
+            large = any(files[path].size >= LARGE for path in unfinished)
+            patience = self._patience * (10 if large else 1)
+        changed = max(
+            (s.modified_ns for path, s in files.items() if path not in unfinished), default=0
+        )
+        if now - self._restless_since < patience or time.time() - changed / 1e9 < LAST_CHANGE:
+            return None
+        return unfinished
+
+    def publish_last(self, whole: bool, outputs_follow: bool) -> None:
+        """Take the last snapshot, unless a file is a part of one.
+
+        Parameters
+        ----------
+        whole
+            Files that end as archives do are whole. False: only those that were seen whole before.
+        """
+        files = self._look()
+        doubtful = {path: seen for path, seen in files.items() if seen not in self._whole}
+        if whole:
+            places = [(os.path.join(self._root, path), seen) for path, seen in doubtful.items()]
+            whole = all(is_whole(place, seen.size) for place, seen in places)
+        if files and (whole or not doubtful):
+            self._publish(files, outputs_follow)
+        if self.mirror is not None:
+            self.mirror.close()
+
+    def _due(self, files: dict[str, Seen]) -> bool:
+        mirrored = self.mirror is None or self._mirrored is None or files == self._mirrored
+        return files != self._published or not mirrored
+
+    def _is_whole(self, path: str, seen: Seen) -> bool:
+        if seen not in self._whole:
+            whole = is_whole(os.path.join(self._root, path), seen.size)
+            # Looked at last: a program that has ended closed its files, however far it was.
+            if not whole or not self._undisturbed():
+                return False
+            self._whole.add(seen)
+        return True
+
+    def _publish(self, files: dict[str, Seen], mirror_only: bool = False) -> int:
+        known = set(self._published.values())
+        new = {path: seen for path, seen in files.items() if seen not in known}
+        try:
+            # What is there must still be the same once all of it is held: that is one moment.
+            if not self._hold.take(new) or not self._unchanged(files):
+                raise ChangedError(self._root)
+            return self._send(files, mirror_only)
+        finally:
+            self._hold.drop()
+
+    def _unchanged(self, files: Mapping[str, Seen]) -> bool:
+        now = self._look()
+        named = {path for path in now if path.rpartition("/")[2] == STATE_FILE}
+        same = all(now.get(path) == seen for path, seen in files.items())
+        return same and named <= files.keys() and is_coherent(self._root, files)
+
+    def _send(self, files: dict[str, Seen], mirror_only: bool) -> int:
+        sent = 0
+        if files != self._published and not mirror_only:
+            sent += self.taking.publish(files)
+            self._published = files
+            self.number += 1
+            self.files = len(files)
+        if self.mirror is not None and files != self._mirrored:
+            self._mirrored = {}  # behind, until this has worked
+            sent += self.mirror.publish(files)
+            self._mirrored = files
+        self._whole.intersection_update(self._before.values())
+        return sent

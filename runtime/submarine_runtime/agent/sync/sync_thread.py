@@ -1,0 +1,340 @@
+"""Brings checkpoints, model and TensorBoard files to the job directory while the program runs.
+
+One thread; it walks the directories and touches nothing else when nothing changed. The program
+never waits for it: while the job directory is away, files stay here and are brought later.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Any, Callable, Mapping
+
+from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints
+from submarine_runtime.agent.sync.event_files import BoardFiles
+from submarine_runtime.agent.sync.hold import Hold
+from submarine_runtime.agent.sync.settling import Settling
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.record.onlookers import Onlookers
+from submarine_runtime.snapshots.checkpoint_path import Mirror, base_of
+from submarine_runtime.snapshots.event_pieces import task_directory
+from submarine_runtime.snapshots.writer import ChangedError, Reader, Snapshots
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import Store, StoreError, UnconfirmedError, wait_sentence
+
+#: Seconds between two looks at what has just changed.
+GAP = 1.0
+FIRST_LOOK = 2.0
+#: Between two pieces of TensorBoard files while somebody looks at them; what has not grown costs
+#: nothing, what has five operations of the NameNode.
+LOOKED_AT = 2.0
+LONGEST_BACKOFF = 15.0
+#: A look may take this part of the time between looks, so that the thread costs next to nothing.
+SHARE = 1 / 400
+MOST_PAUSE = 120.0
+#: Orders of the coordinator that wait while a snapshot is uploaded.
+MAX_ORDERS = 64
+OnEvent = Callable[[str, str, "dict[str, object]"], None]
+#: A snapshot of more files is reported without their names; the coordinator reads its manifest.
+MAX_NAMES = 4000
+
+
+class _Stopped(Exception):  # noqa: N818 - not an error: the time for the last sync is up
+    pass
+
+
+class Syncing:
+    """The thread of one attempt of one task.
+
+    Parameters
+    ----------
+    on_event
+        Told ``(kind, detail, data)`` of what is worth keeping: ``snapshot`` for the first that is
+        complete (data: part, number, files, bytes), ``warning`` once an outage and ``synced`` at
+        its end. Called in the thread.
+    chief
+        Whether this task's checkpoints are the job's: they go to ``config.checkpoint_path``
+        itself, those of others below it.
+    onlookers
+        While somebody looks, TensorBoard files go up every ``LOOKED_AT`` seconds.
+    copies
+        The chief's checkpoints in the directory of an evaluator, which are no part of its own.
+    report
+        Sends a ``snapshot`` line to the coordinator, which then also decides which snapshots are
+        deleted (``order``). None: there is no coordinator.
+    undisturbed
+        Whether the program runs and has not been told to end. A file that no process has open may
+        be cut once this is false.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        scratch: Scratch,
+        config: AgentConfig,
+        task: str,
+        epoch: int,
+        attempt: int,
+        on_event: OnEvent,
+        *,
+        chief: bool = True,
+        onlookers: Onlookers | None = None,
+        copies: ChiefCheckpoints | None = None,
+        report: Callable[[dict[str, Any]], None] | None = None,
+        undisturbed: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._report = report
+        self._orders: deque[Mapping[str, Any]] = deque(maxlen=MAX_ORDERS)
+        self._round_wanted = 0
+        self._store = store
+        self._task = task
+        self._wake = threading.Event()
+        self._now = (epoch, attempt)
+        self._on_event = on_event
+        self._interval = max(0.1, config.sync_interval)
+        self._roots = scratch.outputs
+        directory = layout.attempt_directory(layout.SNAPSHOTS, task, epoch, attempt)
+        self._parts = {}
+        for part in (layout.CHECKPOINTS, layout.MODEL):
+            hold = Hold(self._roots[part])
+            reader = Reader(hold.where, self._check)
+            taking = Snapshots(store, directory, part, reader)
+            own = copies.own if copies is not None and part == layout.CHECKPOINTS else dict
+            patience = 3 * self._interval
+            self._parts[part] = Settling(hold, part, taking, patience, own, undisturbed)
+            if part == layout.CHECKPOINTS and config.checkpoint_path:
+                base = base_of(config.checkpoint_path, task, chief)
+                writer = f"{config.job_id}-{layout.attempt_name(epoch, attempt)}"
+                self._parts[part].mirror = Mirror(store, base, writer, reader)
+        board = self._roots[layout.TENSORBOARD]
+        self._board = BoardFiles(store, board, task, self._now, self._check)
+        self._onlookers = onlookers or Onlookers()
+        self._onlookers.wake = self._wake.set
+        self._pruned = epoch == attempt == 1
+        self._in_trouble = False
+        self._quick = 0
+        self._told = False
+        self._deadline: float | None = None
+        self._whole = self._outputs_follow = False
+        self._done = False
+        self._thread = threading.Thread(target=self._run, name="syncing", daemon=True)
+
+    def start(self) -> None:
+        """Begin to sync; call it after ``restore`` and before the program starts."""
+        for part in self._parts.values():
+            part.begin()
+        self._thread.start()
+
+    def stop(
+        self, timeout: float = 30.0, *, whole: bool = True, outputs_follow: bool = False
+    ) -> bool:
+        """End the thread, after one last sync; False when it did not get done in time.
+
+        Parameters
+        ----------
+        timeout
+            Seconds for the last sync.
+        whole
+            The program has ended by itself, so its files are whole. False where a signal ended it:
+            then only what was seen complete before goes up.
+        outputs_follow
+            All outputs are saved right after this: only ``checkpoint_path`` is brought up to date.
+        """
+        self._whole, self._outputs_follow = whole, outputs_follow
+        self._deadline = time.monotonic() + timeout
+        self._wake.set()
+        if self._thread.ident is not None:
+            # A call to the store that hangs ends by its own timeout, not by ours.
+            self._thread.join(timeout + GAP)
+        return self._done or self._thread.ident is None
+
+    def order(self, order: Mapping[str, Any]) -> None:
+        """Carry out a ``snapshot`` or ``keep`` line of the coordinator; from any thread."""
+        self._orders.append(order)
+        self._wake.set()
+
+    def discard(self) -> None:
+        """Delete the pieces of TensorBoard files: the whole files are in ``tensorboard/`` now."""
+        self._store.delete(task_directory(self._task), recursive=True)
+
+    def _check(self) -> None:
+        """Let an upload of megabytes end when the time for it is over."""
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise _Stopped
+
+    def _run(self) -> None:
+        pause = min(FIRST_LOOK, self._interval)
+        due = time.monotonic() + pause
+        try:
+            while not self._done:
+                self._wait_until(due)
+                began = time.monotonic()
+                if self._obey():
+                    due = began
+                try:
+                    if self._deadline is not None:
+                        self._last_round()
+                        self._done = True
+                    elif began < due:
+                        self._ship_growing()
+                    else:
+                        self._round()
+                        # An upload takes what it takes; after it the program gets as long.
+                        pause = max(self._pause(), time.monotonic() - began)
+                        due = time.monotonic() + pause
+                except StoreError as exc:
+                    pause = self._trouble(str(exc), pause, exc.transient)
+                    due = time.monotonic() + pause
+                    self._wait_at_end(pause, exc)
+                self._check()
+        except _Stopped:
+            pass
+        except Exception as exc:  # the program goes on without snapshots, and the job says so
+            self._trouble(repr(exc), pause, False)
+        finally:
+            self._store.on_wait("")
+
+    def _wait_at_end(self, pause: float, error: StoreError) -> None:
+        """Wait before the last sync is repeated; the job says so."""
+        if self._deadline is None:
+            return
+        left = self._deadline - time.monotonic()
+        if error.transient and not isinstance(error, UnconfirmedError):
+            self._store.on_wait(wait_sentence(self._store.label, left, error))
+        time.sleep(max(0.0, min(pause, left)))
+
+    def _wait_until(self, due: float) -> None:
+        """Until the next round is due, or a moment where somebody looks and the store is well."""
+        while self._deadline is None and (left := due - time.monotonic()) > 0:
+            hurry = self._onlookers.present and not self._in_trouble
+            self._wake.wait(min(left, LOOKED_AT) if hurry else left)
+            self._wake.clear()
+            if hurry or self._orders:
+                return
+
+    def _obey(self) -> bool:
+        """Carry out the coordinator's orders; whether a round of snapshots is wanted now."""
+        taking = self._parts[layout.CHECKPOINTS].taking
+        while self._orders:
+            order = self._orders.popleft()
+            if order.get("type") == "snapshot":
+                self._round_wanted = taking.round = max(taking.round, int(order.get("round") or 0))
+                continue
+            points = {tuple(point) for point in order.get("points") or ()}
+            own = [number for epoch, attempt, number in points if (epoch, attempt) == self._now]
+            if taking.hold(own) and order.get("older"):
+                self._delete_older({(epoch, attempt) for epoch, attempt, _ in points})
+            self._tell_kept()
+        return bool(self._round_wanted)
+
+    def _tell_kept(self, **more: Any) -> None:
+        if self._report is not None:
+            epoch, attempt = self._now
+            line = {"type": "snapshot", "epoch": epoch, "attempt": attempt, **more}
+            self._report({**line, "kept": self._parts[layout.CHECKPOINTS].taking.kept})
+
+    def _tell_snapshot(self) -> None:
+        manifest = self._parts[layout.CHECKPOINTS].taking.newest
+        if manifest is None or self._report is None:
+            return
+        listed = manifest.files if len(manifest.files) <= MAX_NAMES else ()
+        self._tell_kept(
+            number=manifest.number,
+            round=manifest.round,
+            digests={file.path: file.crc for file in listed},
+            steps=manifest.steps if listed else {},
+        )
+
+    def _pause(self) -> float:
+        """Seconds until the next look: soon, but less and less so, while something settles."""
+        parts = self._parts.values()
+        self._quick = self._quick + 1 if any(part.busy for part in parts) else 0
+        pause = self._interval
+        if self._quick:
+            pause = min(pause, GAP * 1.3 ** (self._quick - 1))
+        cost = sum(part.look_seconds for part in parts)
+        return max(pause, min(MOST_PAUSE, cost / SHARE))
+
+    def _trouble(self, sentence: str, pause: float, transient: bool) -> float:
+        if not self._in_trouble:
+            self._on_event("warning", f"Checkpoints are not synced for now: {sentence}.", {})
+        self._in_trouble = True
+        longest = LONGEST_BACKOFF if transient else 4 * LONGEST_BACKOFF
+        if self._deadline is not None:
+            longest = GAP
+        return min(longest, max(GAP, pause * 1.5)) * random.uniform(0.5, 1.0)  # noqa: S311
+
+    def _round(self) -> None:
+        """Look at all directories and bring what has become complete."""
+        for part in self._parts.values():
+            self._look_at(part)
+        if self._round_wanted and not self._parts[layout.CHECKPOINTS].busy:
+            self._parts[layout.CHECKPOINTS].taking.answer(self._round_wanted)
+            answered, self._round_wanted = self._round_wanted, 0
+            self._tell_kept(answered=answered)
+        self._ship_growing()
+        if self._report is None:
+            self._prune_older()
+
+    def _look_at(self, part: Settling) -> None:
+        try:
+            if part.look_and_publish() is not None:
+                self._well_again()
+                self._published(part)
+                if part.part == layout.CHECKPOINTS:
+                    self._tell_snapshot()
+        except ChangedError:
+            pass  # it is still being written: the next look is soon
+        except OSError as exc:
+            if not part.given_up:
+                part.given_up = True
+                self._on_event("warning", f"{part.part} is not synced: {exc.strerror}.", {})
+
+    def _last_round(self) -> None:
+        """As ``_round``, once more; nobody writes any longer."""
+        for part in self._parts.values():
+            # Somebody whom the program left behind may still write: then the last one stays.
+            before = part.number
+            with suppress(ChangedError, OSError):
+                part.publish_last(self._whole, self._outputs_follow)
+            if part.part == layout.CHECKPOINTS and part.number != before:
+                self._tell_snapshot()
+        if not self._outputs_follow:
+            self._ship_growing()
+
+    def _published(self, part: Settling) -> None:
+        if self._told or not part.number:
+            return
+        self._told = True
+        data: dict[str, object] = {"part": part.part, "number": part.number, "files": part.files}
+        self._on_event("snapshot", f"The first snapshot of {part.part} is complete.", data)
+
+    def _ship_growing(self) -> None:
+        if self._board.ship(last=self._deadline is not None):
+            self._well_again()
+
+    def _well_again(self) -> None:
+        if self._in_trouble:
+            self._on_event("synced", "Checkpoints are synced again.", {})
+        self._in_trouble = False
+
+    def _prune_older(self) -> None:
+        """Delete earlier attempts' snapshots once this one has two of its own."""
+        parts = self._parts.values()
+        if self._pruned or not all(part.stands_alone for part in parts):
+            return
+        self._delete_older(set())
+        self._pruned = True
+
+    def _delete_older(self, held: set[tuple[int, int]]) -> None:
+        """Delete the snapshots of earlier attempts, but those of the attempts in ``held``."""
+        role, index = layout.split_task(self._task)
+        directory = f"{layout.SNAPSHOTS}/{role}-{index}"
+        for entry in self._store.entries(directory):
+            attempt = layout.parse_attempt(entry.name)
+            if attempt is not None and attempt < self._now and attempt not in held:
+                self._store.delete(f"{directory}/{entry.name}", recursive=True)

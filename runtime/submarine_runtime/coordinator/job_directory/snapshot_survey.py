@@ -1,0 +1,310 @@
+"""Read the snapshots of a job from the store and choose the restore point of an epoch.
+
+The choice is published in the job directory, so that a later attempt of the application and a
+``--resume`` know which snapshots belong to one training run. The rules are ``restore_point``'s.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Callable, Mapping, Sequence
+
+from submarine_runtime.coordinator.machine.restore_point import (
+    FINAL,
+    FIRST_ROUND,
+    PATH,
+    SNAPSHOT,
+    Choice,
+    Part,
+    Question,
+    Snapshot,
+    choose,
+)
+from submarine_runtime.protocol import layout
+from submarine_runtime.snapshots.catalog import (
+    Found,
+    chosen_snapshot,
+    final_of,
+    from_path,
+    snapshots_of,
+)
+from submarine_runtime.snapshots.checkpoint_path import base_of
+from submarine_runtime.snapshots.restoration import forget
+from submarine_runtime.snapshots.scan import is_metadata, step_of
+from submarine_runtime.storage.store import NotThereError, Store, StoreError, patiently
+
+_POINT = re.compile(r"^point-(\d{6})\.json\Z")
+THREADS = 8
+#: Round of the final checkpoints of a job that succeeded: its programs ended by themselves.
+LAST_ROUND = 1 << 30
+#: Files of a library's metadata are small.
+MAX_METADATA = 1 << 20
+
+
+def point_name(epoch: int) -> str:
+    """Relative path of the published choice for an epoch."""
+    return f"{layout.SNAPSHOTS}/point-{epoch:06d}.json"
+
+
+def restore_point(store: Store, question: Question) -> Choice:
+    """The restore point of ``question.epoch``; the same one each time that it is asked for.
+
+    Raises
+    ------
+    StoreError
+        If the store failed.
+    """
+    published = _published(store, "", question.epoch)
+    if published is not None:
+        return published
+    previous, found = _training_run(store, "", question, question.epoch)
+    if previous is None and not any(found.values()):
+        if question.restore_from:
+            job = question.restore_from.rstrip("/")
+            previous, found = _training_run(store, job, question, None)
+        if not any(found.values()) and question.checkpoint_path:
+            found = _at_path(store, question.checkpoint_path, question)
+    choice = _chosen_among(found, question, previous)
+    own = {task: Part(found[task][-1]) for task in question.aside if found.get(task)}
+    choice = replace(choice, parts={**choice.parts, **own})
+    data = json.dumps(choice.to_json()).encode()
+    if not store.publish_exclusive(point_name(question.epoch), data):
+        return _published(store, "", question.epoch) or choice
+    return choice
+
+
+def _chosen_among(
+    found: Mapping[str, Sequence[Snapshot]], question: Question, previous: Choice | None
+) -> Choice:
+    return choose(
+        found,
+        question.policy,
+        tasks=question.tasks,
+        chief=question.chief,
+        silent=question.silent,
+        completed=question.completed,
+        changing=previous.changing if previous is not None else None,
+    )
+
+
+def _published(store: Store, job: str, epoch: int) -> Choice | None:
+    name = point_name(epoch)
+    data = store.read(f"{job}/{name}" if job else name)
+    with suppress(ValueError):  # of another version: it is chosen anew
+        return None if data is None else Choice.from_json(json.loads(data))
+    return None
+
+
+def _training_run(
+    store: Store, job: str, question: Question, before: int | None
+) -> tuple[Choice | None, dict[str, list[Snapshot]]]:
+    """The newest choice of a job, and the snapshots that continue from it, the oldest first.
+
+    Snapshots of earlier epochs belong to the same run only as far as they were restored.
+
+    Parameters
+    ----------
+    before
+        The epoch for which a choice is made; None: the job has ended, and its final checkpoints
+        are the newest.
+    """
+    place = f"{job}/{layout.SNAPSHOTS}" if job else layout.SNAPSHOTS
+    names = {entry.name for entry in store.entries(place)}
+    epochs = [int(match.group(1)) for match in map(_POINT.match, names) if match is not None]
+    started, previous = None, None
+    for epoch in sorted((e for e in epochs if before is None or e < before), reverse=True):
+        choice = _published(store, job, epoch)
+        parts = choice.parts.values() if choice is not None else ()
+        # An epoch whose restore point is damaged has not run.
+        if choice is not None and not any(p.snapshot.key in question.damaged for p in parts):
+            started, previous = epoch, choice
+            break
+    record = _record(store, job) if before is None else {}
+
+    def look(task: str) -> list[Snapshot]:
+        return _of_task(store, job, task, names, started or 1, previous, record, question)
+
+    tasks = [*question.tasks, *question.aside]
+    with ThreadPoolExecutor(min(THREADS, len(tasks)) or 1) as pool:
+        return previous, dict(zip(tasks, pool.map(look, tasks)))
+
+
+def _record(store: Store, job: str) -> dict[str, Any]:
+    with suppress(ValueError):
+        record = json.loads(store.read(f"{job}/{layout.RECORD}") or b"{}")
+        return record if isinstance(record, dict) else {}
+    return {}
+
+
+def _of_task(
+    store: Store,
+    job: str,
+    task: str,
+    names: set[str],
+    since: int,
+    previous: Choice | None,
+    record: Mapping[str, Any],
+    question: Question,
+) -> list[Snapshot]:
+    found: list[Snapshot] = []
+    role, index = layout.split_task(task)
+    if f"{role}-{index}" in names:
+        for one in snapshots_of(store, job, task, layout.CHECKPOINTS, None, since):
+            manifest, attempt = one.manifest, one.attempt
+            if manifest is not None and attempt is not None:
+                made = Snapshot(
+                    task,
+                    job=job,
+                    epoch=attempt[0],
+                    attempt=attempt[1],
+                    number=manifest.number,
+                    round=manifest.round,
+                    answered=manifest.answered,
+                    files=tuple(file.path for file in manifest.files),
+                    digests={file.path: file.crc for file in manifest.files},
+                    steps={name: tuple(step) for name, step in manifest.steps.items()},
+                )
+                found.insert(0, made)
+    part = previous.parts.get(task) if previous is not None else None
+    if part is not None and (found or part.snapshot.task == task):
+        chosen = part.snapshot if part.snapshot.job or not job else replace(part.snapshot, job=job)
+        with suppress(NotThereError):
+            files = chosen_snapshot(store, chosen.to_json())
+            made = _with_files(store, chosen, files)
+            found.insert(0, replace(made, round=FIRST_ROUND))
+    if record:
+        for final in final_of(store, job, task):
+            made = _with_files(store, Snapshot(task, FINAL, job), final)
+            succeeded = record.get("state") == "SUCCEEDED"
+            found.append(replace(made, round=LAST_ROUND if succeeded else -1))
+    return [one for one in found if one.key not in question.damaged]
+
+
+def _with_files(store: Store, snapshot: Snapshot, found: Found) -> Snapshot:
+    """``snapshot`` with names and steps; metadata files are read where no manifest has them."""
+    names = tuple(piece.path for piece in found.files)
+    digests = {piece.path: piece.crc for piece in found.files if piece.crc is not None}
+    steps = {}
+    for piece in found.files:
+        if is_metadata(piece.path) and piece.size <= MAX_METADATA:
+            text = b"".join(store.stream(piece.source, piece.offset, piece.size))
+            step = tuple(step_of(piece.path, text))
+            if step:
+                steps[piece.path] = step
+    return replace(snapshot, files=names, digests=digests, steps=steps)
+
+
+def _at_path(store: Store, path: str, question: Question) -> dict[str, list[Snapshot]]:
+    found: dict[str, list[Snapshot]] = {}
+    for task in (*question.tasks, *question.aside):
+        base = base_of(path, task, task == question.chief)
+        for one in from_path(store, base):
+            found[task] = [_with_files(store, Snapshot(task, PATH, base), one)]
+    return found
+
+
+def remove_superfluous(store: Store, job: str, question: Question, unsaved: list[str]) -> None:
+    """Delete the snapshots and pieces of a job that has its record.
+
+    Parameters
+    ----------
+    job
+        Path of the job directory.
+    unsaved
+        Tasks whose outputs are not in the job directory: their newest attempt is kept.
+
+    Raises
+    ------
+    StoreError
+        If the store failed.
+    """
+    previous, found = _training_run(store, job, question, None)
+    choice = Choice()
+    if unsaved or not _has_deleted_its_checkpoints(_record(store, job), found, question.chief):
+        choice = _chosen_among(found, question, previous)
+    kept = {
+        (layout.task_directory(part.snapshot.task), part.snapshot.epoch, part.snapshot.attempt)
+        for part in choice.parts.values()
+        if part.snapshot.origin == SNAPSHOT
+    }
+    lost = {layout.task_directory(task) for task in unsaved}
+    if not kept and not lost:
+        forget(store)
+        return
+    for directory in (layout.SNAPSHOTS, layout.GROWING):
+        for entry in store.entries(directory):
+            if not entry.is_directory:
+                continue
+            if entry.name not in lost and (
+                directory == layout.GROWING or all(name != entry.name for name, _, _ in kept)
+            ):
+                store.delete(f"{directory}/{entry.name}", recursive=True)
+                continue
+            attempts = []
+            for own in store.entries(f"{directory}/{entry.name}"):
+                numbers = layout.parse_attempt(own.name)
+                if numbers is not None:
+                    attempts.append((numbers, f"{directory}/{entry.name}/{own.name}"))
+            # The pieces of TensorBoard files of all attempts make one file.
+            spared = len(attempts) if directory == layout.GROWING else 1
+            spared = spared if entry.name in lost else 0
+            for numbers, place in sorted(attempts)[: len(attempts) - spared]:
+                if directory == layout.GROWING or (entry.name, *numbers) not in kept:
+                    store.delete(place, recursive=True)
+
+
+def _has_deleted_its_checkpoints(
+    record: Mapping[str, Any], found: Mapping[str, Sequence[Snapshot]], chief: str
+) -> bool:
+    """Whether a job succeeded and left none, as with Keras' BackupAndRestore."""
+    writers = [task for task, several in found.items() if several]
+    source = chief if chief in writers else next(iter(writers), "")
+    missing = any(layout.CHECKPOINTS in str(sentence) for sentence in record.get("missing") or ())
+    left = any(one.origin == FINAL for one in found.get(source, ()))
+    return record.get("state") == "SUCCEEDED" and not missing and not left
+
+
+class Surveyor:
+    """Answers one question at a time in a thread, and tells the coordinator the choice.
+
+    Parameters
+    ----------
+    tell
+        Called with a ``restore_point`` message, or ``survey_failed`` with its ``detail``.
+    patience
+        Returns the moment until which a store that is away is waited for.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        tell: Callable[[dict[str, Any]], None],
+        patience: Callable[[], float],
+    ) -> None:
+        self._store, self._tell, self._patience = store, tell, patience
+        self._busy = 0
+
+    def ask(self, question: Question) -> None:
+        """Begin to answer ``question``, unless its epoch is under way."""
+        if self._busy != question.epoch:
+            self._busy = question.epoch
+            arguments = (question,)
+            threading.Thread(target=self._run, args=arguments, name="survey", daemon=True).start()
+
+    def _run(self, question: Question) -> None:
+        message: dict[str, Any] = {"type": "restore_point", "epoch": question.epoch}
+        try:
+            choice = patiently(
+                lambda: restore_point(self._store, question), self._patience(), store=self._store
+            )
+            message["choice"] = choice.to_json()
+        except (StoreError, ValueError, OSError) as exc:
+            message.update(type="survey_failed", detail=str(exc)[:1000])
+        finally:
+            self._busy = 0
+        self._tell(message)

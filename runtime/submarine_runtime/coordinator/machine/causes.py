@@ -1,0 +1,99 @@
+"""Find the cause among the failures of one epoch. Pure functions; ``faults`` decides what follows.
+
+A program that fails makes its peers fail: they lose their connections, or a library aborts them.
+The coordinator therefore collects failures for a while before it looks for the one that counts.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import Sequence
+
+from submarine_runtime.coordinator.machine.state import Outcome
+from submarine_runtime.protocol.reasons import EndReason
+
+#: Exceptions that Python or a library raises when a peer of a collective operation is lost.
+_CONNECTION_TYPES = frozenset(
+    {
+        "BrokenPipeError",
+        "ConnectionResetError",
+        "DistBackendError",
+        "DistNetworkError",
+        "DistStoreError",
+        "HorovodInternalError",
+        "UnavailableError",
+    }
+)
+#: The same in the message of another exception, or in the last line of stderr.
+_CONNECTION_WORDS = re.compile(
+    r"gloo/transport|Gloo \S+ failed|nccl(Remote|System|Internal)Error|NCCL (communicator|watchdog)"
+    r"|connection (was )?(reset|closed) by peer|broken pipe|socket (closed|timeout)"
+    r"|failed to connect to all addresses|stream removed|collective ops is aborted"
+    r"|client socket has (timed out|failed)"
+    r"|coordination service|StatusCode\.UNAVAILABLE|^UNAVAILABLE:|store->(get|set|wait)",
+    re.IGNORECASE,
+)
+#: NCCL reports these for a wrong call: it would fail in the same way again.
+_MISUSE = re.compile(r"nccl(InvalidUsage|InvalidArgument)|invalid (usage|argument)", re.IGNORECASE)
+
+#: Task and outcome of each failure, in the order in which they were reported.
+Failures = Sequence["tuple[str, Outcome]"]
+
+
+def is_abort(outcome: Outcome) -> bool:
+    """Whether SIGABRT ended the program: libraries abort a process whose peer has failed."""
+    return outcome.reason is EndReason.KILLED_BY_SIGNAL and outcome.signal == signal.SIGABRT
+
+
+def is_connection_error(outcome: Outcome) -> bool:
+    """Whether the program ended because a connection of the collective (gloo, NCCL, gRPC) broke."""
+    if outcome.reason is not EndReason.PROGRAM_ERROR:
+        return False
+    failure = outcome.failure or {}
+    message = str(failure.get("message") or "") if failure else outcome.detail
+    if _MISUSE.search(message):
+        return False
+    name = str(failure.get("type") or "").rpartition(".")[2]
+    return name in _CONNECTION_TYPES or _CONNECTION_WORDS.search(message) is not None
+
+
+def cause_of(failures: Failures) -> tuple[str, Outcome] | None:
+    """Return the failure that caused the others; None if all are connection errors.
+
+    Out-of-memory first, then SIGABRT, then the first error of a program. SIGABRT does not count
+    beside an exception of another task that is no connection error.
+    """
+    for task, outcome in failures:
+        if outcome.reason is EndReason.OUT_OF_MEMORY:
+            return task, outcome
+    errors = [item for item in failures if not (is_abort(item[1]) or is_connection_error(item[1]))]
+    raised = [task for task, outcome in errors if _exception(outcome)]
+    for task, outcome in failures:
+        if is_abort(outcome) and not any(other != task for other in raised):
+            return task, outcome
+    return errors[0] if errors else None
+
+
+def identity(outcome: Outcome) -> str:
+    """Two failures with the same identity have the same cause.
+
+    An exception is identified by type, file and line, anything else by exit code or reason.
+    """
+    if outcome.reason is not EndReason.PROGRAM_ERROR:
+        return f"{outcome.reason.value} {outcome.signal or ''}".strip()
+    failure = _exception(outcome)
+    if failure:
+        frames = failure.get("frames")
+        last = frames[-1] if isinstance(frames, list) and frames else {}
+        place = f"{last.get('file')}:{last.get('line')}" if isinstance(last, dict) else ""
+        return f"{failure.get('type')} {place}"[:1000]
+    return f"exit code {outcome.exit_code}"
+
+
+def _exception(outcome: Outcome) -> dict[str, object] | None:
+    """The exception that ended the program; None for ``sys.exit`` and programs without one."""
+    failure = outcome.failure
+    if not failure or str(failure.get("type")) == "SystemExit":
+        return None
+    return failure

@@ -1,0 +1,1 @@
+"""Request and release containers: YARN through skein, or processes of this machine."""

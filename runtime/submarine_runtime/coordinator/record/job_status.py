@@ -1,0 +1,285 @@
+"""The record of a distributed job while it grows, under one lock; writes nothing but its events.
+
+Every event is also a line of a file in the working directory, so that a restarted coordinator
+goes on with the same numbers. Does not decide anything.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any, Mapping, Sequence
+
+from submarine_runtime.agent.outputs.files import MAX_UNSAVED, unsaved_sentences
+from submarine_runtime.coordinator.record.journal import Journal
+from submarine_runtime.coordinator.record.resource_hints import advice
+from submarine_runtime.protocol.failure import Failure
+from submarine_runtime.protocol.fields import known
+from submarine_runtime.protocol.layout import attempt_name
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import (
+    LOCALIZED,
+    Event,
+    JobRecord,
+    Output,
+    TaskRecord,
+    event_json,
+)
+from submarine_runtime.protocol.states import State
+from submarine_runtime.record.status import Status
+
+#: Events beyond changes of state; 1,000 tasks may each start, end and be lost once.
+MAX_EVENTS = 5000
+MAX_OUTPUTS = 5000
+#: Tasks that are named where several of them wrote one file.
+_NAMED_TASKS = 3
+#: What a heartbeat may say of a task.
+MEASURED = ("memory_now", "memory_peak", "cpu_seconds", "gpu_percent", "gpu_memory", "progress")
+
+
+class JobStatus(Status):
+    """One job's record, of any number of tasks.
+
+    Parameters
+    ----------
+    writer
+        Who writes these events: ``coordinator-1``.
+    kept
+        The file of events so far.
+    shipped
+        Events of this writer in the job directory; for a file that is not complete.
+    arrived
+        When this container was on its node; None: not known.
+
+    Attributes
+    ----------
+    remembered
+        Number of events that an earlier process of this writer had noted.
+    """
+
+    def __init__(
+        self,
+        record: JobRecord,
+        writer: str,
+        kept: Journal,
+        shipped: Sequence[Event] = (),
+        arrived: float | None = None,
+    ) -> None:
+        super().__init__(record)
+        self._writer = writer
+        self._kept = kept
+        self._arrived = arrived
+        #: Events of earlier attempts of the application, which come first in the record.
+        self.inherited = len(record.events)
+        for event in record.events:
+            self._enter(event.state, event.time, event.kind)
+        self._by_name = {task.task: task for task in record.tasks}
+        self._hints: dict[str, list[str]] = {}
+        #: Task -> files and bytes that it has saved, and what it has not saved.
+        self._saved: dict[str, tuple[int, int]] = {}
+        self._unsaved: dict[str, dict[str, Any]] = {}
+        self.wanted = False
+        self.remembered = 0
+        if not kept.fresh:
+            self._remember(shipped)
+
+    def _remember(self, shipped: Sequence[Event]) -> None:
+        events = [Event.from_json(entry) for entry in self._kept.entries()]
+        for event in shipped[len(events) :]:
+            self._kept.append(event_json(event))
+            events.append(event)
+        self.remembered = len(events)
+        for event in events:
+            self._record.events.append(event)
+            if event.state is not None:
+                self._record.state = event.state
+            self._enter(event.state, event.time, event.kind)
+
+    def _enter(self, state: State | None, moment: float, kind: str = "state") -> None:
+        """Phases follow from events, so that a restarted coordinator finds them again."""
+        if kind == "claimed" and any(p.name == "queue" and not p.end for p in self._record.phases):
+            arrived = moment if self._arrived is None else min(self._arrived, moment)
+            self.end_phases(arrived)
+            self.begin_phase("master_start", arrived)
+            self.end_phases(moment)
+            self.begin_phase("containers", moment)
+        elif state is State.STARTING:
+            self.end_phases(moment)
+            self.begin_phase("localizing", moment)
+        elif kind == LOCALIZED:
+            self.end_phases(moment)
+            self.begin_phase("start", moment)
+        elif state is State.RUNNING:
+            self.end_phases(moment)
+            self.begin_phase("run", moment)
+        elif state is State.FINISHING:
+            self.end_phases(moment)
+            self.begin_phase("save", moment)
+        elif state is State.RESTARTING:
+            self.end_phases(moment)
+
+    def note(
+        self,
+        kind: str,
+        detail: str = "",
+        task: str | None = None,
+        state: State | None = None,
+        reason: EndReason | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add an event; with ``state`` the job's state changes too."""
+        with self._lock:
+            record = self._record
+            if state is not None:
+                record.state = state
+            self.version += 1
+            if len(record.events) >= MAX_EVENTS and state is None:
+                return
+            seq, now = len(record.events) - self.inherited, time.time()
+            event = Event(
+                seq,
+                now,
+                kind,
+                self._writer,
+                state,
+                reason,
+                sentence(detail),
+                task,
+                dict(data or {}),
+            )
+            record.events.append(event)
+            self._kept.append(event_json(event))
+            self.wanted = True
+        self._enter(state, now, kind)
+
+    def task_record(self, name: str) -> TaskRecord:
+        """The record of one task; change it with ``set_task_of`` only."""
+        return self._by_name[name]
+
+    def set_task_of(self, name: str, **fields: Any) -> None:
+        """Set fields of a task; only a real change counts as one."""
+        self._set(self._by_name[name], fields)
+
+    def measure(self, name: str, heartbeat: Mapping[str, Any]) -> None:
+        """Take over what a heartbeat says."""
+        changed = {
+            key: heartbeat[key]
+            for key in MEASURED
+            if isinstance(heartbeat.get(key), (int, float, type(None))) and key in heartbeat
+        }
+        if changed:
+            self._set(self._by_name[name], changed)
+
+    def task_json(self, name: str) -> dict[str, Any]:
+        """A task's record as plain JSON values."""
+        with self._lock:
+            record = JobRecord("x-20200101-0000", "x", State.PENDING, tasks=[self._by_name[name]])
+            plain: dict[str, Any] = record.to_json()["tasks"][0]
+            return plain
+
+    def logs_of(self, name: str, message: Mapping[str, Any]) -> dict[str, int]:
+        """The lengths of an attempt's logs, by their keys in the record."""
+        task, logs = self._by_name[name], message.get("logs")
+        epoch, attempt = message.get("epoch", task.epoch), message.get("attempt", task.attempt)
+        lengths = {}
+        for key, length in logs.items() if isinstance(logs, Mapping) else ():
+            whole = key if "/" in key else f"{name}/{attempt_name(epoch, attempt)}/{key}"
+            lengths[str(whole)[:200]] = int(length)
+        return lengths
+
+    def absorb_ending(self, name: str, message: Mapping[str, Any]) -> None:
+        """Logs, outputs, failure and what is missing, as an agent reports them with ``ended``."""
+        with self._lock:
+            self._record.logs.update(self.logs_of(name, message))
+            for output in _list(message.get("outputs")):
+                if isinstance(output, Mapping) and len(self._record.outputs) < MAX_OUTPUTS:
+                    made = Output(**known(Output, output))
+                    same = [o for o in self._record.outputs if o.path == made.path]
+                    for old in same:
+                        self._record.outputs.remove(old)
+                    self._record.outputs.append(made)
+            if "hints" in message:
+                self._hints[name] = [str(words)[:300] for words in _list(message["hints"])[:8]]
+            self.version += 1
+        for sentence in _list(message.get("missing")):
+            self.miss(f"{name}: {sentence}"[:500])
+        for sentence in _list(message.get("warnings")):
+            self.warn(f"{name}: {sentence}"[:500])
+        with suppress(KeyError, TypeError, ValueError):
+            count, size = map(int, message["saved"])
+            self._saved[name] = (count, size)
+        with suppress(KeyError, TypeError, ValueError):
+            unsaved = message["unsaved"]
+            files = [(str(path)[:200], int(size)) for path, size in unsaved["files"][:MAX_UNSAVED]]
+            counts = {"count": int(unsaved["count"]), "size": int(unsaved["size"])}
+            self._unsaved[name] = {"files": files, **counts}
+
+    def conclude(
+        self,
+        reason: EndReason,
+        detail: str,
+        exit_code: int | None,
+        signal: int | None,
+        failure: Mapping[str, Any] | None,
+    ) -> None:
+        """How the job ended; the state follows by ``note``."""
+        parsed = None
+        if failure:
+            try:
+                parsed = Failure.from_json(failure)
+            except (TypeError, KeyError, ValueError, AttributeError):
+                parsed = None
+        self.set_record(
+            reason=reason,
+            detail=sentence(detail),
+            exit_code=exit_code,
+            signal=signal,
+            failure=parsed,
+        )
+
+    def sum_up(self) -> None:
+        """``resources["used"]`` over all tasks, and what to do better next time."""
+        with self._lock:
+            tasks = self._record.tasks
+            peak = sum(task.memory_peak or 0 for task in tasks)
+            cpu = sum(task.cpu_seconds or 0 for task in tasks)
+        self.use(memory_peak=round(peak, 1), cpu_seconds=round(cpu, 1), tasks=len(tasks))
+        saved = list(self._saved.values())
+        files, size = sum(one[0] for one in saved), sum(one[1] for one in saved)
+        if files:
+            self.use(saved_files=files, saved_bytes=size)
+        for sentence in self._unsaved_sentences():
+            self.warn(sentence)
+        self.set_record(hints=advice(self._record, self._hints))
+
+    def _unsaved_sentences(self) -> list[str]:
+        """The files of all tasks that were not saved: at most twenty, then a count.
+
+        A file that several tasks wrote under one name is one sentence, with its size in all.
+        """
+        written: dict[str, list[tuple[str, int]]] = {}
+        for name, found in sorted(self._unsaved.items()):
+            for path, size in found["files"]:
+                written.setdefault(path, []).append((name, size))
+        count = sum(found["count"] for found in self._unsaved.values())
+        size = sum(found["size"] for found in self._unsaved.values())
+        sentences = []
+        for path, tasks in list(written.items())[:MAX_UNSAVED]:
+            count, total = count - len(tasks), sum(size for _, size in tasks)
+            size -= total
+            names = [name for name, _ in tasks]
+            others = len(names) - _NAMED_TASKS
+            whose = ", ".join(names[:_NAMED_TASKS]) + (f" and {others} more" if others > 0 else "")
+            one = {"files": [(path, total)], "count": 1, "size": total}
+            sentences += unsaved_sentences(one, whose)
+        return sentences + unsaved_sentences({"files": [], "count": count, "size": size})
+
+
+def sentence(text: str) -> str:
+    """``text`` with one full stop at its end where two were put together; cut to 2,000."""
+    doubled = text.endswith("..") and not text.endswith("...")
+    return (text[:-1] if doubled else text)[:2000]
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else []

@@ -1,0 +1,1 @@
+"""The coordinator's port: status, logs and streams for clients."""

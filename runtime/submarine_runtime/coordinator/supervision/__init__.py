@@ -1,0 +1,1 @@
+"""Start the coordinator, and start it again when it dies or hangs."""

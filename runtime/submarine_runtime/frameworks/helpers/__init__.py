@@ -1,0 +1,1 @@
+"""Processes that an agent runs beside the program."""

@@ -1,0 +1,192 @@
+"""Horovod's rendezvous: a key-value store over HTTP, as gloo's store in Horovod speaks to it.
+
+``rendezvous --address A --port P --ready R --sizes global=4,local_worker-0=1``. Port R opens
+once it serves, so that port P has connections of the programs only. ``PUT /scope/key`` keeps the
+body, ``GET`` gives it back or 404 as long as nobody has put it (clients ask again), ``DELETE`` says
+that one process has done with the scope: a scope whose size is known is emptied once all have, any
+other loses the key. Anybody who reaches the port may write, as gloo cannot authenticate; values are
+bounded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Mapping, Sequence
+
+from submarine_runtime.frameworks.helpers.awaiting import open_door
+from submarine_runtime.network.connection_limit import ConnectionLimit
+
+SECONDS = 10.0
+MAX_VALUE = 1 << 20
+MAX_TOTAL = 256 << 20
+MAX_AT_ONCE = 128
+#: Seconds that a connection has for its request while another one waits for its place.
+IDLE_SECONDS = 1.0
+
+
+class Store:
+    """The scopes; every method may be called from any thread.
+
+    Parameters
+    ----------
+    sizes
+        Scope -> processes that meet there.
+    """
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self._sizes = dict(sizes)
+        self._scopes: dict[str, dict[str, bytes]] = {}
+        self._done: dict[str, set[str]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, scope: str, key: str) -> bytes | None:
+        """The value; None as long as there is none."""
+        with self._lock:
+            return self._scopes.get(scope, {}).get(key)
+
+    def put(self, scope: str, key: str, value: bytes) -> bool:
+        """Keep a value; False if there is no room for it."""
+        with self._lock:
+            held = sum(len(one) for keys in self._scopes.values() for one in keys.values())
+            if held + len(value) > MAX_TOTAL:
+                return False
+            self._scopes.setdefault(scope, {})[key] = value
+            return True
+
+    def delete(self, scope: str, key: str) -> None:
+        """One process has done with ``scope``, or, in a scope of no known size, with ``key``."""
+        with self._lock:
+            size = self._sizes.get(scope)
+            if size is None:
+                self._scopes.get(scope, {}).pop(key, None)
+                return
+            done = self._done.setdefault(scope, set())
+            done.add(key)
+            if len(done) >= size:
+                self._scopes.pop(scope, None)
+                del self._done[scope]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = SECONDS
+    server: Server
+
+    def do_GET(self) -> None:
+        place = self._place()
+        if place is not None:
+            value = self.server.store.get(*place)
+            self._answer(404 if value is None else 200, value or b"")
+
+    def do_PUT(self) -> None:
+        place = self._place()
+        if place is None:
+            return
+        length = self.headers.get("Content-Length") or ""
+        if not length.isdigit() or int(length) > MAX_VALUE:
+            self._answer(413)
+            return
+        value = self.rfile.read(int(length))
+        if len(value) < int(length):
+            return
+        self._answer(200 if self.server.store.put(*place, value) else 507)
+
+    def do_DELETE(self) -> None:
+        place = self._place()
+        if place is not None:
+            self.server.store.delete(*place)
+            self._answer(200)
+
+    def _place(self) -> tuple[str, str] | None:
+        parts = self.path.split("/")
+        if len(parts) != 3 or not parts[1]:
+            self._answer(400)
+            return None
+        return parts[1], parts[2]
+
+    def _answer(self, code: int, body: bytes = b"") -> None:
+        self.server.is_asked(self.connection)
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: clients ask a hundred times a second."""
+
+
+class Server(ThreadingHTTPServer):
+    """Serves a store; at most ``MAX_AT_ONCE`` requests at a time, the others wait.
+
+    While one waits, connections without a whole request end after ``IDLE_SECONDS``: idle ones do
+    not keep the processes of the job away.
+    """
+
+    daemon_threads = True
+    request_queue_size = 1024
+    allow_reuse_address = True
+
+    def __init__(self, address: str, port: int, sizes: Mapping[str, int]) -> None:
+        self.store = Store(sizes)
+        self._room = threading.BoundedSemaphore(MAX_AT_ONCE)
+        self._idle: ConnectionLimit[socket.socket] = ConnectionLimit(MAX_AT_ONCE, MAX_AT_ONCE)
+        self._lock = threading.Lock()
+        super().__init__((address, port), _Handler)
+
+    def process_request(self, request, client_address) -> None:  # type: ignore[no-untyped-def]
+        """Wait for room, then answer in a thread."""
+        while not self._room.acquire(timeout=IDLE_SECONDS / 10):
+            with self._lock:
+                late = self._idle.older_than(time.monotonic() - IDLE_SECONDS)
+            for one in late:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self._idle.add(request, client_address[0], time.monotonic())
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request, client_address) -> None:  # type: ignore[no-untyped-def]
+        """Answer one request."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.is_asked(request)
+            self._room.release()
+
+    def is_asked(self, request: socket.socket) -> None:
+        """Note that a connection has sent its request."""
+        with self._lock:
+            self._idle.remove(request)
+
+    def handle_error(self, request, client_address) -> None:  # type: ignore[no-untyped-def]
+        """A client that went away is no news."""
+
+
+def _sizes(text: str) -> dict[str, int]:
+    pairs = (pair.rpartition("=") for pair in text.split(","))
+    return {scope: int(size) for scope, _, size in pairs}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until killed."""
+    parser = argparse.ArgumentParser(prog="rendezvous")
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--ready", type=int)
+    parser.add_argument("--sizes", type=_sizes, default={}, help="scope=N,scope=N...")
+    asked = parser.parse_args(arguments)
+    try:
+        server = Server(asked.address, asked.port, asked.sizes)
+        if asked.ready:
+            open_door(asked.address, asked.ready)
+    except OSError as exc:
+        sys.stderr.write(f"rendezvous at {asked.address}:{asked.port}: {exc.strerror or exc}\n")
+        return 1
+    print("rendezvous ready", flush=True)
+    server.serve_forever()
+    return 0

@@ -1,0 +1,56 @@
+"""XGBoost's tracker as a process of its own: ``tracker --address A --port P --workers N``.
+
+Once it serves, the port of ``--ready`` opens, where the other tasks' agents look for that. Run by
+the job's Python, whose XGBoost it imports; ends when all workers have said good-bye.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from typing import Any, Sequence
+
+from submarine_runtime.frameworks.helpers.awaiting import open_door
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve one meeting of the workers."""
+    parser = argparse.ArgumentParser(prog="tracker")
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--ready", type=int)
+    parser.add_argument("--workers", type=int, required=True)
+    asked = parser.parse_args(arguments)
+    try:
+        module: Any = importlib.import_module("xgboost.tracker")
+    except ImportError as exc:
+        sys.stderr.write(f"the tracker needs xgboost in {sys.executable}: {exc}\n")
+        return 1
+    try:
+        tracker = _started(module, asked)
+    except Exception as exc:
+        lines = [line.strip() for line in str(exc).splitlines()]
+        said = next((line for line in lines if "rror:" in line), lines[0] if lines else repr(exc))
+        sys.stderr.write(f"tracker at {asked.address}:{asked.port}: {said}\n")
+        return 1
+    if asked.ready:
+        open_door(asked.address, asked.ready)
+    print("tracker ready", flush=True)
+    tracker.wait_for()
+    return 0
+
+
+def _started(module: Any, asked: argparse.Namespace) -> Any:
+    tracker = module.RabitTracker(
+        n_workers=asked.workers, host_ip=asked.address, port=asked.port, sortby="task"
+    )
+    tracker.start()  # before it is asked anything: it would wait for ever
+    took = int(tracker.worker_args()["dmlc_tracker_port"])
+    if took != asked.port:
+        place = f"{asked.address}:{asked.port}"
+        sys.stderr.write(f"tracker at {place}: XGBoost before 3.0 takes port {took} instead\n")
+        sys.stderr.flush()
+        os._exit(1)  # freeing a tracker waits for its workers, which will never come
+    return tracker

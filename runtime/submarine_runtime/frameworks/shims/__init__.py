@@ -1,0 +1,1 @@
+"""Files that the launcher applies when the program imports a framework."""

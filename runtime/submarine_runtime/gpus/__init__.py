@@ -1,0 +1,1 @@
+"""GPUs of a node: detection, locks, claims and measurements."""

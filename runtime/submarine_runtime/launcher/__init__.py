@@ -1,0 +1,1 @@
+"""Files that are copied beside the user's program and start it."""

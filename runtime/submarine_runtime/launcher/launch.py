@@ -1,0 +1,252 @@
+"""Runs the user's program as ``python main.py`` would; copied beside it, standard library only.
+
+``python launch.py PROGRAM ARGS...`` with the bundle's root as working directory. The directory of
+this file holds what to do: ``return_names`` (one a line, when values are to be brought back) and
+the package that reads and writes values; beside that directory lies ``values.zip`` (values sent
+along, if any), and this writes ``failure.json``, ``result.zip`` and ``returns.txt`` there.
+Leaves nothing of itself in ``sys.path``, ``__main__`` or a printed traceback, and handles no signal
+but SIGQUIT (every thread's traceback to stderr).
+"""
+
+from __future__ import annotations
+
+import builtins
+import faulthandler
+import os
+import signal
+import sys
+import types
+
+TYPE_CHECKING = False  # importing typing would cost the program's start some milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BESIDE = os.path.dirname(HERE)
+#: Index of this process among those of its container; only the first returns values to the job.
+PROCESS = os.environ.get("SUBMARINE_PROCESS", "0")
+MAX_TEXT = 1 << 16
+MAX_FRAMES = 50
+
+
+def main() -> None:
+    """Become the program named by ``sys.argv[1]``."""
+    del sys.argv[0]
+    path = os.path.abspath(sys.argv[0])
+    if sys.path and sys.path[0] == HERE:
+        del sys.path[0]
+    sys.path.insert(0, os.path.dirname(path))
+    faulthandler.enable()
+    if hasattr(signal, "SIGQUIT"):
+        faulthandler.register(signal.SIGQUIT, all_threads=True)
+    module = _main_module(path)
+    _wait_for_imports()
+    _give_values(module.__dict__)
+    with open(os.path.join(HERE, "started"), "wb"):
+        pass
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+        exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    except SystemExit as exc:
+        if exc.code is None or exc.code == 0:
+            _bring_back(module.__dict__)
+        else:
+            _write_failure(exc, "exit")
+        exc.__traceback__ = None
+        ending: BaseException = exc
+    except BaseException as exc:
+        exc.__traceback__ = _without_ours(exc.__traceback__)
+        _write_failure(exc, _kind(exc))
+        ending = exc
+    else:
+        _bring_back(module.__dict__)
+        return
+    if isinstance(ending, SystemExit):
+        raise ending
+    _print(ending)
+    if isinstance(ending, KeyboardInterrupt):
+        sys.excepthook = lambda *_: None  # Python prints nothing more and dies of SIGINT
+        raise ending
+    raise SystemExit(1)
+
+
+def _main_module(path: str) -> types.ModuleType:
+    module = types.ModuleType("__main__")
+    module.__dict__.update(
+        __file__=path,
+        __builtins__=builtins,
+        __loader__=type(__loader__)("__main__", path),  # type: ignore[name-defined]
+        __spec__=None,
+        __package__=None,
+        __cached__=None,
+    )
+    if sys.version_info < (3, 14):
+        module.__dict__.update(__annotations__={})
+    sys.modules["_submarine_launch"] = sys.modules["__main__"]
+    sys.modules["__main__"] = module
+    return module
+
+
+def _wait_for_imports() -> None:
+    """Have the shims beside this file, if any, applied when the program imports their modules."""
+    path = os.path.join(HERE, "shims", "shims.py")
+    if os.path.exists(path):
+        with open(path, "rb") as file:
+            source = file.read()
+        exec(compile(source, path, "exec"), {"__name__": "_submarine_shims", "__file__": path})  # noqa: S102
+
+
+def _values_module() -> Any:
+    """Import ``submarine_runtime.values.archive``; the entries of ``sys.modules`` are removed."""
+    from importlib import import_module
+
+    sys.path.insert(0, HERE)
+    try:
+        return import_module("submarine_runtime.values.archive")
+    finally:
+        sys.path.remove(HERE)
+        for name in [n for n in sys.modules if n.split(".")[0] == "submarine_runtime"]:
+            del sys.modules[name]
+
+
+def _give_values(namespace: dict[str, Any]) -> None:
+    path = os.path.join(BESIDE, "values.zip")
+    if not os.path.exists(path):
+        return
+    try:
+        namespace.update(_values_module().unpack_values(path).values)
+    except Exception as exc:
+        raise SystemExit(f"submarine: the values of --with could not be read: {exc}") from None
+
+
+def _bring_back(namespace: dict[str, Any]) -> None:
+    """Write ``result.zip``; what cannot be brought back is told in ``returns.txt``."""
+    listed = os.path.join(HERE, "return_names")
+    every = os.path.exists(os.path.join(HERE, "return_all_ranks"))
+    if not os.path.exists(listed) or not (every or PROCESS == "0"):
+        return
+    with open(listed, encoding="utf-8") as file:
+        names = file.read().split()
+    present = {name: namespace[name] for name in names if name in namespace}
+    for name in names:
+        if name not in present:
+            _note(f"The program ended without a value of the name {name} for --return.")
+    name = "result.zip" if PROCESS == "0" else "result-" + PROCESS + ".zip"
+    target = os.path.join(BESIDE, name)
+    try:
+        refused = _values_module().pack_values(present, target + ".part", strict=False)
+        os.replace(target + ".part", target)
+    except Exception as exc:
+        refused = {"": f"The values of --return could not be written: {exc}"}
+    for sentence in refused.values():
+        _note(sentence)
+
+
+def _note(sentence: str) -> None:
+    with open(os.path.join(BESIDE, "returns.txt"), "a", encoding="utf-8") as file:
+        whose = "" if PROCESS == "0" else "Process " + PROCESS + ": "
+        file.write(whose + sentence.replace("\n", " ")[:1000] + "\n")
+
+
+def _kind(exc: BaseException) -> str:
+    import errno
+
+    if isinstance(exc, MemoryError):
+        return "memory"
+    if isinstance(exc, ImportError):
+        return "import"
+    if isinstance(exc, OSError) and exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "disk_full"
+    return "error"
+
+
+def _without_ours(tb: types.TracebackType | None) -> types.TracebackType | None:
+    ours = HERE + os.sep
+    while tb is not None and tb.tb_frame.f_code.co_filename.startswith(ours):
+        tb = tb.tb_next
+    one = tb
+    while one is not None and one.tb_next is not None:
+        if one.tb_next.tb_frame.f_code.co_filename.startswith(ours):
+            one.tb_next = one.tb_next.tb_next
+        else:
+            one = one.tb_next
+    return tb
+
+
+def _print(exc: BaseException) -> None:
+    """Print as an unhandled exception, through the program's own hook if it has set one."""
+    sys.last_type, sys.last_value, sys.last_traceback = type(exc), exc, exc.__traceback__
+    try:
+        sys.excepthook(type(exc), exc, exc.__traceback__)
+    except SystemExit:
+        raise
+    except BaseException as broken:
+        sys.stderr.write("Error in sys.excepthook:\n")
+        broken.__traceback__ = _without_ours(broken.__traceback__)
+        sys.__excepthook__(type(broken), broken, broken.__traceback__)
+        sys.stderr.write("\nOriginal exception was:\n")
+        sys.__excepthook__(type(exc), exc, exc.__traceback__)
+
+
+def _write_failure(exc: BaseException, kind: str) -> None:
+    """Leave the structured traceback; a failure to do so must not hide the program's own."""
+    try:
+        import json
+        import traceback
+
+        tb = _without_ours(exc.__traceback__)
+        text = "".join(traceback.format_exception(type(exc), exc, tb))
+        if len(text) > MAX_TEXT:
+            text = text[: MAX_TEXT // 2] + "\n[...]\n" + text[-MAX_TEXT // 2 :]
+        name = type(exc).__qualname__
+        if type(exc).__module__ not in ("builtins", "__main__"):
+            name = type(exc).__module__ + "." + name
+        failure = {
+            "kind": kind,
+            "type": name,
+            "message": _message(exc),
+            "frames": _frames(exc, tb),
+            "text": text,
+        }
+        temporary = os.path.join(BESIDE, f".failure-{os.getpid()}.json")
+        with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file:
+            json.dump(failure, file)
+        target = os.path.join(BESIDE, "failure.json")
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            pass  # the first of several processes counts: the others fail because of it
+        except OSError:  # a file system without hard links
+            os.replace(temporary, target)
+            return
+        os.unlink(temporary)
+    except Exception:  # noqa: S110 - for instance a full disk: the agent reads stderr instead
+        pass
+
+
+def _message(exc: BaseException) -> str:
+    try:
+        return str(exc)[:4096]
+    except Exception:
+        return "<exception str() failed>"
+
+
+def _frames(exc: BaseException, tb: types.TracebackType | None) -> list[dict[str, Any]]:
+    import traceback
+
+    frames: list[dict[str, Any]] = [
+        {"file": f.filename, "line": f.lineno, "function": f.name, "code": f.line or ""}
+        for f in traceback.extract_tb(tb)
+    ]
+    if isinstance(exc, SyntaxError) and exc.filename:
+        code = (exc.text or "").strip()
+        where = {"file": exc.filename, "line": exc.lineno or 0, "function": "", "code": code}
+        frames.append(where)
+    if len(frames) > 2 * MAX_FRAMES:
+        frames[MAX_FRAMES:-MAX_FRAMES] = []
+    return frames
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Processes of this machine: resource usage, and a guard that ends them with their parent."""

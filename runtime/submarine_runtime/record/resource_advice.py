@@ -1,0 +1,99 @@
+"""What the owner of a job could do better next time, one sentence each; from numbers alone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Sequence
+
+if TYPE_CHECKING:
+    from submarine_runtime.gpus.meter import Idleness
+    from submarine_runtime.protocol.failure import Failure
+
+#: A run shorter than this, in seconds, tells nothing about what the real one will need.
+TELLING = 30.0
+#: Memory is over-asked where less than this share of it was ever used ...
+OVER_ASKED = 0.4
+#: ... and at least so many MiB would be saved; what is advised is the peak and this much on top.
+WORTH_SAVING = 1024
+ROOM = 1.4
+#: A GPU is idle below this mean percent over at least so many seconds.
+IDLE_PERCENT = 5.0
+IDLE_SECONDS = 180.0
+#: What PyTorch, CUDA itself, TensorFlow, JAX and CuPy say when a device has no memory left.
+_DEVICE_FULL = re.compile(
+    r"CUDA (?:error: )?out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
+    r"|OOM when allocating|RESOURCE_EXHAUSTED: Out of memory|^Out of memory allocating [\d,]+ bytes"
+)
+
+
+def hints(
+    *,
+    asked: float | None,
+    peak: float,
+    seconds: float,
+    succeeded: bool,
+    gpus: Sequence[Idleness] = (),
+    failure: Failure | None = None,
+) -> list[str]:
+    """The sentences for one task that has ended.
+
+    Parameters
+    ----------
+    asked, peak
+        MiB asked for (None: no limit) and the most that was used.
+    seconds
+        How long the program ran.
+    failure
+        What ended a program that had GPUs.
+    """
+    found = []
+    if failure is not None and _DEVICE_FULL.search(failure.message[:4096]):
+        found.append(
+            "The GPU's own memory was full, which --memory does not change: make batches smaller, "
+            "or compute in half precision."
+        )
+    if asked and succeeded and seconds >= TELLING and peak < OVER_ASKED * asked:
+        advice = advised(peak)
+        if asked - advice >= WORTH_SAVING:
+            found.append(f"Memory: used {_of(peak, asked)}: ask for {_size(advice)}.")
+    found += [
+        f"{_name(gpu.device)} was {gpu.percent:.0f} % busy on average over "
+        f"{gpu.seconds / 60:.0f} min: let the program use it, or ask for fewer GPUs."
+        for gpu in gpus
+        if gpu.seconds >= IDLE_SECONDS and gpu.percent < IDLE_PERCENT
+    ]
+    return found
+
+
+def memory_sentence(used: float, asked: float) -> str:
+    """``The program used 4.1 of 4 GB: ask for 6 GB.``, of memory that was not enough."""
+    return f"The program used {_of(used, asked)}: ask for {_size(advised(max(used, asked)))}."
+
+
+def advised(peak: float) -> int:
+    """MiB to ask for where ``peak`` MiB were used: two fifths on top, in round steps."""
+    wanted = peak * ROOM
+    step = 64
+    while step * 6 < wanted:
+        step *= 2
+    return max(128, int(-(-wanted // step)) * step)
+
+
+def _of(used: float, asked: float) -> str:
+    """``4.1 of 4 GB``; in MiB where GB would hide the difference or be a fraction."""
+    if asked < 1024:
+        return f"{used:.0f} of {asked:.0f} MiB"
+    digits = 1 if abs(used - asked) >= 52 else 2
+    return f"{used / 1024:.{digits}f} of {_number(asked / 1024)} GB"
+
+
+def _size(mib: float) -> str:
+    return f"{mib:.0f} MiB" if mib < 1024 else f"{_number(mib / 1024)} GB"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _name(device: str) -> str:
+    return device if device.startswith(("GPU-", "MIG-")) else f"GPU {device}"

@@ -1,0 +1,210 @@
+"""The job record while it grows, under one lock; writes and sends nothing.
+
+Supervisor and publisher change it, the server reads it. Every change has a number, so that a
+reader can tell that there is something new without comparing records.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from submarine_runtime.protocol.failure import Failure
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import (
+    Event,
+    JobRecord,
+    Output,
+    Phase,
+    TaskRecord,
+    event_json,
+)
+from submarine_runtime.protocol.states import State, may_follow
+from submarine_runtime.record.onlookers import Onlookers
+
+#: Events are few; a fault that repeats must not make them many.
+MAX_EVENTS = 500
+MAX_MISSING = 50
+MAX_WARNINGS = 50
+
+
+class Status:
+    """One job's record.
+
+    Attributes
+    ----------
+    version
+        Grows with every change of the record; read without the lock.
+    onlookers
+        Those who look at the TensorBoard files right now.
+    """
+
+    def __init__(self, record: JobRecord) -> None:
+        self._record = record
+        self._lock = threading.Lock()
+        self.version = 0
+        self.onlookers = Onlookers()
+
+    @property
+    def state(self) -> State:
+        """The state as of now."""
+        return self._record.state
+
+    @property
+    def first_task(self) -> TaskRecord:
+        """The first, or only, task; change it with ``set_task`` only."""
+        return self._record.tasks[0]
+
+    def event(
+        self,
+        kind: str,
+        detail: str = "",
+        *,
+        state: State | None = None,
+        reason: EndReason | None = None,
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        """Add an event; with ``state`` the job's state changes too.
+
+        Raises
+        ------
+        ValueError
+            If the state may not follow the present one.
+        """
+        with self._lock:
+            record = self._record
+            if state is not None:
+                if not may_follow(record.state, state):
+                    raise ValueError(f"a job may not go from {record.state} to {state}")
+                record.state = record.tasks[0].state = state
+            self.version += 1
+            if len(record.events) >= MAX_EVENTS and state is None:
+                return
+            task = record.tasks[0].task
+            seq = len(record.events)
+            record.events.append(
+                Event(
+                    seq, time.time(), kind, "agent", state, reason, detail[:2000], task, data or {}
+                )
+            )
+
+    def set_record(self, **fields: Any) -> None:
+        """Set fields of the record; only a real change counts as one."""
+        self._set(self._record, fields)
+
+    def set_task(self, **fields: Any) -> None:
+        """Set fields of the task."""
+        self._set(self._record.tasks[0], fields)
+
+    def _set(self, target: Any, fields: dict[str, Any]) -> None:
+        with self._lock:
+            changed = {k: v for k, v in fields.items() if getattr(target, k) != v}
+            for name, value in changed.items():
+                setattr(target, name, value)
+            self.version += bool(changed)
+
+    def begin_phase(self, name: str, start: float | None = None) -> None:
+        """A phase begins now or began at ``start``."""
+        with self._lock:
+            self._record.phases.append(Phase(name, time.time() if start is None else start))
+            self.version += 1
+
+    def end_phase(self, name: str, end: float | None = None) -> None:
+        """The phase ends now, or ended at ``end``; no matter if it has never begun."""
+        with self._lock:
+            for phase in self._record.phases:
+                if phase.name == name and phase.end is None:
+                    phase.end = time.time() if end is None else end
+                    self.version += 1
+
+    def end_phases(self, end: float) -> None:
+        """Whatever phase is open ends."""
+        with self._lock:
+            for phase in self._record.phases:
+                if phase.end is None:
+                    phase.end = max(end, phase.start)
+            self.version += 1
+
+    def localizing_since(self, moment: float) -> None:
+        """Let the phase ``localizing`` begin, and the phase ``queue`` end, at an earlier moment."""
+        with self._lock:
+            phases = {phase.name: phase for phase in self._record.phases}
+            queue, localizing = phases.get("queue"), phases.get("localizing")
+            if localizing is None or moment >= localizing.start:
+                return
+            moment = max(moment, queue.start) if queue is not None else moment
+            localizing.start = moment
+            if queue is not None:
+                queue.end = moment
+            self.version += 1
+
+    def miss(self, sentence: str) -> None:
+        """The record will say that this is absent."""
+        with self._lock:
+            if sentence not in self._record.missing and len(self._record.missing) < MAX_MISSING:
+                self._record.missing.append(sentence)
+                self.version += 1
+
+    def warn(self, sentence: str) -> None:
+        """Add a warning to the record."""
+        with self._lock:
+            found = self._record.warnings
+            if sentence not in found and len(found) < MAX_WARNINGS:
+                found.append(sentence)
+                self.version += 1
+
+    def add_output(self, path: str, size: int) -> None:
+        """A file was saved to the job directory."""
+        with self._lock:
+            self._record.outputs.append(Output(path, size))
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether any file was saved to the job directory."""
+        return bool(self._record.outputs)
+
+    def use(self, **used: Any) -> None:
+        """Set entries of ``resources["used"]``."""
+        with self._lock:
+            self._record.resources.setdefault("used", {}).update(used)
+
+    def end(
+        self,
+        reason: EndReason,
+        detail: str,
+        exit_code: int | None,
+        signal: int | None,
+        failure: Failure | None,
+    ) -> None:
+        """How the program ended; the state follows by ``event``."""
+        now = time.time()
+        ending = {"exit_code": exit_code, "signal": signal}
+        self.set_task(finished=now, **ending)
+        self.set_record(reason=reason, detail=detail[:2000], failure=failure, **ending)
+
+    def finish(self) -> None:
+        """The record's own end."""
+        self.set_record(finished=time.time())
+
+    def to_json(self, events: bool = True) -> dict[str, Any]:
+        """The record as plain JSON values, with its events or without."""
+        with self._lock:
+            kept, self._record.events = self._record.events, []
+            try:
+                plain = self._record.to_json()
+            finally:
+                self._record.events = kept
+            if events:
+                plain["events"] = [event_json(event) for event in kept]
+            return plain
+
+    def events_after(self, count: int) -> list[dict[str, Any]]:
+        """Events with a sequence number of at least ``count``, as plain JSON values."""
+        with self._lock:
+            return [event_json(event) for event in self._record.events[max(0, count) :]]
+
+    @property
+    def event_count(self) -> int:
+        """How many events there are."""
+        return len(self._record.events)

@@ -1,0 +1,1 @@
+"""Snapshots of checkpoints, model versions and TensorBoard files in the job directory."""

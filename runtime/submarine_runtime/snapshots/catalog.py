@@ -1,0 +1,219 @@
+"""Finds what may be put back: snapshots of a job, its final checkpoints, or a checkpoint path.
+
+Reads names, sizes and manifests; fetches no checkpoint. Whether its bytes are right shows when it
+is fetched.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any, Iterator, Mapping, NamedTuple
+
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.link import CHIEF_ROLES
+from submarine_runtime.snapshots.checkpoint_path import CONTROL, manifests
+from submarine_runtime.snapshots.manifest import Manifest, is_below
+from submarine_runtime.storage.store import Entry, NotThereError, Store, StoreError
+
+#: So many snapshots are looked at before giving up.
+MOST_CANDIDATES = 8
+#: More files than this in a checkpoint path are not checkpoints.
+MAX_FILES = 20_000
+
+
+class Piece(NamedTuple):
+    """A file to put back: its path, where its bytes lie, and what is known of them."""
+
+    path: str
+    source: str
+    size: int
+    offset: int = 0
+    crc: int | None = None
+    modified_ns: int | None = None
+
+
+class Found(NamedTuple):
+    """Something that may be put back; ``name`` is for people.
+
+    A snapshot has its manifest, and epoch and attempt of the program that wrote it.
+    """
+
+    name: str
+    files: list[Piece]
+    manifest: Manifest | None = None
+    attempt: tuple[int, int] | None = None
+
+
+def snapshots_of(
+    store: Store,
+    job: str,
+    task: str,
+    part: str,
+    passed_over: list[str] | None = None,
+    since: int = 0,
+) -> list[Found]:
+    """Snapshots of a task over all its attempts that have all their files, the newest first.
+
+    Parameters
+    ----------
+    job
+        Job directory; empty: the store's own.
+    passed_over
+        Gets one sentence for each that is not whole.
+    since
+        Leave attempts of earlier epochs out.
+    """
+    role, index = layout.split_task(task)
+    directory = f"{layout.SNAPSHOTS}/{role}-{index}"
+    if job:
+        directory = f"{job}/{directory}"
+    attempts = [(layout.parse_attempt(entry.name), entry) for entry in store.entries(directory)]
+    found: list[Found] = []
+    for numbers, attempt in sorted(item for item in attempts if item[0] is not None)[::-1]:
+        if numbers is not None and numbers[0] < since:
+            break
+        place = f"{directory}/{attempt.name}"
+        entries = {entry.name: entry for entry in store.entries(place)}
+        for name in sorted(entries, reverse=True):
+            if not (name.startswith(f"{part}-") and name.endswith(".json")):
+                continue
+            if len(found) >= MOST_CANDIDATES:
+                return found
+            shown = f"snapshot {name[len(part) + 1 : -5].lstrip('0')} of {task} {attempt.name}"
+            try:
+                manifest = Manifest.from_bytes(store.read(f"{place}/{name}") or b"")
+                found.append(Found(shown, _pieces(place, manifest, entries), manifest, numbers))
+            except ValueError as exc:
+                if passed_over is not None:
+                    passed_over.append(f"The {shown} was passed over: {exc}.")
+    return found
+
+
+def _pieces(place: str, manifest: Manifest, entries: dict[str, Entry]) -> list[Piece]:
+    pieces = []
+    for file in manifest.files:
+        entry = entries.get(file.data)
+        if entry is None or entry.size < file.offset + file.size:
+            raise ValueError(f"the bytes of {file.path!r} are not there")
+        source = f"{place}/{file.data}"
+        pieces.append(Piece(file.path, source, file.size, file.offset, file.crc, file.modified_ns))
+    return pieces
+
+
+def from_job(store: Store, job: str, tasks: list[str], passed_over: list[str]) -> list[Found]:
+    """The newest of another job: its final checkpoints where its record says so, or snapshots."""
+    found: list[Found] = []
+    data = store.read(f"{job}/{layout.RECORD}")
+    with suppress(ValueError, RecursionError):  # an unreadable record
+        record = json.loads(data or b"{}")
+        for task in tasks:
+            found += _final(store, job, task, record, last=task == tasks[-1])
+    for task in tasks:
+        found += snapshots_of(store, job, task, layout.CHECKPOINTS, passed_over)
+    return found
+
+
+def _final(
+    store: Store, job: str, task: str, record: dict[str, object], *, last: bool
+) -> Iterator[Found]:
+    """The chief's (the last task's) lie in ``checkpoints/``, any other's below ``tasks/``."""
+    outputs = record.get("outputs")
+    missing = record.get("missing")
+    lost = [s for s in missing if isinstance(s, str)] if isinstance(missing, list) else []
+    if not isinstance(outputs, list) or any(layout.CHECKPOINTS in sentence for sentence in lost):
+        return
+    role, index = layout.split_task(task)
+    own = f"{layout.TASKS}/{role}-{index}/{layout.CHECKPOINTS}/"
+    for prefix in (own, f"{layout.CHECKPOINTS}/") if last else (own,):
+        # The record names a limited number of outputs; the directory has all of them.
+        saved = any(str(output["path"]).startswith(prefix) for output in outputs)
+        pieces = list(_walk(store, f"{job}/{prefix}".rstrip("/"))) if saved else []
+        if pieces:
+            yield Found(f"{prefix.rstrip('/')} of {job.rpartition('/')[2]}", pieces)
+            return
+
+
+def chosen_snapshot(store: Store, chosen: Mapping[str, Any]) -> Found:
+    """The one that the coordinator has chosen, a ``restore_point.Snapshot`` in JSON.
+
+    Raises
+    ------
+    NotThereError
+        If it is not there any more, or its manifest cannot be read.
+    """
+    job, task, origin = str(chosen.get("job") or ""), str(chosen["task"]), chosen.get("origin")
+    if origin == "path":
+        found = from_path(store, job)
+    elif origin == "final":
+        found = final_of(store, job, task)
+    else:
+        role, index = layout.split_task(task)
+        attempt = layout.attempt_name(int(chosen["epoch"]), int(chosen["attempt"]))
+        place = f"{layout.SNAPSHOTS}/{role}-{index}/{attempt}"
+        place = f"{job}/{place}" if job else place
+        number = int(chosen["number"])
+        shown = f"snapshot {number} of {task} {attempt}"
+        try:
+            data = store.read(f"{place}/{layout.CHECKPOINTS}-{number:06d}.json")
+            manifest = Manifest.from_bytes(data or b"")
+        except ValueError as exc:
+            raise NotThereError(f"{shown}: {exc}") from exc
+        pieces = [
+            Piece(f.path, f"{place}/{f.data}", f.size, f.offset, f.crc, f.modified_ns)
+            for f in manifest.files
+        ]
+        found = [Found(shown, pieces)]
+    if not found:
+        raise NotThereError(f"nothing lies at {job} for {task}")
+    return found[0]
+
+
+def final_of(store: Store, job: str, task: str) -> list[Found]:
+    """The final checkpoints of one task of a job, as its record names them."""
+    try:
+        record = json.loads(store.read(f"{job}/{layout.RECORD}") or b"{}")
+        written = [one["task"] for one in record.get("tasks") or ()]
+        return list(_final(store, job, task, record, last=task == _chief(written)))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return []  # the record cannot be read
+
+
+def _chief(tasks: list[str]) -> str:
+    names = [f"{role}:0" for role in CHIEF_ROLES]
+    return next((name for name in names if name in tasks), tasks[0] if tasks else "")
+
+
+def from_path(store: Store, base: str) -> list[Found]:
+    """All that lies at a checkpoint path, with what its newest manifest still has to rename."""
+    pieces = {piece.path: piece for piece in _walk(store, base)}
+    for _, manifest in manifests(store, base):
+        for file in manifest.files:
+            staged = f"{base}/{file.data}"
+            if file.data and store.stat(staged) is not None:
+                pieces[file.path] = Piece(
+                    file.path, staged, file.size, 0, file.crc, file.modified_ns
+                )
+            elif file.path in pieces and pieces[file.path].size == file.size:
+                # Its own time, so that it is known again and not uploaded a second time.
+                pieces[file.path] = pieces[file.path]._replace(modified_ns=file.modified_ns)
+        break
+    return [Found(f"checkpoint path {base}", list(pieces.values()))] if pieces else []
+
+
+def _walk(store: Store, base: str) -> Iterator[Piece]:
+    pending = [""]
+    count = 0
+    while pending:
+        directory = pending.pop()
+        for entry in store.entries(f"{base}/{directory}".rstrip("/")):
+            path = f"{directory}/{entry.name}".lstrip("/")
+            count += 1
+            if entry.name.startswith(".") or path == CONTROL or not is_below(path):
+                continue
+            if count > MAX_FILES:
+                raise StoreError(f"more than {MAX_FILES} files lie at {base}")
+            if entry.is_directory:
+                pending.append(path)
+            else:
+                yield Piece(path, f"{base}/{path}", entry.size)

@@ -1,0 +1,135 @@
+"""Keeps ``--checkpoint_path`` equal to the checkpoint directory, in the program's own names.
+
+What is new is uploaded aside, the manifest that names it is published, and only then is it renamed
+into place: whoever reads the manifest finds every byte, whenever the writer dies. Deletes only
+what an earlier manifest lists, never a file that somebody else put there.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Iterator, Mapping
+
+from submarine_runtime.snapshots.manifest import Manifest, Saved
+from submarine_runtime.snapshots.scan import Seen
+from submarine_runtime.snapshots.writer import Reader
+from submarine_runtime.storage.store import NotThereError, Store
+
+#: Directory of our own below the checkpoint path.
+CONTROL = ".submarine"
+MANIFEST = "manifest-"
+
+
+def base_of(checkpoint_path: str, task: str, chief: bool) -> str:
+    """Where a task's checkpoints go: the path itself for the chief, else a place below it."""
+    root = checkpoint_path.rstrip("/")
+    return root if chief else f"{root}/{CONTROL}/tasks/{task.replace(':', '-')}"
+
+
+def manifests(store: Store, base: str) -> Iterator[tuple[str, Manifest]]:
+    """Name and content of the manifests below a checkpoint path, the newest first."""
+    names = [entry.name for entry in store.entries(f"{base}/{CONTROL}")]
+    for name in sorted((name for name in names if name.startswith(MANIFEST)), reverse=True):
+        data = store.read(f"{base}/{CONTROL}/{name}")
+        try:
+            if data is not None:
+                yield name, Manifest.from_bytes(data)
+        except ValueError:
+            continue  # not ours to read
+
+
+class Mirror:
+    """The writer for one attempt of one task.
+
+    Parameters
+    ----------
+    base
+        See ``base_of``; a path in the store's file system.
+    writer
+        Unique to job and attempt: ``digits-20261120-7f3a-e1-a1``.
+    """
+
+    def __init__(self, store: Store, base: str, writer: str, reader: Reader) -> None:
+        self._store = store
+        self._base = base
+        self._writer = writer
+        self._reader = reader
+        self._newest: Manifest | None = None
+        self._settled = False
+        self._staged: dict[Seen, Saved] = {}
+        self._directories: set[str] = set()
+
+    def publish(self, files: Mapping[str, Seen]) -> int:
+        """Bring the path up to date; bytes uploaded.
+
+        Raises
+        ------
+        ChangedError
+            If a file changed meanwhile; nothing is published then.
+        StoreError
+            If the store failed; calling it again goes on.
+        """
+        if not self._settled:
+            self._settle()
+        there = {file.path: file for file in self._newest.files} if self._newest else {}
+        number = self._newest.number + 1 if self._newest else 0
+        listed: list[Saved] = []
+        sent = 0
+        for path, seen in sorted(files.items()):
+            old = there.get(path)
+            if old is not None and (old.size, old.modified_ns) == (seen.size, seen.modified_ns):
+                listed.append(replace(old, data=""))
+                continue
+            if seen not in self._staged:
+                self._staged[seen] = self._upload(path, seen, number)
+                sent += seen.size
+            listed.append(replace(self._staged[seen], path=path))
+        if any(file.data for file in listed) or len(listed) != len(there):
+            manifest = Manifest(number, time.time(), tuple(listed))
+            name = f"{MANIFEST}{number:09d}-{self._writer}.json"
+            self._settled = False
+            self._store.publish(f"{self._base}/{CONTROL}/{name}", manifest.to_bytes())
+            self._settle()
+        return sent
+
+    def _settle(self) -> None:
+        """Do what the newest manifest promises; whoever wrote it may have died before."""
+        self._newest = None
+        now: set[str] = set()
+        for name, manifest in manifests(self._store, self._base):
+            if self._newest is None:
+                self._newest = manifest
+                now = {file.path for file in manifest.files}
+                for file in manifest.files:
+                    if file.data:
+                        self._place(file)
+                continue
+            for file in manifest.files:
+                if file.path not in now:
+                    self._store.delete(f"{self._base}/{file.path}")
+            self._store.delete(f"{self._base}/{CONTROL}/{name}")
+        self._staged = {}
+        self._settled = True
+
+    def _upload(self, path: str, seen: Seen, number: int) -> Saved:
+        staged = f"{CONTROL}/new-{self._writer}/{number:09d}-{len(self._staged):05d}"
+        saved: list[Saved] = []
+        blocks = self._reader.blocks([(path, seen)], saved)
+        self._store.put(f"{self._base}/{staged}", blocks, seen.size)
+        return replace(saved[0], data=staged)
+
+    def _place(self, file: Saved) -> None:
+        directory = file.path.rpartition("/")[0]
+        if directory and directory not in self._directories:
+            self._store.make_directory(f"{self._base}/{directory}")
+            self._directories.add(directory)
+        try:
+            self._store.move(f"{self._base}/{file.data}", f"{self._base}/{file.path}")
+        except NotThereError:
+            pass  # it is in its place already
+
+    def close(self) -> None:
+        """Remove the place for what waits to be renamed."""
+        if self._settled:
+            self._store.delete(f"{self._base}/{CONTROL}/new-{self._writer}", recursive=True)

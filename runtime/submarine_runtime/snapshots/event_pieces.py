@@ -1,0 +1,223 @@
+"""TensorBoard's files in pieces while they grow: writes them, and puts them together again.
+
+``growing/worker-0/e1-a1/<path of the file>/<offset of the piece's first byte>``. An event file only
+grows, so a piece never changes; many small pieces are replaced by one that begins where the first
+of them did. Any other file is one piece, replaced when it changed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Callable, Iterator, Mapping, NamedTuple
+
+from submarine_runtime.protocol import layout
+from submarine_runtime.snapshots.manifest import is_below
+from submarine_runtime.snapshots.scan import Seen
+from submarine_runtime.snapshots.writer import ChangedError, Reader
+from submarine_runtime.storage.local import make_directories
+from submarine_runtime.storage.store import Entry, NotThereError, Store
+
+EVENT_FILE = "tfevents"
+LARGEST_PIECE = 16 << 20
+#: Files beside the event files that are larger than this come at the end only.
+LARGEST_OTHER = 64 << 20
+#: So many pieces of one kind become one of the next.
+MERGE = 16
+
+
+def task_directory(task: str) -> str:
+    """Where a task's pieces lie: ``growing/worker-0``."""
+    role, index = layout.split_task(task)
+    return f"{layout.GROWING}/{role}-{index}"
+
+
+class _Piece(NamedTuple):
+    offset: int
+    length: int
+    level: int
+
+
+class Growing:
+    """Ships the pieces of one attempt.
+
+    Parameters
+    ----------
+    directory
+        Of the attempt, in the job directory.
+    shipped
+        Path -> bytes that earlier attempts have shipped already.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        directory: str,
+        root: str,
+        reader: Reader,
+        shipped: Mapping[str, int],
+    ) -> None:
+        self._store = store
+        self._directory = directory
+        self._root = root
+        self._reader = reader
+        self._shipped = dict(shipped)
+        self._pieces: dict[str, list[_Piece]] = {}
+        self._others: dict[str, Seen] = {}
+
+    def ship(self, files: Mapping[str, Seen], before: Mapping[str, Seen]) -> None:
+        """Ship what is new; ``before`` is the look before this one.
+
+        Raises
+        ------
+        StoreError
+            If the store failed; calling it again goes on.
+        """
+        for path, seen in sorted(files.items()):
+            if _grows(path):
+                self._grow(path, seen.size)
+            elif seen == before.get(path):
+                self._replace(path, seen)
+
+    def _grow(self, path: str, size: int) -> None:
+        shipped = self._shipped.get(path, 0)
+        if size < shipped:
+            # Another file of the same name: what was shipped is of no use to it.
+            self._store.delete(f"{self._directory}/{path}", recursive=True)
+            self._pieces.pop(path, None)
+            shipped = self._shipped[path] = 0
+        while shipped < size:
+            length = min(size - shipped, LARGEST_PIECE)
+            self._upload(path, shipped, length)
+            self._pieces.setdefault(path, []).append(_Piece(shipped, length, 0))
+            shipped += length
+            self._shipped[path] = shipped
+        self._merge(path)
+
+    def _merge(self, path: str) -> None:
+        """As many digits change when one counts on, so each byte is uploaded a few times only."""
+        pieces = self._pieces.get(path, [])
+        while True:
+            last = pieces[-MERGE:]
+            if len(last) < MERGE or last[0].level != last[-1].level:
+                return
+            offset, length = last[0].offset, sum(piece.length for piece in last)
+            if length > LARGEST_PIECE * MERGE:
+                return
+            self._upload(path, offset, length)
+            pieces[-MERGE:] = [_Piece(offset, length, last[0].level + 1)]
+            for piece in last[1:]:
+                self._store.delete(self._name(path, piece.offset))
+
+    def _replace(self, path: str, seen: Seen) -> None:
+        if self._others.get(path) == seen or seen.size > LARGEST_OTHER:
+            return
+        if path in self._shipped and path not in self._others:
+            self._others[path] = seen  # an earlier attempt's, put back by ``restore``
+            return
+        with suppress(ChangedError):
+            blocks = self._reader.blocks([(path, seen)], [])
+            self._store.put(self._name(path, 0), blocks, seen.size)
+            self._others[path] = seen
+
+    def _upload(self, path: str, offset: int, length: int) -> None:
+        source = os.path.join(self._root, path)
+        self._store.upload(self._name(path, offset), source, offset, length)
+
+    def _name(self, path: str, offset: int) -> str:
+        return f"{self._directory}/{path}/{offset:012d}"
+
+
+def pieces_of(store: Store, directory: str) -> dict[str, list[tuple[Entry, str]]]:
+    """Path of each file -> its pieces and where they lie, over all attempts below a directory.
+
+    Parameters
+    ----------
+    directory
+        Of a task: ``growing/worker-0``.
+    """
+    found: dict[str, list[tuple[Entry, str]]] = {}
+    for attempt in sorted(store.entries(directory), key=_age):
+        if layout.parse_attempt(attempt.name) is None:
+            continue
+        pending = [""]
+        while pending:
+            path = pending.pop()
+            place = f"{directory}/{attempt.name}/{path}".rstrip("/")
+            for entry in store.entries(place):
+                if entry.is_directory:
+                    pending.append(f"{path}/{entry.name}".lstrip("/"))
+                elif entry.name.isdigit():
+                    found.setdefault(path, []).append((entry, f"{place}/{entry.name}"))
+    return found
+
+
+def _age(entry: Entry) -> tuple[int, int]:
+    return layout.parse_attempt(entry.name) or (0, 0)
+
+
+def assemble(
+    store: Store,
+    directory: str,
+    target: str,
+    check: Callable[[], None] = lambda: None,
+    room: Callable[[int], None] = lambda _: None,
+) -> dict[str, int]:
+    """Put the files of a task together in a local directory; path -> bytes that are there then.
+
+    Call it again to bring the files up to date: only what is new is read. A file that is longer
+    here than its pieces say is left alone. ``room`` is told of the bytes that are to be written
+    next and raises where there is no room for them.
+
+    Raises
+    ------
+    StoreError, OSError
+        If the store or this disk failed; what is there so far is right.
+    """
+    lengths: dict[str, int] = {}
+    for path, pieces in pieces_of(store, directory).items():
+        place = os.path.join(target, path)
+        if not is_below(path):
+            continue
+        make_directories(os.path.dirname(place))
+        check()
+        if not _grows(path):
+            pieces = [max(pieces, key=lambda piece: piece[0].modified)]
+        with open(place, "ab") as file, suppress(NotThereError):  # merged meanwhile: next time
+            if not _grows(path) and os.stat(place).st_mtime < pieces[0][0].modified:
+                file.truncate(0)
+            for block in _missing(store, pieces, os.stat(place).st_size):
+                room(len(block))
+                file.write(block)
+                check()
+        lengths[path] = os.stat(place).st_size
+    return lengths
+
+
+def shipped_lengths(store: Store, directory: str) -> dict[str, int]:
+    """Path of each file of a task -> bytes of it that are in pieces, without a gap."""
+    lengths = {}
+    for path, pieces in pieces_of(store, directory).items():
+        end = 0
+        for offset, size in sorted((int(entry.name), entry.size) for entry, _ in pieces):
+            if offset <= end:
+                end = max(end, offset + size)
+        lengths[path] = end
+    return lengths
+
+
+def _grows(path: str) -> bool:
+    return EVENT_FILE in path.rpartition("/")[2]
+
+
+def _missing(store: Store, pieces: list[tuple[Entry, str]], at: int) -> Iterator[bytes]:
+    """The bytes behind ``at``, as far as the pieces go without a gap."""
+    # Of two that begin at one place the longer is the newer.
+    for entry, place in sorted(pieces, key=lambda piece: (int(piece[0].name), -piece[0].size)):
+        offset = int(entry.name)
+        if offset > at:
+            return
+        if offset + entry.size > at:
+            for block in store.stream(place, at - offset):
+                at += len(block)
+                yield block

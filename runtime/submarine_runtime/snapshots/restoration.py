@@ -1,0 +1,260 @@
+"""Puts checkpoints back before a program starts: the newest ones, or those that are named.
+
+A task without a coordinator restores its newest complete snapshot; one that is half there or
+damaged is passed over. A task of a gang restores what the coordinator has chosen
+(``coordinator.restore_point``). Snapshots are written by ``snapshots`` and ``mirror``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Iterator, Mapping, Sequence
+
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.snapshots.catalog import (
+    Found,
+    Piece,
+    chosen_snapshot,
+    from_job,
+    from_path,
+    snapshots_of,
+)
+from submarine_runtime.snapshots.checkpoint_path import base_of
+from submarine_runtime.snapshots.event_pieces import assemble, task_directory
+from submarine_runtime.snapshots.replacement import put_back
+from submarine_runtime.snapshots.scan import STATE_FILE
+from submarine_runtime.storage.fetching import DamagedError, Fetching
+from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage.store import NotThereError, Store, StoreError
+
+#: How often a checkpoint path is looked at that changes while it is read.
+TRIES = 3
+
+
+@dataclass
+class Restored:
+    """What was put back.
+
+    Parameters
+    ----------
+    source
+        Where it came from, for people (``snapshot 7 of worker:0 e1-a1``); empty: nothing was there.
+    files, bytes
+        How much it is.
+    passed_over
+        One sentence for each snapshot that was not whole.
+    """
+
+    source: str = ""
+    files: int = 0
+    bytes: int = 0
+    passed_over: list[str] = field(default_factory=list)
+
+
+def restore(
+    store: Store, scratch: Scratch, config: AgentConfig, task: str, chief: str | None
+) -> Restored:
+    """Put checkpoints, model and TensorBoard files of earlier attempts back.
+
+    The task's own newest snapshot of any epoch, else the chief's, else (a first start)
+    ``config.restore_from``, else ``config.checkpoint_path``. What lies in the checkpoint directory
+    and is not part of it is removed; nothing is touched where there is nothing to put back.
+
+    Raises
+    ------
+    StoreError
+        If the store fails for longer than ``config.save_grace``, or this disk does.
+    """
+    try:
+        return _restore(store, scratch, config, task, chief)
+    except OSError as exc:
+        raise StoreError(f"cannot write {exc.filename or scratch.root}: {exc.strerror}") from exc
+
+
+def _restore(
+    store: Store, scratch: Scratch, config: AgentConfig, task: str, chief: str | None
+) -> Restored:
+    fetching = Fetching(store, config.save_grace)
+    restored = Restored()
+    tasks = [task] if chief in (None, task) else [task, str(chief)]
+    for candidate in _newest(store, fetching, config, tasks, restored):
+        if _put(fetching, scratch, layout.CHECKPOINTS, candidate, restored):
+            restored.source = candidate.name
+            break
+    _put_outputs(store, fetching, scratch, task, restored)
+    return restored
+
+
+def _newest(
+    store: Store, fetching: Fetching, config: AgentConfig, tasks: list[str], restored: Restored
+) -> Iterator[Found]:
+    """What may be put back, the best first: only sources of one kind."""
+    over = restored.passed_over
+    own = False
+    for task in tasks:
+        for found in fetching.patiently(
+            lambda task=task: snapshots_of(store, "", task, layout.CHECKPOINTS, over)  # type: ignore[misc]
+        ):
+            own = True
+            yield found
+    if own:
+        return
+    if config.restore_from:
+        source = config.restore_from.rstrip("/")
+        yield from fetching.patiently(lambda: from_job(store, source, tasks, over))
+    if config.checkpoint_path:
+        path = config.checkpoint_path
+        bases = [base_of(path, tasks[0], len(tasks) == 1), base_of(path, tasks[-1], True)]
+        for base in dict.fromkeys(bases):
+            # Somebody may still write there: what is gone a moment later has a successor.
+            for _ in range(TRIES):
+                yield from fetching.patiently(lambda base=base: from_path(store, base))  # type: ignore[misc]
+
+
+def restore_as_told(
+    store: Store, scratch: Scratch, config: AgentConfig, task: str, order: Mapping[str, Any]
+) -> Restored:
+    """Restore what the coordinator has chosen for this start of the program.
+
+    Parameters
+    ----------
+    order
+        ``part``: the snapshot to restore, as ``restore_point.Part`` in JSON; None: the checkpoint
+        directory is emptied. ``own``: the task starts again alone, and restores its own newest
+        snapshot of this epoch or a later one; ``part`` only where there is none.
+
+    Raises
+    ------
+    DamagedError, NotThereError
+        If the chosen snapshot is not whole.
+    StoreError
+        If the store fails for longer than ``config.save_grace``, or this disk does.
+    """
+    fetching = Fetching(store, config.save_grace)
+    restored = Restored()
+    try:
+        own, part = order.get("own"), order.get("part")
+        if own is None or not _put_own(store, fetching, scratch, task, int(own), restored):
+            if isinstance(part, Mapping):
+                _put_part(store, fetching, scratch, part, restored)
+            elif own is None:
+                put_back(fetching, scratch.outputs[layout.CHECKPOINTS], [])
+        if (config.epoch, config.attempt) > (1, 1):
+            _put_outputs(store, fetching, scratch, task, restored)
+    except OSError as exc:
+        raise StoreError(f"cannot write {exc.filename or scratch.root}: {exc.strerror}") from exc
+    return restored
+
+
+def _put_own(
+    store: Store, fetching: Fetching, scratch: Scratch, task: str, since: int, restored: Restored
+) -> bool:
+    over = restored.passed_over
+    found = fetching.patiently(
+        lambda: snapshots_of(store, "", task, layout.CHECKPOINTS, over, since)
+    )
+    for candidate in found:
+        if _put(fetching, scratch, layout.CHECKPOINTS, candidate, restored):
+            restored.source = candidate.name
+            return True
+    return False
+
+
+def _put_part(
+    store: Store,
+    fetching: Fetching,
+    scratch: Scratch,
+    part: Mapping[str, Any],
+    restored: Restored,
+) -> None:
+    """Put exactly one snapshot back, without the files of later steps."""
+    chosen, left_out = part["snapshot"], [str(name) for name in part.get("left_out") or ()]
+    for attempt in range(TRIES):
+        found = fetching.patiently(lambda: chosen_snapshot(store, chosen))
+        files = [
+            piece
+            for piece in found.files
+            if not any(piece.path == name or piece.path.startswith(name + "/") for name in left_out)
+        ]
+        root = scratch.outputs[layout.CHECKPOINTS]
+        try:
+            put_back(fetching, root, files)
+        except (DamagedError, NotThereError):
+            # Another job may still write to a checkpoint path: what is gone has a successor.
+            if chosen.get("origin") != "path" or attempt + 1 == TRIES:
+                raise
+            continue
+        break
+    if left_out:
+        _name_remaining(root, files)
+    restored.source = found.name
+    restored.files += len(files)
+    restored.bytes += sum(piece.size for piece in files)
+
+
+def _name_remaining(root: str, files: Sequence[Piece]) -> None:
+    """Let TensorFlow's state files name only checkpoints that were restored."""
+    for piece in files:
+        directory, _, name = piece.path.rpartition("/")
+        if name != STATE_FILE:
+            continue
+        path = os.path.join(root, piece.path)
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read(1 << 20).splitlines()
+        there = []
+        times = [line for line in lines if line.startswith("all_model_checkpoint_timestamps")]
+        prefixes = [
+            line.partition('"')[2].rpartition('"')[0]
+            for line in lines
+            if line.startswith("all_model_checkpoint_paths")
+        ]
+        for number, prefix in enumerate(prefixes):
+            own = os.path.relpath(os.path.join(root, directory, prefix), root)
+            if any(one.path.startswith((f"{own}.", f"{own}/")) for one in files):
+                there.append((prefix, times[number] if number < len(times) else ""))
+        os.unlink(path)
+        if there:
+            kept = [f'model_checkpoint_path: "{there[-1][0]}"']
+            kept += [f'all_model_checkpoint_paths: "{prefix}"' for prefix, _ in there]
+            kept += [moment for _, moment in there if moment]
+            with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write("\n".join(kept) + "\n")
+
+
+def _put_outputs(
+    store: Store, fetching: Fetching, scratch: Scratch, task: str, restored: Restored
+) -> None:
+    """Put model and TensorBoard files of earlier attempts back."""
+    for candidate in fetching.patiently(lambda: snapshots_of(store, "", task, layout.MODEL)):
+        if _put(fetching, scratch, layout.MODEL, candidate, restored):
+            break
+    directory = task_directory(task)
+    target = scratch.outputs[layout.TENSORBOARD]
+    fetching.patiently(lambda: assemble(store, directory, target))
+
+
+def _put(
+    fetching: Fetching, scratch: Scratch, part: str, candidate: Found, restored: Restored
+) -> bool:
+    try:
+        put_back(fetching, scratch.outputs[part], candidate.files)
+    except (DamagedError, NotThereError) as exc:
+        restored.passed_over.append(f"The {candidate.name} was passed over: {exc}.")
+        return False
+    restored.files += len(candidate.files)
+    restored.bytes += sum(file.size for file in candidate.files)
+    return True
+
+
+def forget(store: Store) -> None:
+    """Delete all snapshots and pieces: the job has ended and all of its outputs are saved.
+
+    Raises
+    ------
+    StoreError
+        If the store failed.
+    """
+    for name in (layout.SNAPSHOTS, layout.GROWING):
+        store.delete(name, recursive=True)

@@ -1,0 +1,212 @@
+"""Writes snapshots of one directory: only bytes that are new, small files packed into one.
+
+A snapshot is a manifest; the files that hold its bytes are never changed and lie beside it, in the
+directory of this attempt alone. The two newest are kept, and those that the coordinator names.
+Does not decide when to take one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import Callable, Iterable, Iterator, Mapping, Sequence
+from zlib import crc32
+
+from submarine_runtime.snapshots.manifest import Manifest, Saved
+from submarine_runtime.snapshots.scan import Seen, is_metadata, step_in
+from submarine_runtime.storage.store import Store, StoreError
+
+COPY_BYTES = 1 << 18
+#: Smaller files share one file of the store: its NameNode counts files, not bytes.
+PACKED_BELOW = 8 << 20
+#: More packs than this are made fewer by packing the emptiest half of them anew.
+MAX_PACKS = 32
+KEEP = 2
+
+
+class ChangedError(Exception):
+    """A file was changed while it was read: the snapshot would not be one."""
+
+
+class Reader:
+    """Reads local files for an upload and keeps the CRC-32 of each.
+
+    Parameters
+    ----------
+    where
+        Path below the directory -> where the file can be read.
+    check
+        Called before each block; what it raises ends the upload.
+    """
+
+    def __init__(self, where: Callable[[str], str], check: Callable[[], None]) -> None:
+        self.where = where
+        self._check = check
+
+    def blocks(self, files: Sequence[tuple[str, Seen]], into: list[Saved]) -> Iterator[bytes]:
+        """The bytes of all files one behind the other; what they were is added to ``into``.
+
+        Raises
+        ------
+        ChangedError
+            If one is not what was seen any more.
+        """
+        offset = 0
+        for path, seen in files:
+            crc, left = 0, seen.size
+            try:
+                with open(self.where(path), "rb") as file:
+                    while left > 0:
+                        self._check()
+                        block = file.read(min(COPY_BYTES, left))
+                        if not block:
+                            raise ChangedError(path)
+                        crc = crc32(block, crc)
+                        left -= len(block)
+                        yield block
+                    info = os.fstat(file.fileno())
+            except OSError as exc:
+                raise ChangedError(path) from exc
+            if (info.st_size, info.st_mtime_ns) != (seen.size, seen.modified_ns):
+                raise ChangedError(path)
+            into.append(Saved(path, seen.size, seen.modified_ns, crc, offset=offset))
+            offset += seen.size
+
+
+class Snapshots:
+    """The snapshots of one directory of one attempt.
+
+    Parameters
+    ----------
+    directory
+        Of the attempt, in the job directory.
+    part
+        ``checkpoints`` or ``model``; the names of all files begin with it.
+    """
+
+    def __init__(self, store: Store, directory: str, part: str, reader: Reader) -> None:
+        self._store = store
+        self._directory = directory
+        self._part = part
+        self._reader = reader
+        self._saved: dict[Seen, Saved] = {}
+        self._data: set[str] = set()
+        self._kept: list[tuple[int, frozenset[str]]] = []
+        self._held: frozenset[int] = frozenset()
+        self.number = 0
+        self.round = 0
+        self.newest: Manifest | None = None
+
+    def publish(self, files: Mapping[str, Seen]) -> int:
+        """Take a snapshot of ``files``, path below the root -> what was seen; bytes uploaded.
+
+        Raises
+        ------
+        ChangedError
+            If a file changed meanwhile; nothing is published then.
+        StoreError
+            If the store failed; what is up already is not uploaded again the next time.
+        """
+        self.number += 1
+        again = self._crowded(files)
+        new = [item for item in sorted(files.items()) if self._old(item[1], again) is None]
+        for name, group in self._groups(new):
+            # Noted first: what came of an upload that failed is not known.
+            self._data.add(name)
+            for (_, seen), saved in zip(group, self._upload(name, group)):
+                self._saved[seen] = saved
+        entries = {seen: self._saved[seen] for seen in files.values()}
+        listed = tuple(replace(entries[seen], path=path) for path, seen in sorted(files.items()))
+        steps = self._steps(files)
+        manifest = Manifest(self.number, time.time(), listed, round=self.round, steps=steps)
+        self._store.publish(self._name(self.number), manifest.to_bytes())
+        self._saved, self.newest = entries, manifest
+        self._kept.append((self.number, frozenset(saved.data for saved in listed)))
+        self._prune()
+        return sum(seen.size for _, seen in new)
+
+    def _steps(self, files: Mapping[str, Seen]) -> dict[str, list[int]]:
+        """Metadata file -> the step in it, of the moment of the snapshot."""
+        found = {}
+        for path in filter(is_metadata, files):
+            step = step_in(self._reader.where(path), path, files[path])
+            if step is None:
+                raise ChangedError(path)
+            if step:
+                found[path] = step
+        return found
+
+    @property
+    def kept(self) -> list[int]:
+        """Numbers of the snapshots that are not deleted, the oldest first."""
+        return [number for number, _ in self._kept]
+
+    def hold(self, numbers: Iterable[int]) -> bool:
+        """Keep these snapshots beside the two newest ones; False when one is deleted already.
+
+        In that case what was held before stays held.
+        """
+        wanted = frozenset(numbers)
+        if not wanted <= set(self.kept):
+            return False
+        self._held = wanted
+        self._prune()
+        return True
+
+    def answer(self, requested: int) -> None:
+        """Note in the newest snapshot that it is the one of a round; raises StoreError."""
+        newest = self.newest
+        if newest is not None and newest.answered < requested:
+            noted = replace(newest, answered=requested)
+            self._store.publish(self._name(newest.number), noted.to_bytes())
+            self.newest = noted
+
+    def _name(self, number: int) -> str:
+        return f"{self._directory}/{self._part}-{number:06d}.json"
+
+    def _old(self, seen: Seen, again: frozenset[str]) -> Saved | None:
+        """Where the bytes lie already; a file that was renamed is still the same."""
+        saved = self._saved.get(seen)
+        return None if saved is None or saved.data in again else saved
+
+    def _groups(
+        self, new: Sequence[tuple[str, Seen]]
+    ) -> Iterator[tuple[str, list[tuple[str, Seen]]]]:
+        stem = f"{self._part}-{self.number:06d}"
+        small = [item for item in new if item[1].size < PACKED_BELOW]
+        if small:
+            yield f"{stem}.pack", small
+        large = [item for item in new if item[1].size >= PACKED_BELOW]
+        for number, item in enumerate(large):
+            yield f"{stem}.{number:04d}", [item]
+
+    def _upload(self, name: str, group: Sequence[tuple[str, Seen]]) -> list[Saved]:
+        saved: list[Saved] = []
+        length = sum(seen.size for _, seen in group)
+        self._store.put(f"{self._directory}/{name}", self._reader.blocks(group, saved), length)
+        return [Saved(s.path, s.size, s.modified_ns, s.crc, name, s.offset) for s in saved]
+
+    def _crowded(self, files: Mapping[str, Seen]) -> frozenset[str]:
+        """The packs to be packed anew, where there are too many."""
+        live: dict[str, int] = {}
+        for seen in set(files.values()):
+            saved = self._saved.get(seen)
+            if saved is not None and saved.data.endswith(".pack"):
+                live[saved.data] = live.get(saved.data, 0) + saved.size
+        if len(live) < MAX_PACKS:
+            return frozenset()
+        return frozenset(sorted(live, key=lambda name: live[name])[: MAX_PACKS // 2])
+
+    def _prune(self) -> None:
+        """Delete what no kept snapshot needs, the manifest before what it names."""
+        try:
+            for item in [item for item in self._kept[:-KEEP] if item[0] not in self._held]:
+                self._store.delete(self._name(item[0]))
+                self._kept.remove(item)
+            needed = frozenset().union(*(data for _, data in self._kept))
+            for name in sorted(self._data - needed):
+                self._store.delete(f"{self._directory}/{name}")
+                self._data.discard(name)
+        except StoreError:
+            pass  # with the next snapshot

@@ -1,0 +1,110 @@
+"""The claim: one container per intent may run the program, and none once cancel was asked.
+
+Does not run anything. The claim's nonce lets a container that lost the reply to its own claim
+recognise it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from typing import Callable, Mapping
+
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.storage.store import Store, patiently
+
+
+def container_id(environ: Mapping[str, str]) -> str | None:
+    """YARN's name of this container, if we run in one."""
+    return environ.get("CONTAINER_ID") or None
+
+
+def application_id(environ: Mapping[str, str]) -> str | None:
+    """``application_1_0002`` from ``container_e01_1_0002_01_000001``."""
+    parts = (container_id(environ) or "").split("_")
+    if len(parts) < 5:
+        return None
+    return "application_{}_{}".format(*parts[-4:-2])
+
+
+def claim(
+    store: Store,
+    config: AgentConfig,
+    environ: Mapping[str, str],
+    wait: Callable[[float], object] = time.sleep,
+) -> bool:
+    """Claim the job for this container; False when another has it, or the job has ended.
+
+    A client that closes a job which was never submitted takes the claim before it writes the
+    record, and the record of a refused job is written without a claim. So a container that has
+    the claim and finds no record may start the program.
+
+    Raises
+    ------
+    StoreError
+        If the job directory cannot be reached for ``save_grace`` seconds, or refuses.
+    """
+    content = {
+        "intent": config.intent,
+        "application_id": application_id(environ),
+        "container_id": container_id(environ),
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "nonce": os.urandom(16).hex(),
+        "time": time.time(),
+    }
+    data = json.dumps(content, sort_keys=True).encode()
+    deadline = time.monotonic() + config.save_grace
+    if not patiently(
+        lambda: store.publish_exclusive(layout.CLAIM, data),
+        deadline,
+        wait=wait,
+        longest=5.0,
+        store=store,
+    ):
+        return False
+    return not patiently(
+        lambda: store.exists(layout.RECORD), deadline, wait=wait, longest=5.0, store=store
+    )
+
+
+def claimed_by_closer(store: Store) -> bool:
+    """Whether a client holds the first claim, because it closes the job as never submitted.
+
+    A later attempt of an application has a claim of its own, and so does not meet the client's.
+    """
+    data = store.read(layout.CLAIM)
+    try:
+        content = json.loads(data) if data is not None else None
+    except ValueError:
+        return False
+    return isinstance(content, dict) and bool(content.get(layout.CLOSER))
+
+
+def replaced(store: Store, attempt: int = 1) -> bool:
+    """Whether a later attempt of the application has claimed the job, or the job has a record.
+
+    Raises
+    ------
+    StoreError
+        If the job directory cannot be listed.
+    """
+    names = [entry.name for entry in store.entries("")]
+    return layout.newest_claim(names) > attempt or layout.RECORD in names
+
+
+def asked_to_cancel(store: Store) -> dict[str, str] | None:
+    """What ``cancel.json`` says (``by``, ``why``), or None when nobody asked."""
+    data = store.read(layout.CANCEL)
+    if data is None:
+        return None
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        content = {}
+    if not isinstance(content, dict):
+        content = {}
+    return {key: str(content.get(key) or "")[:500] for key in ("by", "why")}

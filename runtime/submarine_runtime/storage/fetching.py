@@ -1,0 +1,188 @@
+"""Copies many files from a store to this disk: a few at once, each taken up where it broke off.
+
+Does not choose the files; ``inputs`` and ``restore`` do.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Callable, Iterator, NamedTuple, Sequence, TypeVar
+from zlib import crc32
+
+from submarine_runtime.storage.local import make_directories
+from submarine_runtime.storage.store import Store, StoreError, patiently, wait_sentence
+
+T = TypeVar("T")
+THREADS = 4
+REPORT_SECONDS = 0.5
+PARTIAL = ".submarine-part"
+
+
+class Wanted(NamedTuple):
+    """A file to fetch: where it lies, where it goes, its size; offset and CRC-32 where known."""
+
+    source: str
+    target: str
+    size: int
+    offset: int = 0
+    crc: int | None = None
+    modified_ns: int | None = None
+
+    def there(self) -> int:
+        """Bytes of it that are on this disk already."""
+        try:
+            size = os.stat(self.target).st_size
+            return size if size == self.size else 0
+        except OSError:
+            return 0
+
+
+class DamagedError(StoreError):
+    """What was fetched is not what was once saved."""
+
+
+class _Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
+    pass
+
+
+class Fetching:
+    """Fetches from ``store``; ``grace``: seconds that it may be away before that is an error.
+
+    With ``quiet`` the job does not say that it waits, because no program waits for the files.
+    """
+
+    def __init__(self, store: Store, grace: float, quiet: bool = False) -> None:
+        self._store = store
+        self._quiet = quiet
+        self._grace = grace
+        self._lock = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._stop = threading.Event()
+        self._done = 0
+        self._failure: BaseException | None = None
+
+    def patiently(self, action: Callable[[], T]) -> T:
+        """Repeat ``action`` while the store is away, for ``grace`` seconds."""
+        store = None if self._quiet else self._store
+        return patiently(action, time.monotonic() + self._grace, store=store)
+
+    def _say_wait(self, sentence: str) -> None:
+        if not self._quiet:
+            self._store.on_wait(sentence)
+
+    def _wait(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
+            raise _Stopped
+
+    def fetch(
+        self,
+        wanted: Sequence[Wanted],
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        """Fetch all; returns when every file is in place.
+
+        Raises
+        ------
+        StoreError, OSError
+            The first failure of a source or of this disk; the other files are given up.
+        """
+        self._begin()
+        total = sum(file.size for file in wanted)
+        queue: SimpleQueue[Wanted] = SimpleQueue()
+        # The largest first, so that none is left over when all others are done.
+        for file in sorted(wanted, key=lambda file: -file.size):
+            queue.put(file)
+        threads = [
+            threading.Thread(target=self._work, args=(queue,), name=f"fetch-{n}", daemon=True)
+            for n in range(min(THREADS, len(wanted)))
+        ]
+        on_progress(0, total)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(REPORT_SECONDS)
+                    on_progress(min(self._done, total), total)
+        finally:
+            self._stop.set()
+            self._say_wait("")
+        if self._failure is not None:
+            raise self._failure
+        on_progress(total, total)
+
+    def _work(self, queue: SimpleQueue[Wanted]) -> None:
+        try:
+            while not self._stop.is_set():
+                self._one(queue.get_nowait())
+        except (Empty, _Stopped):
+            pass
+        except BaseException as exc:
+            with self._lock:
+                self._failure = self._failure or exc
+            self._stop.set()
+
+    def _one(self, file: Wanted) -> None:
+        if file.there() and file.crc is None:
+            self._count(file.size)
+            return
+        make_directories(os.path.dirname(file.target))
+        partial = file.target + PARTIAL
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as target:
+            crc = 0
+            for block in self._blocks(file):
+                target.write(block)
+                self._count(len(block))
+                if file.crc is not None:
+                    crc = crc32(block, crc)
+        if file.crc is not None and crc != file.crc:
+            os.unlink(partial)
+            raise DamagedError(f"{file.source} holds other bytes than were saved")
+        if file.modified_ns is not None:
+            os.utime(partial, ns=(file.modified_ns, file.modified_ns))
+        os.replace(partial, file.target)
+
+    def _blocks(self, file: Wanted) -> Iterator[bytes]:
+        """All bytes of a file; after a failure from where it broke off, patience begun anew."""
+        got = 0
+        last = time.monotonic()
+        waiting = False
+        while got < file.size:
+            before = got
+            try:
+                for block in self._store.stream(file.source, file.offset + got, file.size - got):
+                    got += len(block)
+                    if waiting:
+                        waiting = False
+                        self._say_wait("")
+                    yield block
+                    if self._stop.is_set():
+                        raise _Stopped
+                if got < file.size:
+                    raise DamagedError(
+                        f"{file.source} has {file.offset + got} bytes and "
+                        f"{file.offset + file.size} were expected: it was changed or cut off"
+                    )
+            except StoreError as exc:
+                now = time.monotonic()
+                if got > before:
+                    last = now
+                left = self._grace - (now - last)
+                if not exc.transient or left < 0:
+                    raise
+                self._say_wait(wait_sentence(self._store.label, left, exc))
+                waiting = True
+                self._wait(min(5.0, 0.2 + (now - last) / 4))
+
+    def _count(self, size: int) -> None:
+        with self._lock:
+            self._done += size

@@ -1,0 +1,290 @@
+"""The job directory on a file system of this machine; does no retries."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from shutil import rmtree
+from stat import S_ISDIR
+from typing import BinaryIO, Callable, Iterable, Iterator
+
+from submarine_runtime.storage.store import (
+    Appender,
+    Entry,
+    NotThereError,
+    Store,
+    StoreError,
+    temporary_name,
+)
+
+COPY_BYTES = 1 << 18
+#: Most bytes of a small file that is read whole.
+MAX_READ_BYTES = 64 << 20
+#: A file system, or somebody's share of it, is used up.
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_PASSING = frozenset({errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.EIO, errno.ETIMEDOUT})
+
+
+class LocalStore(Store):
+    """A directory; exclusive publish is ``link(2)``, everything else is ``rename(2)``."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__()
+        self._root = root
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self._root, path)
+
+    def read(self, path: str) -> bytes | None:
+        """See ``Store.read``."""
+        try:
+            with open(self._full(path), "rb") as file:
+                return file.read(MAX_READ_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            raise _error("read", path, exc) from exc
+
+    def exists(self, path: str) -> bool:
+        """See ``Store.exists``."""
+        return os.path.lexists(self._full(path))
+
+    def publish_exclusive(self, path: str, data: bytes) -> bool:
+        """See ``Store.publish_exclusive``."""
+        temporary = self._write(path, lambda file: file.write(data))
+        try:
+            self.gate()
+            os.link(temporary, self._full(path))
+        except FileExistsError:
+            return self.read(path) == data
+        except OSError as exc:
+            raise _error("publish", path, exc) from exc
+        finally:
+            _remove(temporary)
+        self._sync_directory(path)
+        self.files += 1
+        return True
+
+    def publish(self, path: str, data: bytes) -> None:
+        """See ``Store.publish``."""
+        self._rename(self._write(path, lambda file: file.write(data)), path)
+
+    def upload(self, path: str, source: str, offset: int = 0, length: int | None = None) -> int:
+        """See ``Store.upload``."""
+        sent = 0
+
+        def copy(target: BinaryIO) -> int:
+            nonlocal sent
+            with open(source, "rb") as file:
+                file.seek(offset)
+                while length is None or sent < length:
+                    wanted = COPY_BYTES if length is None else min(COPY_BYTES, length - sent)
+                    block = file.read(wanted)
+                    if not block:
+                        break
+                    target.write(block)
+                    sent += len(block)
+            return sent
+
+        self._rename(self._write(path, copy), path)
+        return sent
+
+    def put(self, path: str, blocks: Iterable[bytes], length: int) -> None:
+        """See ``Store.put``."""
+
+        def fill(file: BinaryIO) -> int:
+            return sum(file.write(block) for block in blocks)
+
+        self._rename(self._write(path, fill), path)
+
+    def appender(self, path: str) -> Appender:
+        """See ``Store.appender``."""
+        return _LocalAppender(self._write(path, lambda file: 0), self._full(path), path)
+
+    def stat(self, path: str) -> Entry | None:
+        """See ``Store.stat``."""
+        try:
+            return _entry(os.path.basename(path.rstrip("/")), os.stat(self._full(path)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise _error("look at", path, exc) from exc
+
+    def entries(self, path: str) -> list[Entry]:
+        """See ``Store.entries``."""
+        found = []
+        try:
+            with os.scandir(self._full(path)) as listing:
+                for item in listing:
+                    with suppress(FileNotFoundError):  # it may go, or point nowhere
+                        found.append(_entry(item.name, item.stat()))
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as exc:
+            raise _error("list", path, exc) from exc
+        return found
+
+    def stream(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """See ``Store.stream``."""
+        try:
+            with open(self._full(path), "rb") as file:
+                file.seek(offset)
+                while length is None or length > 0:
+                    block = file.read(COPY_BYTES if length is None else min(COPY_BYTES, length))
+                    if not block:
+                        return
+                    length = None if length is None else length - len(block)
+                    yield block
+        except FileNotFoundError as exc:
+            raise NotThereError(f"there is no file {path}") from exc
+        except OSError as exc:
+            raise _error("read", path, exc) from exc
+
+    def move(self, path: str, to: str) -> None:
+        """See ``Store.move``."""
+        self.gate()
+        try:
+            os.rename(self._full(path), self._full(to))
+        except FileNotFoundError as exc:
+            raise NotThereError(f"there is no file {path}") from exc
+        except OSError as exc:
+            raise _error("rename", path, exc) from exc
+
+    def delete(self, path: str, recursive: bool = False) -> None:
+        """See ``Store.delete``."""
+        self.gate()
+        full = self._full(path)
+        try:
+            if not os.path.isdir(full) or os.path.islink(full):
+                os.unlink(full)
+            elif recursive:
+                rmtree(full)
+            else:
+                os.rmdir(full)
+        except FileNotFoundError:
+            pass
+        except OSError as exc:
+            raise _error("delete", path, exc) from exc
+
+    def make_directory(self, path: str) -> None:
+        """See ``Store.make_directory``."""
+        self.gate()
+        try:
+            make_directories(self._full(path))
+        except OSError as exc:
+            raise _error("make", path, exc) from exc
+
+    def _write(self, path: str, fill: Callable[[BinaryIO], int]) -> str:
+        self.gate()
+        temporary = self._full(temporary_name(path))
+        try:
+            try:
+                descriptor = _create(temporary)
+            except FileNotFoundError:
+                if not os.path.isabs(path) and not os.path.isdir(self._root):
+                    raise StoreError(f"the job directory {self._root} is not there") from None
+                make_directories(os.path.dirname(temporary))
+                descriptor = _create(temporary)
+            with os.fdopen(descriptor, "wb") as file:
+                fill(file)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as exc:
+            _remove(temporary)
+            raise _error("write", path, exc) from exc
+        except BaseException:
+            _remove(temporary)
+            raise
+        return temporary
+
+    def _rename(self, temporary: str, path: str) -> None:
+        try:
+            self.gate()
+            os.rename(temporary, self._full(path))
+        except OSError as exc:
+            _remove(temporary)
+            raise _error("publish", path, exc) from exc
+        except StoreError:
+            _remove(temporary)
+            raise
+        self._sync_directory(path)
+        self.files += 1
+
+    def _sync_directory(self, path: str) -> None:
+        try:
+            descriptor = os.open(os.path.dirname(self._full(path)), os.O_RDONLY)
+        except OSError:
+            return
+        try:
+            os.fsync(descriptor)
+        except OSError:
+            pass  # some file systems cannot sync a directory; the rename stands all the same
+        finally:
+            os.close(descriptor)
+
+
+class _LocalAppender(Appender):
+    """An open file; the kernel keeps what was written when the process is killed."""
+
+    def __init__(self, temporary: str, full: str, path: str) -> None:
+        self._path = path
+        try:
+            os.rename(temporary, full)
+            self._file = os.open(full, os.O_WRONLY | os.O_APPEND)
+        except OSError as exc:
+            _remove(temporary)
+            raise _error("write", path, exc) from exc
+
+    def append(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as exc:
+            raise _error("write", self._path, exc) from exc
+
+    def close(self) -> None:
+        try:
+            os.fsync(self._file)
+        except OSError as exc:
+            raise _error("write", self._path, exc) from exc
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def make_directories(path: str) -> None:
+    """Like ``os.makedirs``, but every directory on the way is private too."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for directory in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(directory, 0o700)
+
+
+def _create(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
+def _entry(name: str, info: os.stat_result) -> Entry:
+    return Entry(name, info.st_size, S_ISDIR(info.st_mode), info.st_mtime)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _error(action: str, path: str, exc: OSError) -> StoreError:
+    reason = os.strerror(exc.errno) if exc.errno else str(exc)
+    return StoreError(
+        f"cannot {action} {path}: {reason}", exc.errno in _PASSING, full=exc.errno in NO_ROOM
+    )

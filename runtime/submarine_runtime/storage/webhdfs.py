@@ -1,0 +1,263 @@
+"""The job directory on HDFS through WebHDFS; does no retries.
+
+Redirects are followed by hand, because only CREATE and OPEN have one and it must carry the body to
+the DataNode. A plain RENAME answers ``false`` where the target exists: that is the exclusive
+publish. Absolute paths name anything on the same HDFS.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable, Iterator, Sequence
+from urllib.parse import quote, urlencode
+
+from submarine_runtime.storage.store import (
+    Appender,
+    Entry,
+    NotThereError,
+    Store,
+    StoreError,
+    temporary_name,
+)
+from submarine_runtime.storage.webhdfs_http import (
+    COPY_BYTES,
+    MAX_ANSWER_BYTES,
+    REDIRECTS,
+    StandbyError,
+    Upload,
+    json_of,
+    request,
+)
+
+#: Only small files are read whole: claims, requests to cancel, manifests, our own record.
+MAX_READ_BYTES = 64 << 20
+#: A create costs the NameNode the redirect, create, addBlock and complete.
+CREATE_OPERATIONS = 4
+
+
+class WebHdfsStore(Store):
+    """A directory on HDFS.
+
+    Parameters
+    ----------
+    urls
+        ``http://host:port`` of each NameNode; the one that answered last is asked first.
+    timeout
+        Seconds that one connect, read or write on a socket may take.
+    """
+
+    publish_cost = CREATE_OPERATIONS + 1
+    label = "HDFS"
+
+    def __init__(
+        self, urls: Sequence[str], root: str, user: str | None, timeout: float = 20.0
+    ) -> None:
+        super().__init__()
+        if not urls:
+            raise ValueError("a webhdfs job store needs the URL of at least one NameNode")
+        self._urls = [url.rstrip("/") for url in urls]
+        self._root = root.rstrip("/")
+        self._user = user
+        self._timeout = timeout
+
+    def _full(self, path: str) -> str:
+        return path if path.startswith("/") else f"{self._root}/{path}".rstrip("/")
+
+    def read(self, path: str) -> bytes | None:
+        """See ``Store.read``."""
+        try:
+            return b"".join(self.stream(path, 0, MAX_READ_BYTES))
+        except NotThereError:
+            return None
+
+    def stream(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """See ``Store.stream``."""
+        if length == 0:
+            return
+        query: dict[str, Any] = {"offset": str(offset)} if offset else {}
+        if length is not None:
+            query["length"] = str(length)
+        status, headers, body = self._namenode("GET", path, "OPEN", **query)
+        if status not in REDIRECTS:
+            yield body
+            return
+        with request("GET", headers.get("location", ""), self._timeout) as answer:
+            expected = int(answer.headers.get("content-length") or 0)
+            while block := answer.read(COPY_BYTES):
+                expected -= len(block)
+                yield block
+            if expected > 0:
+                raise StoreError(f"the answer for {path} ended {expected} bytes too early", True)
+
+    def exists(self, path: str) -> bool:
+        """See ``Store.exists``."""
+        return self.stat(path) is not None
+
+    def appender(self, path: str) -> Appender:
+        """See ``Store.appender``: a body of unknown length.
+
+        A DataNode whose client is gone completes the file with what has come (tested).
+        """
+        return Upload(self._location(path), self._timeout)
+
+    def stat(self, path: str) -> Entry | None:
+        """See ``Store.stat``."""
+        try:
+            _, _, body = self._namenode("GET", path, "GETFILESTATUS")
+        except NotThereError:
+            return None
+        status = json_of(body).get("FileStatus") or {}
+        return _entry(status, path.rstrip("/").rpartition("/")[2])
+
+    def entries(self, path: str) -> list[Entry]:
+        """See ``Store.entries``."""
+        try:
+            _, _, body = self._namenode("GET", path, "LISTSTATUS", limit=MAX_READ_BYTES)
+        except NotThereError:
+            return []
+        found = (json_of(body).get("FileStatuses") or {}).get("FileStatus") or []
+        return [_entry(status) for status in found if status.get("pathSuffix")]
+
+    def publish_exclusive(self, path: str, data: bytes) -> bool:
+        """See ``Store.publish_exclusive``."""
+        temporary = temporary_name(path)
+        self._create(temporary, [data], len(data))
+        try:
+            if self._rename(temporary, path):
+                return True
+        except StoreError:
+            # The reply may be lost while the rename was done: what lies there decides.
+            if self.read(path) == data:
+                self.files += 1
+                return True
+            raise
+        self._delete_quietly(temporary)
+        return self.read(path) == data
+
+    def publish(self, path: str, data: bytes) -> None:
+        """See ``Store.publish``."""
+        self.put(path, [data], len(data))
+
+    def upload(self, path: str, source: str, offset: int = 0, length: int | None = None) -> int:
+        """See ``Store.upload``."""
+        try:
+            available = max(0, os.path.getsize(source) - offset)
+            length = available if length is None else min(length, available)
+            self.put(path, _blocks(source, offset, length), length)
+        except StoreError:
+            raise
+        except OSError as exc:
+            raise StoreError(f"cannot read {source}: {exc.strerror}") from exc
+        return length
+
+    def put(self, path: str, blocks: Iterable[bytes], length: int) -> None:
+        """See ``Store.put``."""
+        temporary = temporary_name(path)
+        try:
+            self._create(temporary, blocks, length)
+        except StandbyError:
+            raise  # nobody is there to delete it
+        except BaseException:
+            self._delete_quietly(temporary)
+            raise
+        self.move(temporary, path)
+
+    def move(self, path: str, to: str) -> None:
+        """See ``Store.move``."""
+        _, _, body = self._namenode(
+            "PUT", path, "RENAME", destination=self._full(to), renameoptions="OVERWRITE"
+        )
+        if json_of(body).get("boolean") is False:
+            # A gateway that does not know the option: take the old one away first.
+            self.delete(to)
+            if not self._rename(path, to):
+                raise StoreError(f"cannot rename a finished upload to {to}", True)
+            return
+        self.files += 1
+
+    def delete(self, path: str, recursive: bool = False) -> None:
+        """See ``Store.delete``."""
+        self._namenode("DELETE", path, "DELETE", recursive="true" if recursive else "false")
+
+    def make_directory(self, path: str) -> None:
+        """See ``Store.make_directory``."""
+        self._namenode("PUT", path, "MKDIRS", permission="700")
+
+    def _create(self, path: str, blocks: Any, length: int) -> None:
+        with request("PUT", self._location(path), self._timeout, blocks, length):
+            pass
+
+    def _location(self, path: str) -> str:
+        """Where the body of a new file goes."""
+        status, headers, body = self._namenode(
+            "PUT", path, "CREATE", overwrite="true", permission="600"
+        )
+        if status not in REDIRECTS:
+            raise StoreError(f"WebHDFS answered {status} where CREATE should redirect: {body!r}")
+        self.operations += CREATE_OPERATIONS - 1
+        return headers.get("location", "")
+
+    def _rename(self, temporary: str, path: str) -> bool:
+        _, _, body = self._namenode("PUT", temporary, "RENAME", destination=self._full(path))
+        done = bool(json_of(body).get("boolean"))
+        self.files += int(done)
+        return done
+
+    def _delete_quietly(self, path: str) -> None:
+        try:
+            self.delete(path)
+        except StoreError:
+            pass  # a name that readers skip; the job directory's removal takes it along
+
+    def _namenode(
+        self,
+        method: str,
+        path: str,
+        operation: str,
+        limit: int = MAX_ANSWER_BYTES,
+        **query: str,
+    ) -> tuple[int, dict[str, str], bytes]:
+        if method != "GET":
+            self.gate()
+        query["op"] = operation
+        if self._user:
+            query["user.name"] = self._user
+        target = f"/webhdfs/v1{quote(self._full(path) or '/')}?{urlencode(query)}"
+        failure: StoreError | None = None
+        for url in list(self._urls):
+            self.operations += 1
+            try:
+                with request(method, url + target, self._timeout) as answer:
+                    result = answer.status, answer.headers, answer.read(limit)
+            except StandbyError as exc:
+                failure = exc
+                continue
+            if url != self._urls[0]:
+                self._urls = [url, *(other for other in self._urls if other != url)]
+            return result
+        assert failure is not None
+        raise failure
+
+
+def _blocks(source: str, offset: int, length: int) -> Iterator[bytes]:
+    try:
+        with open(source, "rb") as file:
+            file.seek(offset)
+            while length > 0:
+                block = file.read(min(COPY_BYTES, length))
+                if not block:
+                    raise StoreError(f"{source} became shorter while it was saved")
+                length -= len(block)
+                yield block
+    except OSError as exc:  # not the connection's, which would be repeated
+        raise StoreError(f"cannot read {source}: {exc.strerror}") from exc
+
+
+def _entry(status: dict[str, Any], name: str = "") -> Entry:
+    return Entry(
+        str(status.get("pathSuffix") or name),
+        int(status.get("length", 0)),
+        status.get("type") == "DIRECTORY",
+        float(status.get("modificationTime", 0)) / 1000,
+        str(status.get("owner") or ""),
+    )

@@ -1,0 +1,1 @@
+"""TensorBoard in a container, and the options of every TensorBoard."""

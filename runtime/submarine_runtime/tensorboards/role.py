@@ -1,0 +1,264 @@
+"""``runtime.zip tensorboard``: TensorBoard in a container, over one job or all of a user's.
+
+Copies event files out of the job directories into a local directory, every few seconds what is
+new, and runs the TensorBoard of the job's own Python on that (``tensorboard_server``). Looks at a
+job that has ended once only. TensorBoard itself asks nobody for a password: whoever reaches the
+port sees the curves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from types import FrameType
+from typing import Iterator, Sequence
+
+from submarine_runtime.agent.program.environment import runtime_path
+from submarine_runtime.network.ports import Reservation
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.storage.store import NotThereError, Store, StoreError, open_store
+
+#: Seconds between two looks, and between two listings of a user's jobs.
+LOOK, LIST = 5.0, 30.0
+#: What is shown at most: newest jobs of a user, bytes on this disk.
+MAX_JOBS = 500
+MAX_BYTES = 4 << 30
+PORT_VARIABLE = "SUBMARINE_PORT"
+#: Seconds that TensorBoard has to end after a signal, before it gets the next one.
+END = 3.0
+
+
+class Mirror:
+    """Event files of jobs, brought here.
+
+    Parameters
+    ----------
+    store
+        The store of the job that this TensorBoard belongs to.
+    target
+        Local directory; a directory a run below it.
+    """
+
+    def __init__(self, store: Store, target: str) -> None:
+        self._store = store
+        self._target = target
+        self._sizes: dict[str, int] = {}
+
+    def running(self, job: str, name: str) -> None:
+        """What the tasks of a job have written so far, in runs called ``name/worker-0``."""
+        from submarine_runtime.snapshots.event_pieces import assemble
+
+        place = posixpath.join(job, layout.GROWING)
+        for entry in self._store.entries(place):
+            if not entry.is_directory or self._full():
+                continue
+            run = os.path.join(self._target, name, entry.name)
+            lengths = assemble(self._store, posixpath.join(place, entry.name), run)
+            self._sizes[run] = sum(lengths.values())
+
+    def ended(self, job: str, name: str) -> None:
+        """What an ended job has left; where it left nothing, what was shipped until then."""
+        found = self._copy(posixpath.join(job, layout.TENSORBOARD), name)
+        tasks = posixpath.join(job, layout.TASKS)
+        for entry in self._store.entries(tasks):
+            place = posixpath.join(tasks, entry.name, layout.TENSORBOARD)
+            found += self._copy(place, os.path.join(name, entry.name))
+        if not found:
+            self.running(job, name)
+
+    def _copy(self, place: str, name: str) -> int:
+        """Copy a directory that does not change any more; how many files it has."""
+        count = 0
+        pending = [""]
+        while pending:
+            below = pending.pop()
+            for entry in self._store.entries(posixpath.join(place, below)):
+                path = posixpath.join(below, entry.name)
+                if entry.is_directory:
+                    pending.append(path)
+                    continue
+                count += 1
+                here = os.path.join(self._target, name, *path.split("/"))
+                if not self._full():
+                    self._fetch(posixpath.join(place, path), here)
+                    self._sizes[here] = entry.size
+        return count
+
+    def _fetch(self, path: str, here: str) -> None:
+        os.makedirs(os.path.dirname(here), 0o700, exist_ok=True)
+        with suppress(NotThereError), open(here + ".part", "wb") as file:
+            for block in self._store.stream(path):
+                file.write(block)
+        os.replace(here + ".part", here)
+
+    def _full(self) -> bool:
+        return sum(self._sizes.values()) > MAX_BYTES
+
+
+class History:
+    """All jobs of a user: which there are, which still change.
+
+    Parameters
+    ----------
+    own
+        Id of the job that looks; it has no curves.
+    """
+
+    def __init__(self, store: Store, root: str, own: str) -> None:
+        self._store, self._root, self._own = store, root, own
+        self._done: set[str] = set()
+        self._open: list[str] = []
+        self._listed = float("-inf")
+
+    def look(self, mirror: Mirror) -> None:
+        """Bring what is new."""
+        if time.monotonic() - self._listed >= LIST:
+            self._open = [job for job in self._newest() if job not in self._done]
+            self._listed = time.monotonic()
+        for job in self._open:
+            name = posixpath.basename(job)
+            if self._store.exists(posixpath.join(job, layout.RECORD)):
+                mirror.ended(job, name)
+                self._done.add(job)
+            else:
+                mirror.running(job, name)
+        self._open = [job for job in self._open if job not in self._done]
+
+    def _newest(self) -> list[str]:
+        found: list[tuple[float, str]] = []
+        for month in sorted((e.name for e in self._store.entries(self._root)), reverse=True):
+            if len(month) != 6 or not month.isdigit():
+                continue
+            found += [
+                (entry.modified, f"{self._root}/{month}/{entry.name}")
+                for entry in self._store.entries(f"{self._root}/{month}")
+                if layout.is_job_id(entry.name) and entry.name != self._own
+            ]
+            if len(found) >= MAX_JOBS:
+                break
+        return [job for _, job in sorted(found, reverse=True)[:MAX_JOBS]]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run until TensorBoard ends; ``--directory DIR [--history]``."""
+    words = list(arguments)
+    directory = os.path.abspath(words[words.index("--directory") + 1])
+    with open(os.path.join(directory, layout.AGENT), encoding="utf-8") as file:
+        config = AgentConfig.from_json(json.load(file))
+    store = open_store(config.store)
+    target = os.path.join(directory, "tensorboard-view")
+    os.makedirs(target, 0o700, exist_ok=True)
+    port = int(os.environ.get(PORT_VARIABLE) or _free_port())
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        code = _serve(words, directory, config, store, target, port)
+    except _TerminatedError:
+        # Ended by the signal, as a program without a handler.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise
+    return _ended(code, config)
+
+
+class _TerminatedError(BaseException):
+    """SIGTERM has arrived."""
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _TerminatedError
+
+
+def _serve(
+    words: list[str], directory: str, config: AgentConfig, store: Store, target: str, port: int
+) -> int:
+    """Run TensorBoard and fetch event files until it ends; its exit code."""
+    process = subprocess.Popen(_command(config, directory, target, port), stdin=subprocess.DEVNULL)
+    try:
+        print(f"TensorBoard listens at http://{socket.gethostname()}:{port}/", flush=True)
+        _fetch(words, process, config, store, target)
+    finally:
+        _end(process)
+    return process.returncode
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait until TensorBoard has ended: the agent counts what is left as left behind.
+
+    A signal reaches the whole process group, so TensorBoard usually has it already.
+    """
+    for act in (None, process.terminate, process.kill):
+        if act is not None:
+            act()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END)
+            return
+
+
+def _fetch(
+    words: list[str],
+    process: subprocess.Popen[bytes],
+    config: AgentConfig,
+    store: Store,
+    target: str,
+) -> None:
+    mirror = Mirror(store, target)
+    history = None
+    if "--history" in words:
+        root = posixpath.dirname(posixpath.dirname(config.store.path.rstrip("/")))
+        history = History(store, root, config.job_id)
+    for _ in _looks(process):
+        _bring(mirror, history)
+
+
+def _bring(mirror: Mirror, history: History | None) -> None:
+    """One look; what fails is tried again at the next."""
+    try:
+        if history is not None:
+            history.look(mirror)
+        else:
+            mirror.running("", "")
+    except (StoreError, OSError) as exc:
+        print(f"Event files could not be fetched: {exc}", file=sys.stderr, flush=True)
+
+
+def _looks(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Once every ``LOOK`` seconds while TensorBoard runs."""
+    while process.poll() is None:
+        yield
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK)
+
+
+def _command(config: AgentConfig, directory: str, target: str, port: int) -> list[str]:
+    python = config.python
+    if "/" in python:
+        python = os.path.join(directory, python)
+    options = ["--logdir", target, "--port", str(port), "--bind_all", "--reload_interval", "5"]
+    return [python, runtime_path(), "tensorboard-server", *options]
+
+
+def _ended(code: int, config: AgentConfig) -> int:
+    if code > 0:
+        print(
+            f"TensorBoard ended with exit code {code}. The job's Python, {config.python}, must "
+            "have the package tensorboard; --python-env chooses another.",
+            file=sys.stderr,
+            flush=True,
+        )
+    return code if code >= 0 else 128 - code
+
+
+def _free_port() -> int:
+    """A port that TensorBoard can take in the second or two in which it starts."""
+    found = Reservation(1)
+    found.release()
+    return found.ports[0]

@@ -1,0 +1,1 @@
+"""Values that are exchanged between a notebook and a program, without pickle."""

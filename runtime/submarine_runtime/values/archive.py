@@ -1,0 +1,225 @@
+"""Values that travel between a notebook and a program, without pickle.
+
+The one implementation for both directions: the notebook packs ``--with``, the program's side
+unpacks it, and the other way round for ``--return``. Standard library only; NumPy is imported only
+where an array is met. Nothing that is read here can run code.
+
+The form is a zip without compression (so that sizes are what they say) that holds ``values.json``::
+
+    {"version": 1, "values": {NAME: NODE, ...}, "refused": {NAME: SENTENCE, ...}}
+
+and one file per array (``.npy``) or bytes (``.bin``). A NODE is one of
+
+- ``{"kind": "json", "value": V}``: null, booleans, integers, finite floats, strings, and lists and
+  dicts (string keys) of these; read as they stand;
+- ``{"kind": "float", "value": "nan" | "inf" | "-inf"}``, because JSON knows no such number;
+- ``{"kind": "npy", "file": "0.npy"}``: an array, format of ``numpy.lib.format``, no objects;
+- ``{"kind": "scalar", "dtype": "float32", "value": NODE}``: a NumPy number, complex as a tuple;
+- ``{"kind": "list" | "tuple", "items": [NODE, ...]}``;
+- ``{"kind": "dict", "items": [[NODE, NODE], ...]}``: key and value, where a key is no string or a
+  value is no plain JSON;
+- ``{"kind": "bytes", "file": "1.bin"}``;
+- ``{"kind": "item", "value": NODE}``: a NumPy datetime, as an array without dimensions;
+- ``{"kind": "datetime" | "date" | "time", "value": ISO, "zone": NAME}``, ``timedelta``, and pandas'
+  ``Timestamp``, ``Timedelta``, ``NaTType``;
+- ``frame``, ``series``, ``index``, ``rangeindex``, ``multiindex``: pandas objects, a column a NODE.
+
+A tensor is sent as a NumPy array.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import zipfile
+from typing import IO, Any, Callable, Mapping, NamedTuple, Union
+
+from submarine_runtime.values.decoder import Decoder
+from submarine_runtime.values.encoder import FILES_LIMIT, NODES_LIMIT, Encoder, ValuesError
+
+__all__ = ["DEFAULT_LIMIT", "Unpacked", "ValuesError", "pack_values", "unpack_values"]
+
+VERSION = 1
+DEFAULT_LIMIT = 1 << 30
+_INDEX = "values.json"
+_INDEX_LIMIT = 256 << 20
+#: Most commas and brackets of ``values.json``: six for each of the encoder's nodes.
+_PARTS_LIMIT = 6 * NODES_LIMIT
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_MEMBER = re.compile(r"[0-9]{1,5}\.(?:npy|bin)\Z")
+_TIMESTAMP = (1980, 1, 1, 0, 0, 0)
+
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    ValueError,
+)
+
+Source = Union[str, "os.PathLike[str]", IO[bytes]]
+
+
+class Unpacked(NamedTuple):
+    """What a zip held: the values, and for each name that could not be packed why not."""
+
+    values: dict[str, Any]
+    refused: dict[str, str]
+
+
+def pack_values(
+    values: Mapping[str, object],
+    target: Source,
+    *,
+    limit: int = DEFAULT_LIMIT,
+    strict: bool = True,
+) -> dict[str, str]:
+    """Write ``values`` to ``target``.
+
+    Parameters
+    ----------
+    values
+        Name -> value: JSON, NumPy arrays and numbers, bytes, datetimes, tensors, pandas objects,
+        and lists, tuples and dicts of those.
+    target
+        Path or binary file to write.
+    limit
+        Most bytes that all of it may take.
+    strict
+        Raise for the first value that cannot travel. Otherwise it is left out and its sentence
+        goes into the zip, so that the others are not lost.
+
+    Returns
+    -------
+    dict
+        Name -> sentence of each value that was left out; empty with ``strict``.
+
+    Raises
+    ------
+    ValuesError
+        If a value cannot travel or ``limit`` is passed (only with ``strict``).
+    """
+    refused: dict[str, str] = {}
+    nodes: dict[str, Any] = {}
+    encoder = Encoder(limit)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, value in values.items():
+            node = _encode(encoder, name, value, None if strict else refused)
+            if node is not None:
+                nodes[name] = node
+        for file, write in encoder.files.items():
+            _write_member(archive, file, write)
+        index = {"version": VERSION, "values": nodes, "refused": refused}
+        content = json.dumps(index, allow_nan=False).encode("ascii")
+        _write_member(archive, _INDEX, lambda stream: stream.write(content))
+    return refused
+
+
+def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
+    """Read what ``pack_values`` wrote; the source may be hostile.
+
+    Raises
+    ------
+    ValuesError
+        If it is no such zip, is larger than ``limit``, or holds arrays and NumPy is not there.
+    """
+    try:
+        with zipfile.ZipFile(source) as archive:
+            _check_members(archive, limit)
+            content = archive.read(_INDEX)
+            _check_count(content)
+            data = json.loads(content.decode("utf-8"))
+            del content
+            if not isinstance(data, dict) or data.get("version") != VERSION:
+                raise ValuesError("The values are of a version that this release cannot read.")
+            decoder = Decoder(archive)
+            values = _decode(decoder, data["values"])
+            refused = {str(name): str(text) for name, text in data.get("refused", {}).items()}
+            return Unpacked(values, refused)
+    except ValuesError:
+        raise
+    except _UNREADABLE as error:
+        raise ValuesError(
+            f"The file does not hold values that can be read ({str(error)[:200]})."
+        ) from None
+    except RecursionError:
+        raise ValuesError("The values are nested too deeply to be read.") from None
+
+
+def _decode(decoder: Decoder, nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of all nodes.
+
+    Raises
+    ------
+    ValuesError
+        If one of them is no node: NumPy and pandas raise errors of many kinds for hostile input.
+    """
+    try:
+        return {str(name): decoder.decode(node) for name, node in nodes.items()}
+    except (ValuesError, RecursionError):
+        raise
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise ValuesError(f"The file does not hold values that can be read ({said}).") from None
+
+
+def _check_count(content: bytes) -> None:
+    """Refuse JSON of more parts than the encoder writes: two bytes of it take 60 in memory."""
+    if _parts(content) > _PARTS_LIMIT and _parts(_STRING.sub(b"", content)) > _PARTS_LIMIT:
+        raise ValuesError(f"{_INDEX} holds more than {_PARTS_LIMIT:,} values.")
+
+
+def _parts(content: bytes) -> int:
+    return sum(content.count(mark) for mark in (b",", b"[", b"{"))
+
+
+def _encode(
+    encoder: Encoder, name: str, value: object, refused: dict[str, str] | None
+) -> dict[str, Any] | None:
+    """The node of ``value``; with ``refused`` a refusal is noted there instead of raised."""
+    try:
+        return encoder.encode(name, value)
+    except ValuesError as error:
+        if refused is None:
+            raise
+        refused[name] = str(error)
+    except Exception as error:
+        if refused is None:
+            raise
+        refused[name] = f"{name} could not be packed: {type(error).__name__}: {error}"[:500]
+    return None
+
+
+def _write_member(
+    archive: zipfile.ZipFile, name: str, write: Callable[[IO[bytes]], object]
+) -> None:
+    info = zipfile.ZipInfo(name, _TIMESTAMP)
+    info.create_system = 3
+    info.external_attr = 0o100600 << 16
+    with archive.open(info, "w", force_zip64=True) as stream:
+        write(stream)
+
+
+def _check_members(archive: zipfile.ZipFile, limit: int) -> None:
+    """Refuse whatever ``pack_values`` does not write, before a byte of it is read."""
+    members = archive.infolist()
+    if len(members) > FILES_LIMIT + 1:
+        raise ValuesError(f"The values are more than {FILES_LIMIT} files.")
+    names = set()
+    for info in members:
+        plain = info.filename == _INDEX or _MEMBER.match(info.filename)
+        if not plain or info.filename in names or info.compress_type != zipfile.ZIP_STORED:
+            raise ValuesError(f"The values hold an unexpected file ({info.filename[:60]!r}).")
+        if info.flag_bits & 1 or info.file_size != info.compress_size:
+            raise ValuesError(f"The file {info.filename[:60]!r} of the values is not plain.")
+        names.add(info.filename)
+    if sum(info.file_size for info in members) > limit:
+        raise ValuesError(f"The values are larger than {limit >> 20} MiB.")
+    if _INDEX in names and archive.getinfo(_INDEX).file_size > _INDEX_LIMIT:
+        raise ValuesError(f"{_INDEX} is larger than {_INDEX_LIMIT >> 20} MiB.")

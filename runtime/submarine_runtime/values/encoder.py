@@ -1,0 +1,240 @@
+"""Turns Python values into the nodes of ``values.json``; see ``values`` for the form.
+
+What is not in its closed list of types is refused with a sentence that says what to send instead.
+Writes no file: it says which files to write and how.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import IO, Any, Callable
+
+from submarine_runtime.values.frames import ValuesError, array_of, encode_more
+
+__all__ = ["Encoder", "ValuesError"]
+
+FILES_LIMIT = 10_000
+_DEPTH_LIMIT = 64
+NODES_LIMIT = 2_000_000
+_INTEGER_BITS = 4096
+_TEXT_LIMIT = 200 << 20
+_NODE_BYTES = 64
+SCALAR_KINDS = "biufc"
+
+
+class Encoder:
+    """Encodes values; ``files`` maps each array's file name to the function that writes it.
+
+    Parameters
+    ----------
+    limit
+        Most bytes of all values together (arrays by their size, the rest by an estimate).
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.files: dict[str, Callable[[IO[bytes]], object]] = {}
+        self._limit = limit
+        self._size = 0
+        self._text = 0
+        self._nodes = 0
+        self.name = ""
+
+    def encode(self, name: str, value: object) -> dict[str, Any]:
+        """The node of ``value``; ``name`` is for the sentence of a refusal.
+
+        Raises
+        ------
+        ValuesError
+            If it or something in it cannot travel; the encoder can go on with other values.
+        """
+        if not name.isidentifier():
+            raise ValuesError(f"{name[:80]!r} is not a name.")
+        before = (self._size, self._text, self._nodes, dict(self.files))
+        self.name = name
+        try:
+            return self.node(value, 0)
+        except Exception:
+            self._size, self._text, self._nodes, self.files = before
+            raise
+
+    def node(self, value: Any, depth: int) -> dict[str, Any]:
+        """The node of a value ``depth`` levels below the one that has a name."""
+        self._count(depth)
+        kind = type(value)
+        if value is None or kind is bool:
+            return {"kind": "json", "value": value}
+        if kind is int:
+            if value.bit_length() > _INTEGER_BITS:
+                raise ValuesError(f"{self.name} holds an integer of more than 1,200 digits.")
+            self._grow_text(value.bit_length() // 3)
+            return {"kind": "json", "value": value}
+        if kind is float:
+            if math.isfinite(value):
+                return {"kind": "json", "value": value}
+            return {"kind": "float", "value": str(value)}
+        if kind is str:
+            self._grow_text(len(value) if value.isascii() else 6 * len(value))
+            return {"kind": "json", "value": value}
+        if kind is bytes:
+            self._grow(len(value))
+            return {"kind": "bytes", "file": self._file("bin", lambda s: s.write(value))}
+        if kind in (list, tuple):
+            return self._sequence(value, depth)
+        if kind is dict:
+            return self._mapping(value, depth)
+        return self._from_numpy(value, depth)
+
+    def _sequence(self, value: Any, depth: int) -> dict[str, Any]:
+        nodes = [self.node(item, depth + 1) for item in value]
+        if type(value) is list and all(node["kind"] == "json" for node in nodes):
+            return {"kind": "json", "value": [node["value"] for node in nodes]}
+        return {"kind": "tuple" if type(value) is tuple else "list", "items": nodes}
+
+    def _mapping(self, value: Any, depth: int) -> dict[str, Any]:
+        for key in value:
+            if type(key) not in (str, int, bool, float, type(None)):
+                raise ValuesError(
+                    f"{self.name} holds a dict that has {_type_name(key)} as a key; keys must be "
+                    "strings or numbers."
+                )
+        items = [[self.node(k, depth + 1), self.node(v, depth + 1)] for k, v in value.items()]
+        plain = all(type(key) is str for key in value)
+        if plain and all(node["kind"] == "json" for _, node in items):
+            return {"kind": "json", "value": {k["value"]: v["value"] for k, v in items}}
+        return {"kind": "dict", "items": items}
+
+    def _from_numpy(self, value: Any, depth: int) -> dict[str, Any]:
+        numpy = sys.modules.get("numpy")  # No value of a module that was never imported exists.
+        if numpy is not None and type(value) in (numpy.ndarray, numpy.memmap):
+            return self._array(numpy, value)
+        if numpy is not None and isinstance(value, numpy.str_):
+            return self.node(str(value), 0)
+        if numpy is not None and isinstance(value, numpy.generic):
+            kind, itemsize = value.dtype.kind, value.dtype.itemsize
+            if kind in SCALAR_KINDS and itemsize <= (16 if kind == "c" else 8):
+                number = value.item()
+                if kind == "c":
+                    number = (number.real, number.imag)
+                node = self.node(number, 0)
+                return {"kind": "scalar", "dtype": value.dtype.name, "value": node}
+            if kind in "Mm":
+                return {"kind": "item", "value": self._array(numpy, numpy.asarray(value))}
+        made = self._of_a_library(value, depth)
+        if made is None:
+            raise ValuesError(f"{self.name} holds {_type_name(value)}, {_advice(value)}.")
+        return made
+
+    def _of_a_library(self, value: Any, depth: int) -> dict[str, Any] | None:
+        """The node of a datetime, a pandas object or a tensor; None for anything else."""
+        try:
+            node = encode_more(self, value, depth)
+            array = array_of(value) if node is None else None
+        except ValuesError:
+            raise
+        except Exception as error:
+            said = " ".join(str(error).split())[:200]
+            raise ValuesError(
+                f"{self.name} holds {_type_name(value)}, which could not be converted "
+                f"({type(error).__name__}: {said})."
+            ) from None
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(array, numpy.ndarray):
+            return self._array(numpy, numpy.asarray(array))
+        return node
+
+    def _array(self, numpy: Any, value: Any) -> dict[str, Any]:
+        if value.dtype.hasobject:
+            raise ValuesError(
+                f"{self.name} holds an array of Python objects; convert it with "
+                f"{self.name}.astype(float) or to another dtype of numbers or text."
+            )
+        if not _survives(numpy, value.dtype):
+            raise ValuesError(
+                f"{self.name} holds an array of {str(value.dtype)[:60]}, which a .npy file cannot "
+                f"hold; convert it, for example with {self.name}.astype('float32')."
+            )
+        self._grow(value.nbytes)
+
+        def write(stream: IO[bytes]) -> None:
+            numpy.lib.format.write_array(stream, numpy.asarray(value), allow_pickle=False)
+
+        return {"kind": "npy", "file": self._file("npy", write)}
+
+    def _file(self, suffix: str, write: Callable[[IO[bytes]], object]) -> str:
+        file = f"{len(self.files)}.{suffix}"
+        if len(self.files) >= FILES_LIMIT:
+            raise ValuesError(
+                f"{self.name} holds more than {FILES_LIMIT:,} arrays; stack them into one."
+            )
+        self.files[file] = write
+        return file
+
+    def _count(self, depth: int) -> None:
+        self._nodes += 1
+        self._grow_text(_NODE_BYTES)
+        if depth > _DEPTH_LIMIT:
+            raise ValuesError(
+                f"{self.name} is nested more than {_DEPTH_LIMIT} levels deep, or holds itself."
+            )
+        if self._nodes > NODES_LIMIT:
+            raise ValuesError(
+                f"{self.name} holds more than {NODES_LIMIT:,} single values; make it a NumPy array."
+            )
+
+    def _grow_text(self, count: int) -> None:
+        """Count ``count`` bytes of ``values.json``, which is held in memory as a whole."""
+        self._text += count
+        if self._text > _TEXT_LIMIT:
+            raise ValuesError(
+                f"With {self.name} numbers and text outside arrays take more than "
+                f"{_TEXT_LIMIT >> 20} MiB; make them NumPy arrays."
+            )
+        self._grow(count)
+
+    def _grow(self, count: int) -> None:
+        self._size += count
+        if self._size > self._limit:
+            raise ValuesError(
+                f"With {self.name} the values are larger than {self._limit >> 20} MiB together; "
+                "put large data where the job can read it and name it with --input_path."
+            )
+
+
+def _survives(numpy: Any, dtype: Any) -> bool:
+    """Whether a .npy file gives ``dtype`` back; not so for bfloat16, which becomes raw bytes."""
+    try:
+        descr = numpy.lib.format.dtype_to_descr(dtype)
+        return str(descr).isascii() and bool(numpy.lib.format.descr_to_dtype(descr) == dtype)
+    except (TypeError, ValueError):
+        return False
+
+
+def _type_name(value: object) -> str:
+    """The type of ``value`` in words: ``a set``, ``an object``, ``a keras History``."""
+    kind = type(value)
+    name = kind.__qualname__
+    if kind.__module__ != "builtins":
+        name = f"{kind.__module__.split('.')[0]} {name}"
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name[:80]}"
+
+
+def _advice(value: object) -> str:
+    """What would be right to send instead of ``value``."""
+    kind = type(value)
+    if kind.__name__ == "History" and hasattr(value, "history"):
+        return "which cannot travel: use its .history, a dict of lists"
+    if kind.__name__ in ("DataFrame", "Series", "LazyFrame", "Table"):
+        return "which cannot travel: convert it to a pandas DataFrame with .to_pandas()"
+    if callable(getattr(value, "numpy", None)):
+        return "which cannot travel: use .numpy()"
+    if kind in (set, frozenset):
+        return "which cannot travel: use sorted(...), a list"
+    if kind.__name__ == "MaskedArray":
+        return "which cannot travel: use .filled()"
+    if callable(value) or kind.__name__ == "module":
+        return "which is code: collect the cell that defines or imports it with %%submarine"
+    return (
+        "which cannot travel: JSON values, bytes, datetimes, NumPy arrays and numbers, tensors and "
+        "pandas objects can"
+    )

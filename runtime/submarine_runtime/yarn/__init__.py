@@ -1,0 +1,1 @@
+"""Read YARN from a container: ResourceManager, queues, waiting reasons, page."""

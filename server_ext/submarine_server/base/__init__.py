@@ -1,0 +1,1 @@
+"""Base classes of the request handlers: access checks, errors, threads."""

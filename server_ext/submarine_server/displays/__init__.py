@@ -1,0 +1,1 @@
+"""Jobs and workflow runs on display in pages, and their observation."""

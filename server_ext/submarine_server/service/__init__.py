@@ -1,0 +1,1 @@
+"""The jobs of one server: session, job details, links."""

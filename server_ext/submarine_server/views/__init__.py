@@ -1,0 +1,1 @@
+"""Views of records, jobs and queues as JSON for the front end."""

@@ -1,0 +1,31 @@
+"""An image that the cluster ignores is an error, not another Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from submarine_runtime.agent.preparation.image import WITHOUT_DOCKER, image_ignored
+from submarine_runtime.protocol.reasons import EndReason
+
+ASKED = {
+    "YARN_CONTAINER_RUNTIME_TYPE": "docker",
+    "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": "team/kernel:1",
+}
+
+
+def test_an_executor_that_ignores_the_image_is_said(tmp_path: Path) -> None:
+    assert image_ignored(str(tmp_path), ASKED) is None
+    (tmp_path / WITHOUT_DOCKER).touch()
+    ending = image_ignored(str(tmp_path), ASKED)
+    assert ending is not None
+    assert ending.reason is EndReason.LAUNCH_FAILED
+    assert "The cluster runs no Docker containers" in ending.detail
+    assert "team/kernel:1" in ending.detail
+
+
+@pytest.mark.parametrize("variables", [{}, {"YARN_CONTAINER_RUNTIME_TYPE": "default"}])
+def test_who_asked_for_no_image_is_left_alone(tmp_path: Path, variables: dict[str, str]) -> None:
+    (tmp_path / WITHOUT_DOCKER).touch()
+    assert image_ignored(str(tmp_path), variables) is None

@@ -1,0 +1,62 @@
+"""Hints at the end of a job: what its owner could do better next time."""
+
+from __future__ import annotations
+
+from submarine_runtime.coordinator.record.resource_hints import advice
+from submarine_runtime.gpus.meter import Idleness
+from submarine_runtime.protocol.failure import Failure
+from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from submarine_runtime.protocol.states import State
+from submarine_runtime.record.resource_advice import hints, memory_sentence
+
+
+def test_hints_say_what_to_ask_for() -> None:
+    def of(**numbers: object) -> list[str]:
+        usual = {"asked": 8192.0, "peak": 1229.0, "seconds": 600.0, "succeeded": True}
+        return hints(**{**usual, **numbers})  # type: ignore[arg-type]
+
+    assert of() == ["Memory: used 1.2 of 8 GB: ask for 2 GB."]
+    assert of(peak=5000.0) == of(seconds=5.0) == of(succeeded=False) == of(asked=None) == []
+    assert of(asked=512.0, peak=100.0) == []
+    idle = Idleness("GPU-3f", 2.1, 600.0)
+    assert of(peak=5000.0, gpus=[idle, Idleness("GPU-b", 60.0, 600.0)]) == [
+        "GPU-3f was 2 % busy on average over 10 min: let the program use it, or ask for fewer GPUs."
+    ]
+    assert of(peak=5000.0, gpus=[Idleness("GPU-3f", 0.0, 60.0)]) == []
+    full = Failure(
+        "torch.OutOfMemoryError",
+        "CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total capacity of 79.18 "
+        "GiB of which 588.19 MiB is free.",
+    )
+    [of_device] = of(succeeded=False, failure=full)
+    assert "The GPU's own memory was full, which --memory does not change" in of_device
+    assert of(succeeded=False, failure=Failure("MemoryError", "")) == []
+    assert memory_sentence(4200, 4096) == "The program used 4.1 of 4 GB: ask for 6 GB."
+    assert memory_sentence(4100, 4096) == "The program used 4.00 of 4 GB: ask for 6 GB."
+    assert memory_sentence(230, 200) == "The program used 230 of 200 MiB: ask for 384 MiB."
+
+
+def test_advice_for_a_role_is_what_its_hungriest_task_used() -> None:
+    def task(index: int, peak: float | None, role: str = "worker") -> TaskRecord:
+        name = f"{role}:{index}"
+        return TaskRecord(name, role, index, started=0.0, finished=99.0, memory_peak=peak)
+
+    def of(*tasks: TaskRecord, told: dict[str, list[str]] | None = None) -> list[str]:
+        requested = {"worker": {"memory": 8192}, "ps": {"memory": 4096}}
+        record = JobRecord(
+            "j", "j", State.SUCCEEDED, tasks=list(tasks), resources={"requested": requested}
+        )
+        return advice(record, told or {})
+
+    assert of(task(0, 1229.0), task(1, 100.0)) == [
+        "worker: Memory: used 1.2 of 8 GB: ask for 2 GB."
+    ]
+    assert of(task(0, 1229.0), task(1, 7000.0)) == of(task(0, 1229.0), task(1, None)) == []
+    told = {f"worker:{n}": ["Memory: x.", "GPU-a was idle."] for n in range(30)}
+    found = of(task(0, 7000.0), task(0, 100.0, "ps"), told=told)
+    assert found[:2] == [
+        "ps: Memory: used 0.1 of 4 GB: ask for 192 MiB.",
+        "worker:0: GPU-a was idle.",
+    ]
+    assert len(found) == 10
+    assert found[-1] == "And 22 more like these."

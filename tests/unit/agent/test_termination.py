@@ -1,0 +1,76 @@
+"""SIGTERM in the middle of an import: what is raised for it may come out as something else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from submarine_runtime.agent.gang_task import task_agent as task
+from submarine_runtime.agent.gang_task.task_agent import TaskAgent
+from submarine_runtime.agent.program.wakeup import Terminated, Wakeup
+from submarine_runtime.agent.single_task import supervisor
+from submarine_runtime.agent.single_task.supervisor import Supervisor
+
+
+def lose() -> None:
+    """As ``from _ssl import RAND_egd`` does, which a signal interrupts."""
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except Terminated:
+        raise TypeError("expected a message argument") from None
+
+
+class Alone(Supervisor):
+    def __init__(self) -> None:
+        self._wakeup = Wakeup()
+        self._orphaned = False
+        nothing: Any = None
+        self._config = self._scratch = self._status = self._cancel = nothing
+
+    def _claimed_run(self) -> int:
+        lose()
+        return 0
+
+    def _last_words(self, reason: Any, detail: str) -> int:
+        print(reason.name)
+        return 1
+
+
+class OneOfMany(TaskAgent):
+    def __init__(self) -> None:
+        desk: Any = SimpleNamespace(wakeup=Wakeup())
+        self._desk, self._run = desk, None
+        preparing: Any = SimpleNamespace(release=lambda: None)
+        self._preparing = preparing
+
+    def _live(self) -> int:
+        lose()
+        return 0
+
+
+def main(which: str) -> int:
+    """In a process of its own: it takes the signals over."""
+    patched: Any = supervisor
+    patched.lone_desk = lambda *_: SimpleNamespace(store=SimpleNamespace())
+    patched.claim = lambda *_: True
+    other: Any = task
+    other.last_words = lambda *_: print("KILLED_ON_CLUSTER") or 1
+    return Alone().run() if which == "alone" else OneOfMany().run()
+
+
+@pytest.mark.parametrize("which", ["alone", "of many"])
+def test_sigterm_that_comes_out_as_another_exception_is_sigterm(which: str) -> None:
+    words = [sys.executable, "-m", "tests.unit.agent.test_termination", which]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=180)
+    assert (done.returncode, done.stdout) == (1, "KILLED_ON_CLUSTER\n"), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

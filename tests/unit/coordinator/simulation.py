@@ -1,0 +1,244 @@
+"""A simulated world around the machine of a distributed job: agents, containers, cut links."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from submarine_runtime.coordinator.machine import state_machine as machine
+from submarine_runtime.coordinator.machine.actions import (
+    Action,
+    Ask,
+    End,
+    Note,
+    Release,
+    Send,
+    Start,
+    Survey,
+)
+from submarine_runtime.coordinator.machine.losses import silent
+from submarine_runtime.coordinator.machine.restore_point import Choice
+from submarine_runtime.coordinator.machine.state import Play, Stage, new_play
+from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.states import State
+
+LOST_AFTER = 25.0
+#: Seconds that an agent which was cut off takes to end its program; less than the margin.
+KILLING = 1.9
+
+
+def orders(*roles: RoleOrders, **config: Any) -> CoordinatorConfig:
+    return CoordinatorConfig(
+        job_id="play-20261121-0a1b",
+        name="play",
+        user="ada",
+        backend="local",
+        intent="1",
+        created=0.0,
+        store=JobStore("local", "."),
+        job_dir=".",
+        roles=list(roles),
+        kill_grace=2.0,
+        **config,
+    )
+
+
+def role(name: str, instances: int = 1, **more: Any) -> RoleOrders:
+    return RoleOrders(name, name, instances, **more)
+
+
+@dataclass
+class Agent:
+    seat: str
+    task: str
+    node: str
+    linked: bool = True
+    alive: bool = True
+    acked: float = 0.0
+    running: tuple[int, int] | None = None
+    over: bool = False
+    stubborn: bool = False
+    outbox: list[dict[str, Any]] = field(default_factory=list)
+
+
+class World:
+    """Containers, agents and links as they would behave, with one clock for all."""
+
+    def __init__(self, config: CoordinatorConfig, nodes: int = 3) -> None:
+        self.play: Play = new_play(config)
+        self.now = 0.0
+        self.agents: dict[str, Agent] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.asks: list[Ask] = []
+        self.capacity = 1000
+        self.nodes = nodes
+        self.notes: list[Note] = []
+        self.surveys: list[int] = []
+        self.answers = True
+        self.points: dict[int, Choice] = {}
+        self.starts: list[Start] = []
+        self.told: list[dict[str, Any]] = []
+        self.ended = False
+        self.ports = [1]
+        self.synced = True
+        self.tell({"type": "begin"})
+
+    def tell(self, message: dict[str, Any]) -> None:
+        message = {**message, "t": self.now}
+        message = json.loads(json.dumps(message))  # a journal holds nothing else
+        actions = machine.apply(self.play, message)
+        self.told.append(message)
+        for action in actions:
+            self.do(action)
+
+    def do(self, action: Action) -> None:
+        if isinstance(action, Ask):
+            assert all(seat != action.seat for _, seat in self.asked)
+            self.asked.append((action.task, action.seat))
+            self.asks.append(action)
+        elif isinstance(action, Release):
+            self.asked = [(t, s) for t, s in self.asked if s != action.seat]
+            agent = self.agents.get(action.seat)
+            if agent is not None and agent.linked:
+                agent.alive, agent.running, agent.linked = False, None, False
+        elif isinstance(action, Start):
+            self.start(action)
+        elif isinstance(action, Send):
+            agent = self.agents.get(action.seat)
+            if agent is not None and agent.linked and agent.alive:
+                self.obey(agent, action.line)
+        elif isinstance(action, Survey):
+            self.surveys.append(action.epoch)
+        elif isinstance(action, Note):
+            self.notes.append(action)
+        elif isinstance(action, End):
+            self.ended = True
+
+    def start(self, start: Start) -> None:
+        assert self.play.verdict is None, "a program was started after the verdict"
+        self.starts.append(start)
+        agent = self.agents[start.seat]
+        mine = self.play.tasks[agent.task]
+        for other in self.agents.values():
+            if other.running is None or other is agent:
+                continue
+            assert other.task != agent.task, "two programs of one task run at once"
+            theirs = self.play.tasks[other.task]
+            if mine.in_gang and theirs.in_gang and other.running[0] != start.epoch:
+                pytest.fail("programs of two epochs run at once")
+        assert agent.running is None
+        if agent.linked and agent.alive:
+            agent.running = (start.epoch, start.attempt)
+            self.say(agent, type="state", state="running", epoch=start.epoch, attempt=start.attempt)
+
+    def obey(self, agent: Agent, line: dict[str, Any]) -> None:
+        if line["type"] == "stop" and not agent.stubborn:
+            self.finish(agent, "killed_by_signal")
+        elif line["type"] == "leave":
+            self.finish(agent, "killed_by_signal")
+            agent.over = True
+            self.say(agent, type="left")
+        elif line["type"] == "refused":
+            agent.alive, agent.running, agent.linked = False, None, False
+        elif line["type"] == "ports":
+            self.say(agent, type="ports", ports=[9])
+
+    def say(self, agent: Agent, **line: Any) -> None:
+        agent.outbox.append({"seat": agent.seat, **line})
+
+    def finish(self, agent: Agent, reason: str, **more: Any) -> None:
+        if agent.running is not None:
+            epoch, attempt = agent.running
+            agent.running = None
+            words = {"epoch": epoch, "attempt": attempt, "reason": reason, **more}
+            self.say(agent, type="state", state="ended", **words)
+            if self.synced:
+                self.say(agent, type="synced", epoch=epoch, attempt=attempt)
+
+    def register(self, agent: Agent, running: Any = None) -> None:
+        agent.linked = agent.alive = True
+        agent.acked = self.now
+        words: dict[str, Any] = {
+            "task": agent.task,
+            "host": agent.node,
+            "node": agent.node,
+            "nonce": agent.seat,
+        }
+        words.update(address="10.0.0.1", ports=self.ports, gpus=[], running=running)
+        self.tell({"type": "register", "seat": agent.seat, **words})
+
+    def step(self, seconds: float = 0.5) -> None:
+        """Time goes by: containers come, agents speak and beat, those cut off end by themselves."""
+        self.now += seconds
+        held = sum(agent.alive and not agent.over for agent in self.agents.values())
+        while self.asked and held < self.capacity:
+            task, seat = self.asked.pop(0)
+            node = f"node{len(self.agents) % self.nodes}"
+            self.agents[seat] = agent = Agent(seat, task, node)
+            held += 1
+            self.register(agent)
+            if agent.linked:
+                self.say(agent, type="state", state="ready")
+        for agent in list(self.agents.values()):
+            if agent.alive and agent.linked:
+                agent.acked = self.now
+                machine.heard(self.play, agent.seat, self.now)
+                lines, agent.outbox = agent.outbox, []
+                for line in lines:
+                    self.tell(line)
+            elif agent.alive and self.now - agent.acked >= LOST_AFTER + KILLING:
+                agent.running = None  # its deadman
+        while self.surveys and self.answers:
+            epoch = self.surveys.pop(0)
+            choice = self.points.get(epoch, Choice()).to_json()
+            self.tell({"type": "restore_point", "epoch": epoch, "choice": choice})
+        for message in silent(self.play, self.now):
+            self.tell(message)
+        self.tell({"type": "tick"})
+
+    def run(self, until: Callable[[], bool], seconds: float = 5000.0) -> None:
+        end = self.now + seconds
+        while not until():
+            assert self.now < end, f"still {self.play.act}, {[t.stage for t in self.tasks]}"
+            self.step()
+
+    @property
+    def state(self) -> State:
+        return self.play.state
+
+    @property
+    def tasks(self) -> list[Any]:
+        return list(self.play.tasks.values())
+
+    def agent(self, task: str) -> Agent:
+        return self.agents[self.play.tasks[task].seat]
+
+    def all_running(self) -> bool:
+        return all(task.stage is Stage.RUNNING for task in self.play.gang)
+
+    def kill(self, task: str, reason: str = "agent_lost") -> None:
+        agent = self.agent(task)
+        agent.alive, agent.linked, agent.running = False, False, None
+        self.tell({"type": "unlinked", "seat": agent.seat})
+        self.tell({"type": "gone", "seat": agent.seat, "reason": reason, "detail": "x"})
+
+    def succeed(self) -> None:
+        for agent in self.agents.values():
+            self.finish(agent, "succeeded", exit_code=0)
+
+    def reason(self) -> EndReason:
+        assert self.play.verdict is not None
+        return self.play.verdict.outcome.reason
+
+
+def run_to_end(world: World) -> EndReason:
+    world.run(world.all_running)
+    world.succeed()
+    world.run(lambda: world.ended)
+    return world.reason()

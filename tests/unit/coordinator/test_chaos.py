@@ -1,0 +1,127 @@
+"""Random faults upon the machine of a distributed job: it ends, and no two attempts run at once."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+from hypothesis import given, settings, strategies as st
+
+from submarine_runtime.coordinator.machine import (
+    faults as faults_of_tasks,
+    state_machine as machine,
+)
+from submarine_runtime.coordinator.machine.restore_point import Progress
+from submarine_runtime.coordinator.machine.state import Act, Stage, new_play
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from tests.unit.coordinator.simulation import World, orders, role
+
+FAULTS = st.tuples(
+    st.integers(0, 60),
+    st.sampled_from(
+        [
+            "kill",
+            "preempt",
+            "fail",
+            "abort",
+            "cut",
+            "back",
+            "port",
+            "stubborn",
+            "cancel",
+            "expire",
+            "succeed",
+            "squeeze",
+        ]
+    ),
+    st.integers(0, 4),
+)
+
+
+def disturb(world: World, fault: str, index: int) -> None:
+    names = list(world.play.tasks)
+    task = world.play.tasks[names[index % len(names)]]
+    agent = world.agents.get(task.seat)
+    if fault == "squeeze":
+        world.capacity = 2 + index * 3
+    elif fault == "cancel":
+        if index == 0:
+            world.tell({"type": "cancel", "by": "ada", "why": ""})
+    elif fault == "expire":
+        if index == 0:
+            world.tell({"type": "expired", "detail": "Nobody gave a sign of life."})
+    elif agent is None or not agent.alive:
+        return
+    elif fault in ("kill", "preempt"):
+        world.kill(task.name, "preempted" if fault == "preempt" else "agent_lost")
+    elif fault == "cut":
+        agent.linked = False
+        world.tell({"type": "unlinked", "seat": agent.seat})
+    elif fault == "back" and not agent.linked:
+        words = None
+        if agent.running is not None:
+            words = {"epoch": agent.running[0], "attempt": agent.running[1], "state": "running"}
+        world.register(agent, words)
+    elif fault == "stubborn":
+        agent.stubborn = True
+    elif agent.linked and not agent.over:
+        reasons = {"fail": "program_error", "port": "address_in_use", "succeed": "succeeded"}
+        if fault == "abort":
+            world.finish(agent, "killed_by_signal", signal=6)
+        elif fault in reasons:
+            world.finish(agent, reasons[fault])
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(FAULTS, min_size=2, max_size=25),
+    st.booleans(),
+    st.sampled_from(["chief", "all", "any", "fraction"]),
+    st.sampled_from([None, 40.0]),
+    st.sampled_from([None, 2]),
+    st.sampled_from([None, 2]),
+    st.sampled_from(Progress),
+)
+def test_whatever_happens_the_job_ends_and_no_two_attempts_run_at_once(
+    faults: list[tuple[int, str, int]],
+    in_place: bool,
+    policy: str,
+    gang_timeout: float | None,
+    least: int | None,
+    max_restarts: int | None,
+    progress: Progress,
+) -> None:
+    config = orders(
+        role("worker", 3, least=least),
+        role("ps", 1, kind="untracked"),
+        role("evaluator", 1),
+        policy=policy,
+        allowed_failures=0.5,
+        restart_in_place=in_place,
+        gang_timeout=gang_timeout,
+        max_restarts=max_restarts,
+    )
+    with patch.object(faults_of_tasks, "gained", lambda play: progress):
+        _play_to_the_end(config, faults)
+
+
+def _play_to_the_end(config: CoordinatorConfig, faults: list[tuple[int, str, int]]) -> None:
+    world = World(config)
+    for pause, fault, index in faults:
+        for _ in range(pause):
+            world.step()
+        disturb(world, fault, index)
+    world.capacity = 1000
+    end = world.now + 4000
+    while not world.ended:
+        world.step()
+        if all(task.stage in (Stage.RUNNING, Stage.ENDED, Stage.GONE) for task in world.play.gang):
+            world.succeed()
+        assert world.now < end, [(t.name, t.stage, t.linked) for t in world.tasks]
+    assert world.play.restarts <= (3 if config.max_restarts is None else 2)
+    # The journal alone leads to the same job.
+    again = new_play(config)
+    for message in world.told:
+        machine.apply(again, message)
+    assert again.verdict == world.play.verdict
+    assert (again.epoch, again.restarts) == (world.play.epoch, world.play.restarts)
+    assert again.act is Act.OVER

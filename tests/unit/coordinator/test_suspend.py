@@ -1,0 +1,130 @@
+"""The gate for writes after a suspend with an injected clock, and a suspended coordinator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from submarine_runtime.agent.link.deadman import AFTER_SUSPEND, DeadMan
+from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage.store import StoreError
+from submarine_runtime.storage.webhdfs import WebHdfsStore
+from submarine_runtime.suspend import TEST_VARIABLE, SuspendMeter, WriteGate, monotonic, suspended
+from tests.unit.coordinator.simulation import World, orders, role, run_to_end
+from tests.waiting import until
+
+Sleep = Callable[[float], None]
+
+
+@pytest.fixture
+def sleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sleep:
+    """Suspend this process for some seconds, as far as its clocks tell."""
+    clocks = tmp_path / "clocks"
+    clocks.mkdir()
+    monkeypatch.setenv(TEST_VARIABLE, str(clocks))
+
+    def suspend(seconds: float) -> None:
+        (clocks / str(os.getpid())).write_text(str(seconds))
+
+    return suspend
+
+
+def test_a_suspend_moves_the_clocks_apart(sleep: Sleep) -> None:
+    meter, before, now = SuspendMeter(), suspended(), monotonic()
+    assert meter.seconds() == 0.0
+    sleep(100.0)
+    assert suspended() - before == pytest.approx(100.0, abs=1.0)
+    assert monotonic() < now
+    assert meter.seconds() == pytest.approx(100.0, abs=1.0)
+    meter.reset()
+    assert meter.seconds() == 0.0
+
+
+def test_an_answer_to_an_older_line_does_not_open_the_gate(sleep: Sleep) -> None:
+    gate, before = WriteGate(), suspended()
+    gate.check()
+    sleep(60.0)
+    with pytest.raises(StoreError, match="suspended") as refused:
+        gate.check()
+    assert refused.value.transient
+    gate.confirm(before)
+    assert gate.closed
+    gate.confirm(suspended())
+    gate.check()
+
+
+def test_the_job_directory_decides_where_no_coordinator_does(sleep: Sleep) -> None:
+    asked: list[str] = []
+    answers: Iterator[bool | StoreError] = iter([StoreError("HDFS is away", True), True, False])
+
+    def judge() -> bool:
+        asked.append("")
+        answer = next(answers)
+        if isinstance(answer, StoreError):
+            raise answer
+        return answer
+
+    gate = WriteGate(judge)
+    gate.check()
+    assert not asked
+    sleep(60.0)
+    with pytest.raises(StoreError, match="away"):
+        gate.check()
+    gate.check()
+    gate.check()
+    assert len(asked) == 2
+    sleep(120.0)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="replaced") as refused:
+            gate.check()
+        assert not refused.value.transient
+    assert len(asked) == 3
+
+
+def test_a_closed_gate_prevents_each_change_of_a_store(sleep: Sleep, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    # The gate is asked first: no WebHDFS is needed.
+    webhdfs = WebHdfsStore(["http://127.0.0.1:1"], "/job", "ada", 1.0)
+    for store in (LocalStore(str(tmp_path)), webhdfs):
+        gate = WriteGate()
+        store.gate = gate.check
+        sleep(suspended() + 60.0)
+        changes: list[tuple[Callable[..., object], tuple[object, ...]]] = [
+            (store.publish, ("file", b"new")),
+            (store.publish_exclusive, ("other", b"new")),
+            (store.put, ("file", [b"new"], 3)),
+            (store.upload, ("file", str(tmp_path / "file"))),
+            (store.move, ("file", "other")),
+            (store.delete, ("file",)),
+            (store.make_directory, ("made",)),
+        ]
+        for change, arguments in changes:
+            with pytest.raises(StoreError, match="suspended"):
+                change(*arguments)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["clocks", "file"]
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_a_suspend_counts_as_silence_but_leaves_time_to_reconnect(sleep: Sleep) -> None:
+    deadman = DeadMan(lambda: None)
+    try:
+        sleep(2000.0)
+        deadman.heard(monotonic(), 1000.0)
+        until(lambda: (deadman.moment or 0.0) - monotonic() <= AFTER_SUSPEND)
+        assert not deadman.fired
+    finally:
+        deadman.stop()
+
+
+def test_a_suspended_coordinator_gives_its_agents_time() -> None:
+    world = World(orders(role("worker", 2), lost_after=25.0))
+    world.run(world.all_running)
+    world.now += 24.0
+    world.tell({"type": "suspended", "seconds": 3600.0})
+    assert [task.heard for task in world.tasks] == [world.now, world.now]
+    assert run_to_end(world).value == "succeeded"
+    assert len(world.starts) == 2

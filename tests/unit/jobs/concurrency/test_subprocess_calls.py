@@ -1,0 +1,201 @@
+"""Calls in a process of their own: what comes back of them, and what becomes of that process."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from submarine_jobs.access.credentials import new_secret
+from submarine_jobs.backends.yarn.backend import YarnBackend
+from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.backends.yarn.driver.driver import Driver
+from submarine_jobs.backends.yarn.driver.refusals import NeverFitsError
+from submarine_jobs.backends.yarn.driver.skein_calls import DriverUnreachableError
+from submarine_jobs.backends.yarn.driver.subprocess_driver import ChannelApart, DriverApart
+from submarine_jobs.concurrency.subprocess_calls import (
+    ApartError,
+    call_apart,
+    stay_small,
+    stays_small,
+)
+from submarine_jobs.errors import ConfigError, UsageError
+from submarine_jobs.model.profile import Profile
+from submarine_runtime.protocol.reasons import EndReason
+from tests.waiting import until
+
+MODULE = """
+import os, time
+from pathlib import Path
+from submarine_jobs.backends.yarn.driver.refusals import NeverFitsError
+from submarine_jobs.errors import UsageError
+
+def tell(*values):
+    print("a library speaks")
+    os.system("echo and another one")
+    return {"values": values, "process": os.getpid()}
+
+def refuse(kind, message, fix):
+    raise {"usage": UsageError, "size": NeverFitsError}[kind](message, fix)
+
+def end(code):
+    os.write(2, b"first\\nthe last words\\n")
+    os._exit(code)
+
+def fail():
+    return 1 // 0
+
+def stay(told):
+    Path(told).write_text(str(os.getpid()))
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A module with calls, which other processes find too."""
+    (tmp_path / "calls_of_apart.py").write_text(MODULE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module("calls_of_apart")
+    sys.modules.pop("calls_of_apart")
+
+
+@pytest.fixture
+def small() -> Iterator[None]:
+    stay_small()
+    yield
+    stay_small(False)
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def test_what_it_returns_comes_back_and_what_it_prints_does_not(calls: ModuleType) -> None:
+    path = Path("/a/b")
+    found = call_apart(calls.tell, "words", 3, {"a": [None]}, path, seconds=60)
+    assert found["values"] == ["words", 3, {"a": [None]}, "/a/b"]
+    assert found["process"] != os.getpid()
+    assert gone(found["process"])
+
+
+def test_its_error_is_raised_here_as_it_was_there(calls: ModuleType) -> None:
+    with pytest.raises(UsageError) as usage:
+        call_apart(calls.refuse, "usage", "A size is wrong.", "Say 4G.", seconds=60)
+    assert (usage.value.message, usage.value.fix) == ("A size is wrong.", "Say 4G.")
+    assert str(usage.value) == "A size is wrong. Say 4G."
+    with pytest.raises(NeverFitsError) as size:
+        call_apart(calls.refuse, "size", "No.", "Less.", seconds=60)
+    assert size.value.reason is EndReason.NEVER_FITS
+
+
+def test_one_that_ends_early_is_told_with_its_last_words(calls: ModuleType) -> None:
+    with pytest.raises(ApartError, match="ended early: the last words"):
+        call_apart(calls.end, 3, seconds=60)
+    with pytest.raises(ApartError, match="ended early: ZeroDivisionError"):
+        call_apart(calls.fail, seconds=60)
+
+
+def test_one_that_takes_too_long_is_ended(calls: ModuleType, tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    with pytest.raises(ApartError, match="took over"):
+        call_apart(calls.stay, told, seconds=1)
+    # On a busy machine it may have been ended before it could tell who it is.
+    assert not told.exists() or gone(int(told.read_text()))
+
+
+def test_an_interrupt_ends_it(calls: ModuleType, tmp_path: Path) -> None:
+    from submarine_zeppelin.submarine.interruption import Stop
+
+    told, stop, seen = tmp_path / "pid", Stop(), []
+
+    def work() -> None:
+        try:
+            with stop.here():
+                call_apart(calls.stay, told, seconds=600)
+        except KeyboardInterrupt:
+            seen.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    until(lambda: told.exists() and told.read_text())
+    stop.wish()
+    thread.join(60)
+    assert seen
+    assert gone(int(told.read_text()))
+
+
+def test_no_python_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(ApartError, match="/no/such/python cannot be started"):
+        call_apart(time.time, seconds=60)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_small_process_loads_no_cryptography_for_a_jobs_secret() -> None:
+    assert stays_small()
+    code = (
+        "import sys\n"
+        "from submarine_jobs.access import credentials\n"
+        "from submarine_jobs.concurrency import stay_small\n"
+        "stay_small()\n"
+        "made = credentials.new_secret('a-job')\n"
+        "assert credentials.JobSecret.from_bytes(made.to_bytes()) == made\n"
+        "assert 'BEGIN CERTIFICATE' in made.certificate and 'PRIVATE KEY' in made.key\n"
+        "print('cryptography' in sys.modules, len(made.token) > 40)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.split() == ["False", "True"], done.stderr
+    assert new_secret("a-job") != new_secret("a-job")
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> HadoopConf:
+    (tmp_path / "core-site.xml").write_text("<configuration/>")
+    return HadoopConf(tmp_path)
+
+
+def test_a_driver_that_is_not_there(conf: HadoopConf, tmp_path: Path) -> None:
+    profile = Profile(state_dir=tmp_path / "state", settings={"am_cds": "off"})
+    with pytest.raises(DriverUnreachableError, match="No YARN driver runs"):
+        DriverApart(profile, conf).channel(start=False)
+    channel = ChannelApart(profile, conf)
+    with pytest.raises(DriverUnreachableError, match="No YARN driver runs"):
+        channel.ping(1.0)
+    (tmp_path / "core-site.xml").unlink()
+    with pytest.raises(ConfigError, match=r"holds no core-site\.xml"):
+        channel.kill("application_1_1", 1.0)
+    channel.close()
+
+
+def test_a_call_without_an_answer_is_a_driver_without_one(
+    conf: HadoopConf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    channel = ChannelApart(Profile(state_dir=tmp_path), conf)
+    with pytest.raises(DriverUnreachableError, match="cannot be started"):
+        channel.submit({}, 1.0)
+
+
+def test_the_driver_follows_the_process(tmp_path: Path, conf: HadoopConf) -> None:
+    profile = Profile(hadoop_conf_dir=conf.directory, state_dir=tmp_path)
+    assert type(YarnBackend(profile).driver) is Driver
+    stay_small()
+    try:
+        assert type(YarnBackend(profile).driver) is DriverApart
+    finally:
+        stay_small(False)

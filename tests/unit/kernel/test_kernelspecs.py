@@ -1,0 +1,184 @@
+"""The kernelspec: what is installed, where, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from jupyter_client.kernelspec import KernelSpecManager
+
+from submarine_jobs.commands import complete, execute
+from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_kernel.kernelspecs.installation import install_kernel, kernel_json
+from submarine_kernel.kernelspecs.settings import read_own_spec
+from submarine_magics.commands.run_defaults import default_words
+
+
+def test_kernel_json_starts_our_kernel_with_this_interpreter() -> None:
+    spec = kernel_json()
+    assert spec["argv"] == [
+        *(sys.executable, "-m", "submarine_kernel", "-f", "{connection_file}"),
+        "--SubmarineKernelApp.spec={resource_dir}/kernel.json",
+    ]
+    assert spec["display_name"] == "Python + Submarine"
+    assert spec["language"] == "python"
+    assert spec["metadata"]["debugger"] is True
+
+
+def test_install_uninstall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
+    outcome = execute(["kernel", "install", "--prefix", str(tmp_path)], Mouth())
+    place = Path(outcome.value["path"])
+    assert place == tmp_path / "share" / "jupyter" / "kernels" / "submarine"
+    assert {item.name for item in place.iterdir()} == {
+        "kernel.json",
+        "logo-32x32.png",
+        "logo-64x64.png",
+        "logo-svg.svg",
+    }
+    assert "submarine" in KernelSpecManager().find_kernel_specs()
+    again = execute(
+        ["kernel", "install", "--prefix", str(tmp_path), "--display-name", "Mine"], Mouth()
+    )
+    assert "Mine" in again.text
+    assert json.loads((place / "kernel.json").read_text())["display_name"] == "Mine"
+    assert "Removed" in execute(["kernel", "uninstall"], Mouth()).text
+    assert not place.exists()
+
+
+def test_settings_and_defaults_go_into_the_kernelspec(tmp_path: Path) -> None:
+    words = ["--set", "profile=prod", "--set", "queue=ml", "--default", "gpu=1"]
+    words += ["--default", "tensorboard=true", "--default", "worker_resources=memory=8G"]
+    place = Path(
+        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Mouth()).value["path"]
+    )
+    spec = json.loads((place / "kernel.json").read_text())
+    assert spec["metadata"]["debugger"] is True
+    assert spec["metadata"]["submarine"] == {
+        "profile": "prod",
+        "queue": "ml",
+        "run": {"gpu": "1", "tensorboard": True, "worker_resources": "memory=8G"},
+    }
+    own = read_own_spec(str(place / "kernel.json"))
+    environ = {"SUBMARINE_QUEUE": "other"}
+    own.apply(environ)
+    assert (environ, own.problem) == (
+        {"SUBMARINE_QUEUE": "ml", "SUBMARINE_PROFILE": "prod"},
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "quue=ml"], "has no 'quue'"),
+        (["--set", "queue"], "is not NAME=VALUE"),
+        (["--default", "gpus=1"], "Did you mean"),
+        (["--default", "name=x"], "no option that can be given here"),
+        (["--default", "memory=lots"], "not a size of memory"),
+        (["--default", "tensorboard=yes"], "must be true or false"),
+    ],
+)
+def test_impossible_settings_are_refused(words: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Mouth())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[]", ""),
+        ("{}", ""),
+        ('{"metadata": {"submarine": []}}', "must be an object"),
+        ('{"metadata": {"submarine": {"run": 1}}}', "run must be an object"),
+        ('{"metadata": {"submarine": {"queue": 1}}}', "must be a text"),
+        ("{", "cannot be read"),
+    ],
+)
+def test_a_kernelspec_that_is_wrong_says_so(text: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "kernel.json").write_text(text)
+    found = read_own_spec(str(tmp_path / "kernel.json")).problem
+    assert problem in found
+    assert bool(found) == bool(problem)
+    assert read_own_spec("").problem == read_own_spec("{resource_dir}/kernel.json").problem == ""
+
+
+def test_what_is_typed_takes_the_place_of_a_default() -> None:
+    defaults = {"gpu": 1, "memory": "8G", "tensorboard": True, "env": {"A": "b c"}, "wait": False}
+
+    def words(*typed: str) -> list[str]:
+        return default_words(defaults, list(typed), "kernel.json")
+
+    assert words("digits") == ["--gpu=1", "--memory=8G", "--tensorboard", "--env=A=b c"]
+    assert words("--memory", "1G", "--env=B=1") == ["--gpu=1", "--tensorboard"]
+    assert words("--worker_resources", "gpu=2") == ["--tensorboard", "--env=A=b c"]
+    assert "--gpu=1" in words("digits", "--", "--gpu", "3")
+    with pytest.raises(UsageError, match=r"kernel.json: 'gpuu' is no option .* mean gpu\?"):
+        default_words({"gpuu": 1}, [], "kernel.json")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "ü", "x" * 200])
+def test_impossible_names_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be a kernel's name"):
+        install_kernel(name=name, prefix=str(tmp_path))
+
+
+def test_other_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
+    with pytest.raises(UsageError, match="exclude each other"):
+        execute(["kernel", "install", "--user", "--prefix", str(tmp_path)], Mouth())
+    with pytest.raises(UsageError, match="no kernel"):
+        execute(["kernel", "uninstall", "--name", "nothing-here"], Mouth())
+    other = tmp_path / "share" / "jupyter" / "kernels" / "other"
+    other.mkdir(parents=True)
+    spec = {"argv": ["other", "{connection_file}"], "display_name": "Other", "language": "x"}
+    (other / "kernel.json").write_text(json.dumps(spec))
+    with pytest.raises(UsageError, match="not one of Submarine's"):
+        execute(["kernel", "uninstall", "--name", "other"], Mouth())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SubmarineError, match="cannot be written"):
+        install_kernel(prefix=str(tmp_path / "file"))
+
+
+def test_kernels_are_listed_checked_and_removed_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
+    monkeypatch.setattr(KernelSpecManager, "ensure_native_kernel", False)
+    for words in (["--name", "Ours"], ["--name", "far", "--memory", "1G", "--backend", "local"]):
+        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Mouth())
+    rows = {row["name"]: row for row in execute(["kernel", "list"], Mouth()).value}
+    assert rows["ours"]["runs_in"] == "this machine"
+    assert rows["far"]["runs_in"] == "container"
+    assert rows["far"]["display_name"] == "Python (1G)"
+    assert execute(["kernel", "check", "far"], Mouth()).value["ok"]
+    place = Path(rows["ours"]["path"]) / "kernel.json"
+    spec = json.loads(place.read_text())
+    spec["argv"][0] = str(tmp_path / "former" / "python")
+    place.write_text(json.dumps(spec))
+    broken = execute(["kernel", "check", "ours"], Mouth())
+    assert (broken.exit_code, broken.value["ok"]) == (1, False)
+    assert "is not there any more" in broken.text
+    for verb in ("check", "uninstall"):
+        assert complete(["kernel", verb, "ou"], Mouth()) == ["ours"]
+    execute(["kernel", "uninstall", "ours"], Mouth())
+    assert "ours" not in {row["name"] for row in execute(["kernel", "list"], Mouth()).value}
+    with pytest.raises(UsageError, match=r"Installed are .*far"):
+        execute(["kernel", "check", "ours"], Mouth())
+
+
+def test_a_kernel_of_somebody_else_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
+    other = tmp_path / "share" / "jupyter" / "kernels" / "other"
+    other.mkdir(parents=True)
+    text = json.dumps({"argv": ["other"], "display_name": "Other", "language": "x"})
+    (other / "kernel.json").write_text(text)
+    with pytest.raises(UsageError, match="is not Submarine's"):
+        execute(["kernel", "install", "--prefix", str(tmp_path), "--name", "Other"], Mouth())
+    assert (other / "kernel.json").read_text() == text

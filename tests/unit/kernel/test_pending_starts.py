@@ -1,0 +1,85 @@
+"""A start that waits for a container ends with its server, and so does its job."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from submarine_kernel.remote import submission as placing
+from submarine_kernel.remote.keeper_client import KernelGoneError
+from submarine_kernel.remote.pending_starts import Start, end_starts, going_on, over, waiting
+from submarine_kernel.remote.start_progress import Telling
+
+
+class Job:
+    """One whose container never comes."""
+
+    id = "kernel-x-1"
+
+    def __init__(self) -> None:
+        self.cancelled: list[str] = []
+        self.directory = SimpleNamespace(
+            spec=lambda: SimpleNamespace(distributed=False, backend="yarn"), address=lambda: None
+        )
+
+    def cancel(self, why: str) -> None:
+        self.cancelled.append(why)
+
+
+def test_starts_end_before_their_server_does() -> None:
+    job: Any = Job()
+
+    async def start() -> None:
+        with waiting(Start("gpu4", "a.ipynb")):
+            await placing.place(job, 600.0, lambda words: None)
+
+    async def serve() -> None:
+        started = asyncio.ensure_future(start())
+        await asyncio.sleep(0)
+        assert [(start.kernel, start.notebook) for start in going_on()] == [("gpu4", "a.ipynb")]
+        assert await end_starts(60.0)
+        assert going_on() == []
+        # At once, since the server asks for its kernels next.
+        assert started.done()
+        with pytest.raises(KernelGoneError, match="server was stopped"):
+            await started
+
+    asyncio.run(serve())
+    assert job.cancelled == ["its server was stopped"]
+    assert not over()
+
+
+def test_nobody_waits_where_nothing_is_started() -> None:
+    assert asyncio.run(end_starts(0.0))
+
+
+class Terminal(io.StringIO):
+    """Stderr where somebody looks on."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_start_says_at_a_terminal_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    lines: list[str] = []
+    # A server has its terminal for its log.
+    telling = Telling(start := Start("gpu4"), lines.append, terminal=terminal)
+    assert not telling.renew("Packing this environment: 34 % of 700 MB")
+    assert start.words == "Packing this environment: 34 % of 700 MB"
+    telling.waits("queue gpu has 0 of 4 GPUs free")
+    telling.renew("Uploading")
+    telling.end()
+    assert lines == ["The kernel gpu4 waits: queue gpu has 0 of 4 GPUs free"]
+    shown = screen.getvalue()
+    assert ("34 %" in shown) is ("\n" in shown) is terminal
+    assert not terminal or shown.endswith("Uploading\r\x1b[K")

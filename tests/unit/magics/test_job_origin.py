@@ -1,0 +1,45 @@
+"""A job knows the cell that launched it; what only looks like a job id is none."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.model.spec import JobSpec
+from submarine_magics.cells.notebook_cells import NotebookCells
+from submarine_magics.execution.executions import Executions
+from submarine_magics.frontend.notebook_frontend import NotebookMouth
+from submarine_runtime.protocol import layout
+
+
+def test_the_mouth_names_the_cell_that_is_executed() -> None:
+    shell = InteractiveShell()
+    mouth = NotebookMouth(shell, NotebookCells(lambda: None))
+    before = mouth.launching_cell
+    assert before is None, "nothing runs"
+    executions = Executions.attach(shell)
+    cell = "%submarine run"
+    info = SimpleNamespace(raw_cell=cell, cell_id="cell-7", store_history=True, cell_meta=None)
+    executions.begin(info)
+    assert mouth.launching_cell == "cell-7"
+    executions.detach()
+    assert Mouth().launching_cell is None
+
+
+def test_a_spec_keeps_it_and_an_older_one_has_none() -> None:
+    spec = JobSpec("a", "local", notebook="/home/ada/a.ipynb", cell_id="cell-7")
+    assert JobSpec.from_bytes(spec.to_bytes()) == spec
+    older = spec.to_bytes().replace(b'"cell_id": "cell-7",', b"")
+    assert JobSpec.from_bytes(older).cell_id is None
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x00", "/", " ", "\n/../x"])
+def test_a_line_end_is_no_part_of_a_name(end: str) -> None:
+    assert layout.is_job_id("a-20261120-7f3a")
+    assert not layout.is_job_id("a-20261120-7f3a" + end)
+    assert layout.parse_attempt("e1-a1" + end) is None
+    with pytest.raises(ValueError, match="not a task"):
+        layout.split_task("worker:0" + end)

@@ -1,0 +1,272 @@
+"""The minicluster without Hadoop: settings, ports, and what it says of a lack."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from submarine_minicluster import Minicluster, MiniclusterError, Settings
+from submarine_minicluster.cli import minicluster
+from submarine_minicluster.hadoop import config, config_files, jars as artifacts, maven
+from submarine_minicluster.hadoop.daemons import last_errors
+from submarine_minicluster.layout import Layout
+from submarine_minicluster.machine import java, ports
+from submarine_minicluster.settings import Saved, parse_memory
+
+
+@pytest.fixture(autouse=True)
+def own_dirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(
+    ("text", "megabytes"), [("8G", 8192), ("8192M", 8192), ("512", 512), ("1 gib", 1024)]
+)
+def test_memory_is_read(text, megabytes):
+    assert parse_memory(text) == megabytes
+
+
+@pytest.mark.parametrize("text", ["", "8T", "-1G", "8.5G", "many"])
+def test_other_memory_is_refused(text):
+    with pytest.raises(MiniclusterError, match="write it as 8G"):
+        parse_memory(text)
+
+
+@pytest.mark.parametrize("name", ["", ".hidden", "a/b", "..", "x" * 42, "a b", "a\n"])
+def test_names_which_are_no_directory_are_refused(name):
+    with pytest.raises(MiniclusterError, match="cannot name a minicluster"):
+        Minicluster(name)
+
+
+@pytest.mark.parametrize(
+    "given", [{"hadoop": "2.10.2"}, {"hadoop": "latest"}, {"nodes": 0}, {"gpus": -1}]
+)
+def test_impossible_settings_are_refused(given):
+    with pytest.raises(MiniclusterError):
+        Settings(**given)
+
+
+def test_saved_settings_come_back(tmp_path):
+    path = tmp_path / "cluster.json"
+    saved = Saved(Settings(gpus=2, nodes=3), "/java", {"rm": 1})
+    saved.write(path)
+    assert Saved.read(path) == saved
+    assert Saved.read(tmp_path / "none.json") is None
+    path.write_text("{}")
+    with pytest.raises(MiniclusterError, match="does not describe a minicluster"):
+        Saved.read(path)
+
+
+def test_ports_are_free_distinct_and_none_of_those_taken():
+    names = config.port_names(3)
+    first = ports.choose(names, set())
+    second = ports.choose(names, set(first.values()))
+    assert len(set(first.values()) | set(second.values())) == 2 * len(names)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", first["rm"]))
+        server.listen()
+        assert not ports.is_free(first["rm"])
+    assert ports.is_free(first["rm"])
+
+
+def test_a_machine_whose_name_does_not_resolve_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "nobody.invalid")
+    with pytest.raises(MiniclusterError, match=r"127\.0\.1\.1 nobody\.invalid' to /etc/hosts"):
+        ports.check_host_name()
+
+
+def test_configuration_agrees_with_itself(tmp_path):
+    layout = Layout(tmp_path / "it's & <odd>")
+    layout.make()
+    chosen = ports.choose(config.port_names(2), set())
+    saved = Saved(Settings(nodes=2, gpus=3), "/java", chosen, ("ada",))
+    config_files.write(layout, saved, tmp_path / "lib")
+
+    def read(path: Path) -> dict[str, str]:
+        root = ElementTree.parse(path).getroot()
+        return {entry.findtext("name", ""): entry.findtext("value", "") for entry in root}
+
+    client = read(layout.client_conf / "yarn-site.xml")
+    server = read(layout.conf("resourcemanager") / "yarn-site.xml")
+    assert client.items() <= server.items()
+    assert client["yarn.application.classpath"].endswith(str(layout.client_conf))
+    nodes = [read(layout.conf(f"nodemanager-{index}") / "yarn-site.xml") for index in (0, 1)]
+    assert nodes[0]["yarn.nodemanager.address"] != nodes[1]["yarn.nodemanager.address"]
+    for daemon in ("namenode", "datanode", "resourcemanager", "nodemanager-0", "historyserver"):
+        policy = read(layout.conf(daemon) / "hadoop-policy.xml")
+        served = policy["security.service.authorization.default.acl"]
+        assert served == "ada,hdfs,mapred,yarn"
+        assert (
+            read(layout.conf(daemon) / "core-site.xml")["hadoop.security.authorization"] == "true"
+        )
+    gpus = read(layout.conf("nodemanager-1") / "node-resources.xml")
+    assert gpus == {"yarn.nodemanager.resource-type.yarn.io/gpu": "3"}
+    queues = read(layout.conf("resourcemanager") / "capacity-scheduler.xml")
+    shares = [int(queues[f"yarn.scheduler.capacity.root.{q}.capacity"]) for q in config.QUEUES]
+    assert sum(shares) == 100
+    assert queues["yarn.scheduler.capacity.root.narrow.maximum-am-resource-percent"] == "0.1"
+
+
+def fake_program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_java_too_old_or_absent_is_one_sentence(tmp_path, monkeypatch):
+    old = fake_program(
+        tmp_path / "old" / "bin" / "java", "echo 'openjdk version \"1.8.0_392\"' >&2"
+    )
+    monkeypatch.setattr(java, "_candidates", lambda: [old.parent.parent, tmp_path / "none"])
+    with pytest.raises(MiniclusterError, match=r"^Java 8 in .*/old is too old .*openjdk-17") as e:
+        java.find_java()
+    assert "\n" not in str(e.value)
+    monkeypatch.setattr(java, "_candidates", lambda: [tmp_path / "none"])
+    with pytest.raises(MiniclusterError, match=r"^No Java was found"):
+        java.find_java()
+    new = fake_program(tmp_path / "new" / "bin" / "java", "echo 'openjdk version \"21.0.1\"' >&2")
+    monkeypatch.setattr(java, "_candidates", lambda: [old.parent.parent, new.parent.parent])
+    assert java.find_java().major == 21
+
+
+JAVA = java.Java(Path("/nowhere"), 17)
+
+
+def test_maven_absent_or_failing_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(MiniclusterError, match=r"^Maven \(mvn\) is not on PATH.*Hadoop 3\.5\.0"):
+        artifacts.ensure_jars("3.5.0", JAVA, print)
+    script = f'echo x >>"{tmp_path}/calls"; echo "[ERROR] Could not find artifact 3.9.9"; exit 1'
+    fake_program(tmp_path / "bin" / "mvn", script)
+    with pytest.raises(MiniclusterError, match=r"could not fetch Hadoop 3\.9\.9: Could not find"):
+        artifacts.ensure_jars("3.9.9", JAVA, print)
+    assert not artifacts.lib_dir("3.9.9").exists()
+    assert (tmp_path / "calls").read_text() == "x\n", "what is not there is asked for once"
+
+
+def test_maven_is_tried_again_where_a_download_broke(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setattr(maven, "PAUSE", 0.0)
+    script = 'for a; do case "$a" in -DoutputDirectory=*) d=${a#*=};; esac; done\n'
+    script += f'echo x >>"{tmp_path}/calls"; test "$(wc -l <"{tmp_path}/calls")" -ge "$ENOUGH" ||\n'
+    script += '  { echo "[ERROR] Could not transfer artifact: Connection reset"; exit 1; }\n'
+    script += 'mkdir "$d"; echo >"$d/a.jar"'
+    fake_program(tmp_path / "bin" / "mvn", script)
+    monkeypatch.setenv("ENOUGH", "9")
+    with pytest.raises(MiniclusterError, match=r"^Maven could not fetch it: Could not transfer"):
+        maven.copy_jars("it", tmp_path / "pom.xml", tmp_path / "lib", JAVA, (), print)
+    assert (tmp_path / "calls").read_text() == "x\n" * maven.TRIES
+    (tmp_path / "calls").unlink()
+    monkeypatch.setenv("ENOUGH", "2")
+    said: list[str] = []
+    maven.copy_jars("it", tmp_path / "pom.xml", tmp_path / "lib", JAVA, (), said.append)
+    assert [path.name for path in (tmp_path / "lib").iterdir()] == ["a.jar"]
+    (again,) = said
+    assert again.endswith("trying again in 0 s: Could not transfer artifact: Connection reset")
+
+
+def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
+    usage = type("Usage", (), {"free": 1 << 20})
+    monkeypatch.setattr("submarine_minicluster.hadoop.jars.shutil.disk_usage", lambda path: usage)
+    with pytest.raises(MiniclusterError, match=r"has 1 MB free .*needs 600 MB"):
+        artifacts.check_disk(tmp_path, 600 << 20)
+
+
+def test_two_fetches_at_once_resolve_once(tmp_path, monkeypatch):
+    script = 'for a; do case "$a" in -DoutputDirectory=*) d=${a#*=};; esac; done\n'
+    script += f'echo x >>"{tmp_path}/calls"; /bin/sleep 0.3; /bin/mkdir "$d"; echo >"$d/a.jar"'
+    fake_program(tmp_path / "bin" / "mvn", script)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    found: list[Path] = []
+    said: list[str] = []
+    threads = [
+        threading.Thread(
+            target=lambda: found.append(artifacts.ensure_jars("3.5.0", JAVA, said.append))
+        )
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert found == [artifacts.lib_dir("3.5.0")] * 2
+    assert [path.name for path in found[0].iterdir()] == ["a.jar"]
+    assert (tmp_path / "calls").read_text() == "x\n"
+
+
+def test_the_telling_lines_of_a_log_are_quoted_without_the_stack(tmp_path):
+    log = tmp_path / "daemon.log"
+    log.write_text(
+        "2026 INFO all is well\n2026 ERROR cannot start\njava.net.BindException: in use\n"
+        "\tat java.base/sun.nio.ch.Net.bind0(Native Method)\n2026 INFO goodbye\n"
+    )
+    assert last_errors(log) == ["2026 ERROR cannot start", "java.net.BindException: in use"]
+    log.write_text("only\nwords\n")
+    assert last_errors(log, tmp_path / "absent") == ["only", "words"]
+
+
+def test_commands_on_a_cluster_that_never_was():
+    runner = CliRunner()
+    for command in ("status", "env", "logs"):
+        result = runner.invoke(minicluster, [command, "--name", "nobody"])
+        assert result.exit_code == 1
+        assert "There is no minicluster 'nobody'; `submarine minicluster start --name nobody`" in (
+            result.output
+        )
+    assert "was not running" in runner.invoke(minicluster, ["stop", "--name", "nobody"]).output
+    refused = runner.invoke(minicluster, ["start", "--memory", "lots"])
+    assert refused.exit_code == 1
+    assert "write it as 8G" in refused.output
+
+
+def test_a_stopped_cluster_still_tells_its_status():
+    cluster = Minicluster("asleep")
+    cluster.layout.make()
+    chosen = ports.choose(config.port_names(1), set())
+    Saved(Settings(), "/java", chosen).write(cluster.layout.saved)
+    result = CliRunner().invoke(minicluster, ["status", "--name", "asleep", "--json"])
+    document = json.loads(result.output)
+    assert document["state"] == "stopped"
+    assert document["default_fs"] == f"hdfs://127.0.0.1:{chosen['namenode']}"
+    assert [daemon["running"] for daemon in document["daemons"]] == [False] * 5
+    exports = CliRunner().invoke(minicluster, ["env", "--name", "asleep"]).output
+    assert f"export HADOOP_CONF_DIR={cluster.layout.client_conf}\n" in exports
+    assert exports.endswith(':"$PATH"\n')
+
+
+def test_labels_preemption_and_expiry_reach_the_daemons(tmp_path: Path) -> None:
+    settings = Settings(nodes=2, preemption=True, labels=("fast=1",), node_expiry=5)
+    assert settings.node_labels == [("fast", 1)]
+    path = tmp_path / "cluster.json"
+    Saved(settings, "/java").write(path)
+    again = Saved.read(path)
+    assert again is not None
+    assert again.settings == settings
+    rm = config.resourcemanager(Layout(tmp_path), settings)
+    assert rm["yarn.nm.liveness-monitor.expiry-interval-ms"] == "5000"
+    assert rm["yarn.resourcemanager.scheduler.monitor.enable"] == "true"
+    assert rm["yarn.node-labels.enabled"] == "true"
+    plain = config.resourcemanager(Layout(tmp_path), Settings())
+    assert not {key for key in plain if "preemption" in key or "node-labels" in key}
+    queues = config.capacity_scheduler(settings)
+    shares = [v for k, v in queues.items() if k.endswith(".fast.capacity") and ".root.a" not in k]
+    assert sum(map(int, shares)) == 100
+    for wrong in ("fast", "fast=2", "=1", "a b=0"):
+        with pytest.raises(MiniclusterError, match="no label"):
+            Settings(nodes=2, labels=(wrong,))
+
+
+def test_start_warns_of_what_yarn_cannot_prevent(monkeypatch):
+    monkeypatch.setattr(Minicluster, "start", lambda self, settings, progress: None)
+    started = CliRunner().invoke(minicluster, ["start", "--name", "nobody"])
+    assert started.exit_code == 0
+    assert "Hadoop believes the user name that a client gives" in started.stderr
+    assert "Ready (Hadoop 3.5.0" in started.stdout

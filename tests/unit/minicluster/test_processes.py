@@ -1,0 +1,114 @@
+"""The minicluster's processes: started, found by their mark, ended; and one of two at a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from submarine_minicluster import MiniclusterError
+from submarine_minicluster.machine import processes
+from submarine_minicluster.machine.locking import file_lock
+
+
+def start_sleeper(tmp_path: Path, **env: str) -> processes.Identity:
+    identity = processes.launch(
+        ["sleep", "60"], log=tmp_path / "log", env={"PATH": os.environ["PATH"], **env}, cwd=tmp_path
+    )
+    assert identity is not None
+    return identity
+
+
+def test_a_launched_process_is_nobodys_child_and_ends_on_request(tmp_path):
+    sleeper = start_sleeper(tmp_path)
+    fields = Path(f"/proc/{sleeper.pid}/stat").read_text().rpartition(")")[2].split()
+    assert int(fields[1]) != os.getpid()
+    assert sleeper.alive
+    processes.end([sleeper], grace=5)
+    assert not sleeper.alive
+
+
+def test_a_process_that_ignores_the_request_is_killed(tmp_path):
+    stubborn = processes.launch(
+        [sys.executable, "-c", "import signal, time\nsignal.signal(15, signal.SIG_IGN)\n"
+         "print('deaf', flush=True)\ntime.sleep(60)"],
+        log=tmp_path / "log", env=dict(os.environ), cwd=tmp_path,
+    )  # fmt: skip
+    assert stubborn is not None
+    while "deaf" not in (tmp_path / "log").read_text():
+        time.sleep(0.02)
+    processes.end([stubborn], grace=0.2)
+    assert not stubborn.alive
+
+
+def test_a_recycled_pid_is_never_signalled(tmp_path):
+    sleeper = start_sleeper(tmp_path)
+    other = processes.Identity(sleeper.pid, sleeper.started - 1, sleeper.boot)
+    rebooted = processes.Identity(sleeper.pid, sleeper.started, "another boot")
+    for stale in (other, rebooted):
+        pidfile = tmp_path / "pid.json"
+        stale.write(pidfile)
+        assert processes.Identity.read(pidfile) is None
+        assert not stale.signal(signal.SIGKILL)
+        processes.end([stale], grace=0)
+    assert sleeper.alive
+    processes.end([sleeper], grace=5)
+
+
+def test_marked_finds_children_in_other_sessions_and_with_wiped_environments(tmp_path):
+    value = str(tmp_path / "cluster")
+    root = processes.launch(
+        ["sh", "-c", "setsid sleep 61 & env -i sleep 62 & sleep 63"],
+        log=tmp_path / "log", env={"PATH": os.environ["PATH"], "MARK_OF_TEST": value}, cwd=tmp_path,
+    )  # fmt: skip
+    assert root is not None
+    deadline = time.monotonic() + 60
+    while len(found := processes.marked("MARK_OF_TEST", value)) < 4:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+    assert processes.marked("MARK_OF_TEST", str(tmp_path)) == []
+    assert len(processes.marked("MARK_OF_TEST", str(tmp_path), below=True)) == 4
+    processes.end(found, grace=5)
+    assert processes.marked("MARK_OF_TEST", value) == []
+
+
+def test_marked_leaves_out_the_caller(tmp_path):
+    code = (
+        "from submarine_minicluster.machine.processes import marked\n"
+        "print(len(marked('MARK_OF_TEST', 'me')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "MARK_OF_TEST": "me"}, capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert done.stdout == "0\n", done.stderr
+
+
+def test_a_lock_makes_the_second_wait_and_then_complain(tmp_path):
+    path, waited = tmp_path / "lock", []
+    with (
+        file_lock(path, timeout=60),
+        pytest.raises(MiniclusterError, match="has held"),
+        file_lock(path, timeout=0.1, on_wait=lambda: waited.append(1)),
+    ):
+        pass
+    assert waited == [1]
+    order: list[str] = []
+
+    def second() -> None:
+        with file_lock(path, timeout=60):
+            order.append("second")
+
+    with file_lock(path, timeout=60):
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.2)
+        order.append("first")
+    thread.join(60)
+    assert order == ["first", "second"]

@@ -1,0 +1,24 @@
+"""Jobs as a server's index and board have them, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from submarine_jobs.tracking.index import Known
+from submarine_jobs.tracking.observation import bare_record
+from submarine_runtime.protocol.states import State
+
+
+def job(number: int) -> str:
+    return f"j-20261121-{number:04x}"
+
+
+def known(number: int, state: State = State.RUNNING) -> Known:
+    handle = {"application_id": f"application_1_{number:04}"}
+    where = f"file:///jobs/202611/{job(number)}"
+    row = Known(job(number), "j", "yarn", "default", where, float(number), state, handle)
+    return Known(**{**vars(row), "record": bare_record(row)})
+
+
+def row(number: int, state: str = "RUNNING", **more: Any) -> dict[str, Any]:
+    return {"job_id": job(number), "state": state, "created": float(number), **more}

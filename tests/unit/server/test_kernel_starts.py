@@ -1,0 +1,50 @@
+"""What a page hears of the kernels in containers that its server starts."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from submarine_jobs.tracking.index import Origin
+from submarine_kernel.remote.pending_starts import Start, waiting
+from submarine_server.channel import starts_feed
+from submarine_server.channel.feed import Credit
+from submarine_server.channel.kinds import KINDS
+
+
+def test_a_page_hears_of_each_start_and_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starts_feed, "QUIET", 0)
+    asyncio.run(_hear())
+
+
+async def _hear() -> None:
+    heard: asyncio.Queue[Any] = asyncio.Queue()
+    abouts = SimpleNamespace(
+        origin=lambda origin: Origin(origin.notebook.removeprefix("/home/ada/"))
+    )
+    services: Any = SimpleNamespace(core=SimpleNamespace(abouts=abouts))
+    feed = KINDS["starts"](services, {}, heard.put, Credit())
+    following = asyncio.ensure_future(feed.run())
+
+    async def until(*starts: dict[str, str]) -> None:
+        while await heard.get() != {"type": "starts", "starts": list(starts)}:
+            pass
+
+    async with asyncio.timeout(60):
+        await until()
+        told = {"kernel": "gpu4", "notebook": "a.ipynb"}
+        with waiting(start := Start("gpu4", "/home/ada/a.ipynb")):
+            await until({**told, "words": ""})
+            words = "Packing: 34 %\n<b>of</b> 700 MB"
+            threading.Thread(target=start.tell, args=(words,)).start()
+            await until({**told, "words": "Packing: 34 % <b>of</b> 700 MB"})
+        await until()
+    following.cancel()
+    await asyncio.wait([following])
+    start.tell("nobody listens")
+    await asyncio.sleep(0)
+    assert heard.empty()

@@ -1,0 +1,102 @@
+"""What is told of a run that did not end well, or that could not begin."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from submarine_jobs.commands import execute
+from submarine_jobs.commands.run.notebook import NotebookRun
+from submarine_jobs.display import MIME_TYPE
+from submarine_jobs.errors import StorageError, UsageError
+from submarine_jobs.frontends.terminal import CommandLine
+from submarine_workflows.headless.ending import Ending, Stop
+from submarine_workflows.headless.report import Report
+
+CARD = """\
+copy  copy-1  FAILED after 1 s
+  Phases: run 1 s
+  Log of worker:0:
+  | line 1
+  | no data.csv"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("SUBMARINE_WORKFLOW", "SUBMARINE_WORKFLOW_RUN", "SUBMARINE_WORKFLOW_NODE"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def failed() -> Any:
+    """A notebook whose one job, of a shell command, has failed."""
+    cell = nbformat.v4.new_code_cell("%submarine run copy", id="c")
+    data = {MIME_TYPE: {"state": "FAILED"}, "text/plain": CARD}
+    error = {"ename": "JobFailedError", "evalue": "Exit code 3", "traceback": ["JobFailedError: 3"]}
+    cell.execution_count = 1
+    cell.outputs = [
+        nbformat.v4.new_output("display_data", data),
+        nbformat.v4.new_output("error", **error),
+    ]
+    return nbformat.v4.new_notebook(cells=[cell])
+
+
+def told(folder: Path) -> dict[str, Any]:
+    notice: dict[str, Any] = json.loads((folder / "notice.json").read_text())
+    return notice
+
+
+def test_a_run_that_cannot_begin_is_told(folder: Path) -> None:
+    words = "run none.ipynb -o out.ipynb --execute --notify"
+    with pytest.raises(UsageError, match=r"none\.ipynb cannot be read"):
+        execute([*words.split(), "tee notice.json"], CommandLine(json_asked=False))
+    notice = told(folder)
+    assert notice["state"] == "FAILED"
+    assert "none.ipynb cannot be read" in notice["reason"]
+    assert notice["notebook"] == "none.ipynb"
+    assert notice["link"] == str(folder / "out.ipynb")
+
+
+def test_a_failed_job_of_a_command_is_told_with_its_last_lines(folder: Path) -> None:
+    request = NotebookRun("a.ipynb", notify="tee notice.json")
+    given = {"db_password": "line", "steps": 3}
+    report = Report("a.ipynb", "out/b.ipynb", failed(), Ending(), 2.0, given)
+    outcome = report.outcome(CommandLine(json_asked=False), request)
+    assert outcome.exit_code == 1
+    assert outcome.text == (
+        "out/b.ipynb    failed after 2s: Cell [1] failed: JobFailedError: Exit code 3"
+    )
+    notice = told(folder)
+    # A value that came from a file of parameters is as secret as one that was typed.
+    assert notice["log"] == "*** 1\nno data.csv\nJobFailedError: 3"
+    assert notice["link"] == str(folder / "out/b.ipynb")
+
+
+def test_why_a_run_failed_is_not_lost_with_its_output(folder: Path) -> None:
+    away = StorageError("The NameNode is away.", "It is in /home/me/b.ipynb.")
+    for ending, code, said in (
+        (Ending(unsaved=away), 1, "Cell [1] failed: JobFailedError: Exit code 3. The NameNode"),
+        (Ending(stop=Stop("It was late.", 124), unsaved=away), 124, "It was late. The NameNode"),
+    ):
+        report = Report("a.ipynb", "hdfs:///b.ipynb", failed(), ending, 2.0)
+        outcome = report.outcome(CommandLine(json_asked=False), NotebookRun("a.ipynb"))
+        assert (outcome.exit_code, said in report.reason) == (code, True), report.reason
+        assert "It is in /home/me/b.ipynb." in report.reason
+        assert "was not saved there" in outcome.text
+    empty = nbformat.v4.new_notebook()
+    assert Report("a", "b", empty, Ending(unsaved=away), 1.0).exit_code == 3
+
+
+def test_a_kernel_that_we_install_is_offered(folder: Path) -> None:
+    made = nbformat.v4.new_notebook(metadata={})
+    nbformat.write(made, folder / "a.ipynb")
+    with pytest.raises(UsageError, match="submarine kernel install --user"):
+        execute(
+            ["run", "a.ipynb", "--execute", "--kernel", "submarine"],
+            CommandLine(json_asked=False),
+        )

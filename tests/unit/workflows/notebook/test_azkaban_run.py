@@ -1,0 +1,89 @@
+"""An execution of Azkaban's as a picture in a notebook, renewed until it has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submarine_jobs.commands import execute
+from submarine_jobs.frontends.base import Mouth
+from submarine_workflows.azkaban.api.executions import execution_of
+from submarine_workflows.display.outputs import MIME_TYPE
+from submarine_workflows.notebook import azkaban_run
+from tests.azkaban import server as servers
+from tests.azkaban.configured import configured
+
+FLOW = """\
+nodes:
+  - {name: one, type: command, config: {command: "sh one.sh"}}
+  - {name: two, type: command, dependsOn: [one], config: {command: "false"}}
+"""
+
+
+class Notebook(Mouth):
+    """A notebook's mouth that keeps its pictures."""
+
+    kind = "notebook"
+    command = "%submarine"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pictures: list[Mapping[str, Any]] = []
+
+    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
+        self.pictures.append(bundle)
+        return self.pictures.append
+
+
+@pytest.fixture
+def azkaban(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[servers.Azkaban]:
+    monkeypatch.setattr(azkaban_run, "EVERY", 0.1)
+    with configured(tmp_path, monkeypatch) as running:
+        yield running
+
+
+def test_it_is_drawn_with_its_graph_and_renewed_until_its_end(
+    azkaban: servers.Azkaban, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    (tmp_path / "one.sh").write_text(f"while ! [ -e {go} ]; do sleep 0.1; done\n")
+    (tmp_path / "nightly.flow").write_text(FLOW)
+    mouth = Notebook()
+    started = execute(
+        ["workflow", "submit", "nightly", "--to", "azkaban", "--run", "--include", "one.sh"], mouth
+    )
+    run = started.value["run"]
+    shown = execute(["workflow", "status", run], mouth)
+    assert shown.value["run"] == run
+    first = mouth.pictures[0]
+    assert [node["dependsOn"] for node in first[MIME_TYPE]["nodes"]] == [[], ["one"]]
+    assert f'href="{azkaban.url}/executor?execid=' in first["text/html"]
+    go.touch()
+    deadline = time.monotonic() + 60
+    while mouth.pictures[-1][MIME_TYPE]["status"] != "FAILED":
+        assert time.monotonic() < deadline, mouth.pictures[-1]["text/plain"]
+        time.sleep(0.05)
+    last = mouth.pictures[-1][MIME_TYPE]
+    assert [node["status"] for node in last["nodes"]] == ["SUCCEEDED", "FAILED"]
+    count = len(mouth.pictures)
+    over = execute(["workflow", "status", run], mouth)
+    assert "FAILED" in over.text
+    assert "<svg" in str(over.html)
+    assert len(mouth.pictures) == count
+
+
+def test_nodes_stand_after_those_that_they_depend_on() -> None:
+    inner = [{"id": "b", "nestedId": "f:b", "in": ["a"]}, {"id": "a", "nestedId": "f:a"}]
+    nodes = [
+        {"id": "report", "nestedId": "report", "in": ["train", "f", "gone"]},
+        {"id": "f", "nestedId": "f", "in": ["train"], "nodes": inner},
+        {"id": "train", "nestedId": "train"},
+    ]
+    found = execution_of({"flow": "x", "nodes": nodes}, 7)
+    assert [node.path for node in found.walk()] == ["train", "f", "f:a", "f:b", "report"]
+    circle = [{"id": "x", "in": ["y"]}, {"id": "y", "in": ["x"]}]
+    assert len(execution_of({"flow": "x", "nodes": circle}, 7).nodes) == 2

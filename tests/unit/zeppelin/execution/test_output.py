@@ -1,0 +1,263 @@
+"""Outputs: what the server shows and saves is what was written last, within its limit."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import pytest
+from hypothesis import given, strategies as st
+
+from submarine_zeppelin.execution import output, output_writer as writing
+from submarine_zeppelin.execution.delivery import Delivery
+from submarine_zeppelin.execution.output_writer import Outputs
+from submarine_zeppelin.interface.interpreter import Code, Kind, Message, ParagraphGoneError, Result
+from submarine_zeppelin.interface.output_limit import fit, limit_of, tail_of_lines
+from tests.unit.zeppelin.execution.rig import context, html, running, wait_for
+
+
+def text(data: str) -> Message:
+    return Message(Kind.TEXT, data)
+
+
+def test_what_is_shown_is_saved_and_only_what_changed_is_sent() -> None:
+    with running() as server:
+        outputs = Outputs(server.events)
+        one = outputs.begin(context())
+        one.clear()
+        one.show([html("a"), html("b")])
+        wait_for(lambda: server.fake.saved.get("p1") == [html("a"), html("b")])
+        server.fake.calls.clear()
+        one.show([html("a"), html("c")])
+        wait_for(lambda: server.fake.saved["p1"] == [html("a"), html("c")])
+        assert server.fake.calls == [("update", "p1", 1, "c"), ("checkpoint", "p1")]
+        one.show([html("d")])
+        wait_for(lambda: server.fake.saved["p1"] == [html("d")])
+
+
+def test_many_lines_are_few_calls_and_are_all_there() -> None:
+    with running() as server:
+        outputs = Outputs(server.events)
+        one = outputs.begin(context())
+        one.clear()
+        for number in range(10_000):
+            one.append(f"{number}\n")
+        outputs.finish(one)
+        whole = "".join(f"{number}\n" for number in range(10_000))
+        assert server.fake.saved["p1"] == server.fake.shown["p1"] == [text(whole)]
+        assert len(server.fake.calls) < 100
+
+
+def test_streamed_text_is_appended_and_saved_before_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(output, "SAVE_EVERY", 0.3)
+    monkeypatch.setattr(writing, "SAVE_EVERY", 0.3)
+    with running() as server:
+        one = Outputs(server.events).begin(context())
+        one.append("a\n")
+        wait_for(lambda: server.fake.shown.get("p1") == [text("a\n")])
+        one.append("b\n")
+        wait_for(lambda: server.fake.saved.get("p1") == [text("a\nb\n")])
+
+
+def test_what_still_waits_is_sent_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "GATHER", 3600.0)  # by itself it would come too late
+    with running() as server:
+        outputs = Outputs(server.events)
+        outputs.begin(context()).show([html("the last word")])
+        outputs.send_rest()
+        assert server.fake.saved["p1"] == [html("the last word")]
+
+
+def test_after_a_result_was_returned_updates_begin_from_nothing() -> None:
+    """A checkpoint saves what was updated, not what was returned."""
+    with running() as server:
+        outputs = Outputs(server.events)
+        one = outputs.begin(context())
+        one.show([html("a"), html("b")])
+        wait_for(lambda: "p1" in server.fake.saved)
+        Delivery(outputs).settle(one, Result(Code.SUCCESS, (html("x"), html("y"))))
+        server.fake.calls.clear()
+        outputs.finish(one)
+        assert server.fake.calls == []
+        one.show([html("x"), html("z")])
+        wait_for(lambda: server.fake.saved["p1"] == [html("x"), html("z")])
+
+
+def test_an_error_without_words_keeps_what_was_shown() -> None:
+    with running() as server:
+        outputs = Outputs(server.events)
+        one = outputs.begin(context())
+        one.append("so far\n")
+        assert Delivery(outputs).settle(one, Result(Code.ERROR)).messages == (text("so far\n"),)
+
+
+def test_a_deleted_paragraph_is_told_to_the_writer() -> None:
+    with running() as server:
+        outputs = Outputs(server.events)
+        one = outputs.begin(context())
+        one.show([html("a")])
+        wait_for(lambda: server.fake.saved.get("p1"))
+        server.fake.deleted.add("p1")
+        one.show([html("b")])
+        wait_for(lambda: one.ended)
+        with pytest.raises(ParagraphGoneError, match="p1"):
+            one.show([html("c")])
+        with pytest.raises(ParagraphGoneError):
+            one.append("c")
+        with pytest.raises(ParagraphGoneError):
+            one.link("JOB", "http://h/p")
+
+
+def test_a_refusal_that_is_no_deletion_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "LONGEST_PAUSE", 0.2)
+    with running() as server:
+        one = Outputs(server.events).begin(context())
+        server.fake.refuse = 2
+        one.show([html("a")])
+        wait_for(lambda: server.fake.saved.get("p1") == [html("a")])
+
+
+def test_a_later_run_ends_the_output_of_the_one_before() -> None:
+    with running() as server:
+        outputs = Outputs(server.events)
+        before = outputs.begin(context())
+        now = outputs.begin(context())
+        with pytest.raises(ParagraphGoneError, match="run again"):
+            before.show([html("late")])
+        assert outputs.current(context()) is now
+
+
+def test_a_server_that_comes_back_elsewhere_is_shown_everything() -> None:
+    with running() as server:
+        outputs = Outputs(server.events)
+        one = outputs.begin(context())
+        one.show([html("a")])
+        wait_for(lambda: server.fake.saved.get("p1"))
+        server.go_away()
+        server.fake.saved.clear()
+        server.fake.shown.clear()
+        one.show([html("b")])
+        server.come_back()
+        outputs.send_all_again()
+        wait_for(lambda: server.fake.saved.get("p1") == [html("b")])
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc", "//h", ""])
+def test_a_link_is_one_of_the_web(url: str) -> None:
+    with running() as server, pytest.raises(ValueError, match="http"):
+        Outputs(server.events).begin(context()).link("JOB", url)
+
+
+def test_writers_in_many_threads_end_with_the_last_word() -> None:
+    with running() as server:
+        outputs = Outputs(server.events)
+        one = outputs.begin(context())
+        threads = [
+            threading.Thread(target=lambda n=n: [one.show([html(f"{n} {k}")]) for k in range(50)])
+            for n in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        one.show([html("last")])
+        wait_for(lambda: server.fake.saved.get("p1") == [html("last")])
+        time.sleep(0)
+        assert server.fake.shown["p1"] == [html("last")]
+
+
+PIECES = st.lists(
+    st.builds(
+        Message,
+        st.sampled_from([Kind.TEXT, Kind.HTML, Kind.TABLE]),
+        st.one_of(
+            st.text(alphabet="ab\n\t", max_size=40),
+            st.integers(1, 5000).map(lambda size: ("line of text\n" * 500)[:size]),
+        ),
+    ),
+    max_size=8,
+)
+
+
+@given(pieces=PIECES, limit=st.integers(1000, 4000))
+def test_an_output_never_exceeds_the_limit_and_is_whole_below_it(
+    pieces: list[Message], limit: int
+) -> None:
+    kept = fit(pieces, limit)
+    assert sum(len(one.data) for one in kept) <= limit
+    if sum(len(one.data) for one in pieces) <= limit - 200:
+        assert kept == pieces
+    elif sum(len(one.data) for one in pieces) > limit:
+        assert any("cut" in one.data for one in kept)
+
+
+@given(pieces=st.lists(st.text(alphabet="ab\n", max_size=900), max_size=40))
+def test_streamed_text_keeps_the_newest(pieces: list[str]) -> None:
+    with running() as server:
+        outputs = Outputs(server.events)
+        outputs.limit = 2000
+        one = outputs.begin(context())
+        for piece in pieces:
+            one.append(piece)
+        (shown,) = one.messages or [text("")]
+        whole = "".join(pieces)
+        assert len(shown.data) <= 2000
+        newest = shown.data.partition("\n")[2] if whole != shown.data else whole
+        assert whole.endswith(newest)
+        assert whole == shown.data or len(newest) >= min(len(whole), 500) or "\n" in whole
+        one.end("over")
+
+
+def test_a_table_is_cut_by_rows_and_a_picture_by_its_own_limit() -> None:
+    table = Message(Kind.TABLE, "a\tb\n" + "1\t2\n" * 1000)
+    kept = fit([table], 1000)
+    assert [one.kind for one in kept] == [Kind.TABLE, Kind.TEXT]
+    rows = kept[0].data.count("\n")
+    assert kept[0].data == "a\tb\n" + "1\t2\n" * (rows - 1) + "1\t2"
+    assert f"The last {1000 - rows:,} rows" in kept[1].data
+    picture = Message(Kind.IMG, "x" * 300_000)
+    assert fit([picture, text("below")], 1000) == [picture, text("below")]
+    assert "picture" in fit([Message(Kind.IMG, "x" * 5_000_000)], 1000)[0].data
+
+
+def test_the_limit_is_the_servers() -> None:
+    name = "zeppelin.interpreter.output.limit"
+    assert limit_of({}) == 102_400
+    assert limit_of({name: "5000"}) == 5000
+    assert limit_of({name: "nonsense"}) == 102_400
+    assert tail_of_lines("a\nbb\nccc", 5) == "ccc"
+    assert tail_of_lines("abcdef", 3) == "def"
+
+
+def test_outputs_that_are_saved_are_held_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "MAX_HELD", 100_000)
+    monkeypatch.setattr(writing, "MAX_OUTPUTS", 20)
+    with running() as server:
+        outputs = Outputs(server.events)
+        held = []
+        for number in range(60):
+            one = outputs.begin(context(f"p{number}"))
+            one.show([Message(Kind.IMG, "x" * 30_000 if number < 30 else "y")])
+            outputs.finish(one)
+            held.append(one)
+        assert [one.released for one in held] == [True] * 40 + [False] * 20
+        assert sum(one.size for one in held[:30]) == 0
+        assert server.fake.saved["p0"] == [Message(Kind.IMG, "x" * 30_000)]
+        outputs.send_all_again()  # what is not held any more is not shown as empty
+        held[0].append("more")
+        outputs.finish(held[0])
+        assert [piece.kind for piece in server.fake.saved["p0"]] == [Kind.TEXT]
+        assert "is not kept" in server.fake.saved["p0"][0].data
+        held[1].show([html("new")])
+        outputs.finish(held[1])
+        assert server.fake.saved["p1"] == [html("new")]
+        assert server.fake.saved["p2"] == [Message(Kind.IMG, "x" * 30_000)]
+        assert len(outputs._held) <= 25  # one that waits to be sent stays
+        del held, one
+        gc.collect()
+        assert len(outputs._sent_at) <= 25  # nothing else keeps those that were let go
+        again = outputs.begin(context("p3"))
+        assert outputs.current(context("p3")) is again

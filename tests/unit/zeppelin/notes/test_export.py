@@ -1,0 +1,98 @@
+"""A note as a notebook, and the texts of its paragraphs that are workflows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from submarine_jobs.commands import execute
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_zeppelin.interface.interpreter import NoteParagraph
+from submarine_zeppelin.notes.command_lines import body_of
+from submarine_zeppelin.notes.note import Paragraph, Spellings, read_note
+from submarine_zeppelin.notes.notebook_export import export
+
+EXAMPLE = Path(__file__).parents[4] / "examples" / "zeppelin" / "digits.zpln"
+
+
+def note_of(*paragraphs: tuple[str, str]) -> list[Paragraph]:
+    listed = [NoteParagraph("2N", f"p{n}", *pair) for n, pair in enumerate(paragraphs, start=1)]
+    return read_note(listed, Spellings())
+
+
+def test_a_text_below_a_line_belongs_to_its_verb() -> None:
+    found = body_of("\n# mine\nworkflow nightly --to cron\r\n\r\nnodes: []\n", 3, "2")
+    assert found is not None
+    words, body = found
+    assert words == ["workflow", "nightly", "--to", "cron"]
+    assert (body.text, body.first_line, body.cell) == ("\nnodes: []\n", 6, "Paragraph 2")
+    assert body_of("workflow nightly\n# a.job\ntype=noop", 1, "") is not None
+    for commands in ("workflow status\nlist", "workflow run a\n# later\n", "list\nnodes: []", ""):
+        assert body_of(commands, 1, "") is None
+
+
+def test_a_note_becomes_a_notebook() -> None:
+    found = note_of(
+        ("", "%md\n# Title"),
+        ("model.py", "%submarine.python\ndef f(): pass"),
+        ("parameters", "%submarine.python(local)\nx = 1"),
+        ("", "%submarine.python(only)\nf()"),
+        ("prepare.sh", "%submarine.sh(only)\ntouch a"),
+        ("", "%submarine.sh\nls"),
+        ("", "%submarine\n# all\njob run --name a \\\n  --gpu 1\ndashboard\nworkflow run b\nlist"),
+        ("", "%submarine workflow nightly\nnodes: []"),
+        ("", "%submarine JOB_RUN"),
+        ("", "%jdbc\nselect 1"),
+    )
+    made = export(found, "2N")
+    assert [
+        (cell["cell_type"], cell["metadata"], "".join(cell["source"]))
+        for cell in made.document["cells"][1:]
+    ] == [
+        ("markdown", {}, "# Title"),
+        ("code", {"tags": ["submarine:model.py"], "title": "model.py"}, "def f(): pass"),
+        ("code", {"tags": ["parameters"], "title": "parameters"}, "x = 1"),
+        ("code", {"tags": ["submarine-only"]}, "f()"),
+        ("code", {}, "%%bash\nls"),
+        (
+            "code",
+            {},
+            "%submarine run --file ./prepare.sh --name a --gpu 1\n%submarine list",
+        ),
+    ]
+    assert made.files == {"prepare.sh": b"touch a\n"}
+    assert [line.partition(" is no cell: ")[2] for line in made.left_out] == [
+        "it is a file beside the program, which it is here too.",
+        "it says what runs, and is not run by itself.",
+        "only a Zeppelin has its form.",
+        "it is one of %jdbc.",
+    ]
+    assert made.to_bytes() == export(found, "2N").to_bytes()
+
+
+def test_ids_are_those_of_paragraphs_and_differ() -> None:
+    odd = [NoteParagraph("2N", name, "", "%md\nx") for name in ("2026_1", "a b", "a/b", "é" * 90)]
+    made = export(read_note(odd, Spellings()), "2N")
+    nbformat.validate(nbformat.from_dict(made.document))
+    assert [cell["id"] for cell in made.document["cells"][1:]][:3] == ["2026_1", "a-b", "a-b-2"]
+
+
+def test_a_note_is_exported_by_the_command_line(tmp_path: Path) -> None:
+    target = tmp_path / "out.ipynb"
+    words = ["zeppelin", "export-note", str(EXAMPLE), "-o", str(target)]
+    for _ in range(2):
+        assert execute(words, Mouth()).value["cells"] == 4
+    nbformat.validate(nbformat.read(target, as_version=4))
+    target.write_text(json.dumps({"metadata": {}, "cells": []}))
+    with pytest.raises(UsageError, match="was not exported from a note"):
+        execute(words, Mouth())
+    execute([*words, "--force"], Mouth())
+    for text in ("", "[]", '{"paragraphs": 3}'):
+        wrong = tmp_path / "wrong.zpln"
+        wrong.write_text(text)
+        with pytest.raises(UsageError, match="is no note of Zeppelin"):
+            execute(["zeppelin", "export-note", str(wrong)], Mouth())

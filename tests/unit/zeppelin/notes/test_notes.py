@@ -1,0 +1,241 @@
+"""Paragraphs of a note as the cells of a program, and what is shown of its jobs."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+from hypothesis import given, strategies as st
+
+from submarine_jobs.checks import check_program, missing_imports
+from submarine_jobs.commands import execute
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.outputs.metrics import Row
+from submarine_jobs.program.cells import Cell
+from submarine_zeppelin.display.chart import MAX_POINTS, Curves, svg
+from submarine_zeppelin.interface.entries import ENTRIES, FORMER, make
+from submarine_zeppelin.interface.interpreter import Context, NoteParagraph, Server
+from submarine_zeppelin.notes.note import (
+    Spellings,
+    bundle_of,
+    collect,
+    elsewhere,
+    head_of,
+    read_note,
+    shell_files,
+)
+from submarine_zeppelin.notes.wording import help_in_note, in_note
+
+
+def note(*paragraphs: tuple[str, str]) -> list[NoteParagraph]:
+    return [NoteParagraph("2J", f"p{n}", *pair) for n, pair in enumerate(paragraphs, start=1)]
+
+
+def cells(*paragraphs: tuple[str, str]) -> list[Cell]:
+    return collect(read_note(note(*paragraphs), Spellings())).cells()
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "body", "line"),
+    [
+        ("%submarine.python\nx = 1\ny = 2", "submarine.python", "x = 1\ny = 2", 2),
+        ("\n  %submarine.python(only) \nx = 1", "submarine.python", "x = 1", 3),
+        ("%submarine.python x = 1\ny = 2", "submarine.python", "x = 1\ny = 2", 1),
+        ("%submarine.python\r\n\r\nx = 1", "submarine.python", "\nx = 1", 2),
+        ("%submarine run digits", "submarine", "run digits", 1),
+        ("x = 1", "", "x = 1", 1),
+        ("%", "", "%", 1),
+        ("%md\n# %submarine.python", "md", "# %submarine.python", 2),
+        ("", "", "", 1),
+    ],
+)
+def test_heads(text: str, name: str, body: str, line: int) -> None:
+    head = head_of(text)
+    assert (head.name, head.body, head.first_line) == (name, body, line)
+
+
+@given(st.text())
+def test_any_text_is_a_paragraph(text: str) -> None:
+    head = head_of(text)
+    assert head.first_line >= 1
+    read_note(note(("", text)), Spellings())
+
+
+def test_titles_are_files_in_the_order_of_the_note() -> None:
+    found = cells(
+        ("model.py", "%submarine.python\nfirst = 1"),
+        ("Data, as it comes", "%submarine.python\ndata = 2"),
+        ("", "%md\nnot of it"),
+        ("model.py", "%md\nnot of it either, whatever its title"),
+        ("model.py", "%submarine.python\nsecond = 3"),
+        ("", "%submarine.python(only)\ntrain = 4"),
+        ("", "%python\nforeign = 5"),
+        ("", "%submarine run digits"),
+        ("", "%submarine.python\n\n"),
+    )
+    assert [(cell.filename, cell.source, cell.label) for cell in found] == [
+        ("model.py", "first = 1", "¶1"),
+        ("main.py", "data = 2", "¶2"),
+        ("model.py", "second = 3", "¶5"),
+        ("main.py", "train = 4", "¶6"),
+    ]
+
+
+def test_lines_lead_back_to_paragraphs() -> None:
+    paragraphs = read_note(
+        note(
+            ("model.py", "%submarine.python\n\na = 1"),
+            ("model.py", "%submarine.python\nb = 2"),
+            ("", "%submarine.python\nimport model"),
+            ("run/prepare.sh", "%submarine.sh\necho 1"),
+            ("run/prepare.sh", "%submarine.sh\necho 2"),
+            ("", "%submarine.sh\necho not of the program"),
+        ),
+        Spellings(),
+    )
+    bundle = bundle_of(paragraphs, collect(paragraphs), "main.py")
+    assert bundle.text("model.py") == "\na = 1\n\nb = 2\n"
+    assert bundle.text("run/prepare.sh") == "echo 1\n\necho 2\n"
+    assert sorted(bundle.files) == ["main.py", "model.py", "run/prepare.sh"]
+    place = bundle.source_map.lookup("model.py", 4)
+    assert place is not None
+    assert (place.label, place.cell_id, place.line) == ("¶2", "p2", 2)
+    place = bundle.source_map.lookup("model.py", 2)
+    assert place is not None
+    assert (place.label, place.line) == ("¶1", 3)
+
+
+@pytest.mark.parametrize("title", ["../evil.py", "/etc/x.py", "os.py", "a b.py", "~/x.py"])
+def test_titles_that_are_no_files_are_refused_by_paragraph(title: str) -> None:
+    with pytest.raises(UsageError, match="Paragraph 1, "):
+        cells((title, "%submarine.python\nx = 1"))
+
+
+@pytest.mark.parametrize("title", ["../x.sh", "/x.sh", ".x.sh", "a b.sh"])
+def test_titles_that_are_no_shell_files_are_refused(title: str) -> None:
+    with pytest.raises(UsageError, match="cannot be a file"):
+        shell_files(read_note(note((title, "%submarine.sh\necho")), Spellings()))
+
+
+def test_other_spellings_of_the_group_are_learnt() -> None:
+    found = Spellings()
+    assert found.entry_of("submarine.python") == "python"
+    assert found.entry_of("python") is None
+    assert found.entry_of("gpus.python") is None
+    found.learn("python", "%gpus.python\nx = 1")
+    assert found.entry_of("gpus.python") == "python"
+    assert found.entry_of("gpus") == "submarine"
+    found.learn("python", "%python\nx = 1")
+    assert found.entry_of("python") == "python"
+    assert found.entry_of("") == "submarine"
+    assert found.entry_of("md") is None
+    assert found.entry_of("spark.python") is None
+
+
+def test_python_of_others_is_where_names_may_be() -> None:
+    paragraphs = read_note(
+        note(
+            ("", "%python\na = 1"), ("", "%spark.pyspark\nb = 2"), ("", "%sh\nc=3"), ("", "d = 4")
+        ),
+        Spellings(),
+    )
+    assert [cell.label for cell in elsewhere(paragraphs)] == ["¶1", "¶2"]
+
+
+def test_sentences_speak_of_paragraphs() -> None:
+    said = in_note("Cell ¶3, line 2: x; cell ¶4 does. Add %%submarine to cell ¶4 and run it.")
+    assert said == (
+        "Paragraph 3, line 2: x; paragraph 4 does. "
+        "Make paragraph 4 a %submarine.python paragraph of the program."
+    )
+
+
+def test_every_entry_is_made_by_its_old_and_new_name() -> None:
+    class Nothing(Server):
+        def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
+            raise AssertionError
+
+        def output(self, context: Context) -> None:  # type: ignore[override]
+            raise AssertionError
+
+    for name in [*(entry.class_name for entry in ENTRIES), *FORMER]:
+        make(name, {}, Nothing(), "session").close()
+    with pytest.raises(KeyError):
+        make("os.system", {}, Nothing(), "session")
+
+
+def row(time: float, **scalars: float) -> Row:
+    return Row(time, "worker:0", 1, 1, time, None, None, None, None, None, scalars)
+
+
+def test_metrics_are_a_picture_without_markup_of_the_job() -> None:
+    evil = "<script>x"
+    curves = Curves()
+    curves.add(row(float(n), **{evil: 1 / (n + 1), "loss": float("nan")}) for n in range(1000))
+    assert list(curves.series) == [evil, "loss"]
+    assert len(curves.series[evil]) <= 2 * MAX_POINTS
+    assert curves.series[evil][-1] == (999.0, 1 / 1000)
+    picture = svg(curves.series)
+    assert "<script" not in picture
+    assert "&lt;script&gt;x 0.001" in picture
+    assert len(re.findall("<polyline", picture)) == 1
+    assert len(picture) < 10_000
+    assert svg({}) == ""
+    # A job that was too short for a curve has no lone dot.
+    short = svg({"loss": [(1.0, 0.5)], evil: [(1.0, 2.0)]})
+    assert "<svg" not in short
+    assert "<script" not in short
+    assert "loss 0.5" in short
+
+
+def test_shell_files_are_not_judged_as_python() -> None:
+    paragraphs = read_note(
+        note(
+            ("", "%submarine.python\nimport json\nprint(json)"),
+            ("prepare.sh", "%submarine.sh\nset -e\nfor f in *; do echo $f; done"),
+            # What would be Python too, with names that nothing defines.
+            ("data/echo.sh", "%submarine.sh\necho in sh"),
+        ),
+        Spellings(),
+    )
+    collection = collect(paragraphs)
+    bundle = bundle_of(paragraphs, collection, "main.py")
+    assert {"prepare.sh", "data/echo.sh"} < set(bundle.files)
+    assert check_program(bundle, collection) == []
+    assert missing_imports(bundle, sys.executable) == []
+
+
+def test_help_of_a_note_has_what_a_note_can_do() -> None:
+    said = in_note(help_in_note(grammar_help()))
+    assert said.startswith("Usage: %submarine ")
+    assert re.search(r"(?m)^  run +Run ", said)
+    assert re.search(r"(?m)^  workflow +", said)
+    assert not re.search(r"(?m)^  (kernel|minicluster|zeppelin) ", said)
+    assert "minicluster" not in said
+    assert "cells are collected" not in said
+    for words in ("dashboard", "%submarine.python(only)", "%submarine.sh"):
+        assert re.search(rf"(?m)^  {re.escape(words)} ", said)
+
+
+def grammar_help() -> str:
+    return execute(["--help"], Mouth()).text
+
+
+@pytest.mark.parametrize(
+    ("core", "note"),
+    [
+        (
+            "No cell is collected, so there is no program to run. Put %%submarine on the first "
+            "line of a cell and run that cell, or name a file.",
+            "The note has no %submarine.python paragraph, so there is no program to run. Begin a "
+            "paragraph with %submarine.python; it need not be run.",
+        ),
+        ("`submarine --help` lists them.", "`%submarine help` lists them."),
+        ("`submarine list` shows the jobs.", "`%submarine list` shows the jobs."),
+        ("`submarine minicluster start`", "`submarine minicluster start`"),
+    ],
+)
+def test_what_to_type_is_what_a_paragraph_takes(core: str, note: str) -> None:
+    assert in_note(core) == note

@@ -1,0 +1,184 @@
+"""A process of the group, with a server's part played here: its start, its end, its log."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from submarine_jobs.client import started_jobs as started
+from submarine_jobs.errors import SubmarineError
+from submarine_zeppelin.installation.trial_process import rehearsal
+from submarine_zeppelin.interface.entries import ENTRIES
+from submarine_zeppelin.service.arguments import parse
+from submarine_zeppelin.service.lifecycle import RECOVERY_HOURS, Ending
+from submarine_zeppelin.service.log import MASK, SecretsMask, set_up_logging
+from tests.unit.zeppelin.execution.rig import wait_for
+
+RUNNER = [sys.executable, "-m", "submarine_zeppelin"]
+COMMAND = ["-d", "/", "-c", "127.0.0.1", "-i", "group"]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_it_is_ready_with_nothing_heavy_and_ends_when_asked(tmp_path: Path) -> None:
+    with rehearsal(RUNNER, {**os.environ, "ZEPPELIN_LOG_DIR": str(tmp_path)}) as started:
+        started.client.init({})
+        for entry in ENTRIES:
+            started.client.createInterpreter("g", "s", entry.class_name, {}, "anonymous")
+        assert started.client.getFormType("s", ENTRIES[0].class_name) == "NATIVE"
+        mapped = Path(f"/proc/{started.pid}/maps").read_text()
+        for library in ("numpy", "hdfs_native", "grpc", "cryptography"):
+            assert f"/{library}" not in mapped
+        started.client.shutdown()
+        wait_for(lambda: not alive(started.pid))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_it_ends_by_a_signal(number: signal.Signals) -> None:
+    with rehearsal(RUNNER) as started:
+        os.kill(started.pid, number)
+        wait_for(lambda: not alive(started.pid))
+
+
+def test_it_ends_with_its_parent() -> None:
+    """The parent is a shell here, which is killed as a server may be."""
+    command = " ".join(RUNNER)
+    with rehearsal(["/bin/sh", "-c", f'{command} "$@" & echo $! >&2; wait', "sh"]) as started:
+        child = int(Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text())
+        assert alive(child)
+        os.kill(started.pid, signal.SIGKILL)
+        wait_for(lambda: not alive(child))
+
+
+def test_under_recovery_it_stays_without_its_parent_for_a_time() -> None:
+    """As long as a server answers where the last one was; then for the hours that were set."""
+    command = " ".join(RUNNER)
+    with rehearsal(["/bin/sh", "-c", f'{command} "$@" & wait', "sh"]) as started:
+        storage = {"zeppelin.recovery.storage.class": "a.b.LocalRecoveryStorage"}
+        started.client.init({**storage, RECOVERY_HOURS: "0.0001"})
+        child = int(Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text())
+        os.kill(started.pid, signal.SIGKILL)
+        assert started.client.getStatus("s", "p") == "UNKNOWN"
+        assert alive(child)
+        os.kill(child, signal.SIGTERM)
+        wait_for(lambda: not alive(child))
+
+
+def test_a_port_range_is_kept_and_a_full_one_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        words = [*RUNNER, *COMMAND, "-p", "1", "-r", f"{port}:{port}"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"ports: {port}:{port}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_that_does_not_start_is_said_in_its_own_words() -> None:
+    with pytest.raises(SubmarineError, match=r"ended with code 2.*-c"), rehearsal([*RUNNER, "-c"]):
+        pass
+    with pytest.raises(SubmarineError, match="cannot be started"), rehearsal(["/no/such"]):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "ports"),
+    [
+        (":", range(0)),
+        ("30000:30002", range(30000, 30003)),
+        ("65000:", range(65000, 65536)),
+        (":1030", range(1024, 1031)),
+    ],
+)
+def test_ranges_of_ports(text: str, ports: range) -> None:
+    found = parse(
+        [*COMMAND, "-p", "5", "-r", text, "-u", "ada", "-l", "x", "-g", "y", "--new", "z"]
+    )
+    assert (found.host, found.port, found.ports, found.group) == ("127.0.0.1", 5, ports, "group")
+
+
+@pytest.mark.parametrize("words", [["-r", "5"], ["-r", "9:8"], ["-r", "a:b"], ["-p", "0"], []])
+def test_what_is_no_command_line_ends_with_2(words: list[str], capsys: object) -> None:
+    given = words if "-p" in words or not words else ["-p", "5", *words]
+    with pytest.raises(SystemExit, match="2"):
+        parse([*COMMAND, *given])
+
+
+def test_secrets_are_masked_wherever_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEPPELIN_LOG_DIR", str(tmp_path))
+    root = logging.getLogger()
+    before = root.handlers, root.level
+    mask = SecretsMask()
+    try:
+        set_up_logging("submarine-isolated-2N/../x", mask)
+        mask.learn(
+            {
+                "zeppelin.ssl.keystore.password": "keystore-7431",
+                "zeppelin.notebook.git.remote.access-token": "git-2291",
+                "my.secret": "abc",  # too short to be told from words
+                "zeppelin.authentication": "simple",
+                "empty.password": "",
+            }
+        )
+        log = logging.getLogger("test")
+        log.info("starts with %s", {"password": "keystore-7431"})
+        try:
+            raise ValueError("the token is git-2291")
+        except ValueError:
+            log.exception("failed")
+        log.info("simple abc")
+    finally:
+        for handler in root.handlers:
+            handler.close()
+        root.handlers, root.level = before[0], before[1]
+    (path,) = tmp_path.iterdir()
+    text = path.read_text()
+    assert path.name == "zeppelin-interpreter-submarine-isolated-2N_.._x.log"
+    assert path.stat().st_mode & 0o077 == 0
+    assert "keystore-7431" not in text
+    assert "git-2291" not in text
+    assert text.count(MASK) == 3
+    assert "simple abc" in text
+
+
+def test_what_is_slow_to_close_does_not_keep_the_end_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from submarine_zeppelin.service import lifecycle
+
+    ended: list[int] = []
+    monkeypatch.setattr(lifecycle, "TO_CLOSE", 0.05)
+    monkeypatch.setattr(lifecycle, "end_group", lambda: None)
+    monkeypatch.setattr("submarine_zeppelin.service.lifecycle.logging.shutdown", lambda: None)
+    monkeypatch.setattr("submarine_zeppelin.service.lifecycle.os._exit", ended.append)
+    ending = Ending(lambda: time.sleep(5))
+    ending.end("test")
+    ending.end("again")
+    assert ended == [0]
+
+
+def test_a_process_without_an_account_keeps_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(started, "_kept", {})
+    monkeypatch.setattr(started, "_most", started.MAX_KEPT)
+    job: Any = SimpleNamespace(id="digits-20261120-7f3a")
+    started.begun(job)
+    assert started.anything()
+    started.keep_at_most(0)
+    job.id = "digits-20261120-7f3b"
+    started.begun(job)
+    assert not started.anything()

@@ -1,0 +1,122 @@
+"""Zeppelin's wire against bytes of versions that no registry has a server of: 0.11 and 0.12.
+
+The bytes are those of each version's own classes, compiled from its sources and speaking to one
+another through its own processors, with the contexts that its ``RemoteInterpreter`` makes. The
+recordings are of the shape that ``test_zeppelin_protocol`` has of the real server 0.10.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submarine_zeppelin.interface.interpreter import Context, Kind, Message
+from submarine_zeppelin.thrift.event_client import EventClient, EventRefusedError
+from tests.unit.zeppelin.thrift.wire import Parts, Wire, exchange, without_number
+
+VERSIONS = ("0.11.2", "0.12.1")
+NOTE, PARAGRAPH = "2KQ4ZX7AB", "paragraph_1795323519655_1957597860"
+TEXT = "\nimport numpy\nprint('done ¶')"
+Call = Callable[[EventClient], object]
+#: What we tell a server, in the order of the recordings.
+CALLS: dict[str, Call] = {
+    "registerInterpreterProcess": lambda client: client.register("127.0.0.1", 39703),
+    "updateAllOutput": lambda client: client.update_all(NOTE, PARAGRAPH, []),
+    "updateOutput": lambda client: client.update(
+        NOTE, PARAGRAPH, 0, Message(Kind.HTML, "<b>number 3</b>")
+    ),
+    "appendOutput": lambda client: client.append(NOTE, PARAGRAPH, 1, "line 0\nline 1 ¶\n"),
+    "checkpointOutput": lambda client: client.checkpoint(NOTE, PARAGRAPH),
+    "sendParagraphInfo": lambda client: client.link(NOTE, PARAGRAPH, "JOB", "http://h/p", ""),
+    "getParagraphList": lambda client: client.paragraphs(NOTE, "ada"),
+}
+
+
+@pytest.fixture(params=VERSIONS)
+def recording(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What was recorded of one version."""
+    folder = Path(__file__).parent / "recorded"
+    found: dict[str, Any] = json.loads((folder / f"zeppelin-{request.param}.json").read_text())
+    assert found["zeppelin"] == request.param
+    return found
+
+
+def test_every_call_of_a_server_gets_the_answer_that_it_reads(recording: dict[str, Any]) -> None:
+    heard = []
+    for one in recording["service"]:
+        if one["method"] == "interpret":
+            continue
+        parts = Parts()
+        answer = exchange(parts, bytes.fromhex(one["request"]))
+        assert answer == bytes.fromhex(one["answer"]), one["method"]
+        heard += parts.told
+    told = dict(heard)
+    assert told["init"]["zeppelin.interpreter.connect.timeout"] == "600s"
+    assert told["create"] == (
+        "shared_session",
+        "submarine_zeppelin.Python",
+        {"submarine.stop": "detach", "zeppelin.interpreter.output.limit": "102400"},
+    )
+    assert told["reconnect"] == ("127.0.0.1", 40123)
+    assert told["cancel"] == PARAGRAPH
+    assert {"completion", "status", "close", "shutdown"} <= set(told)
+
+
+def test_a_paragraph_with_user_form_and_settings(recording: dict[str, Any]) -> None:
+    runs = [one for one in recording["service"] if one["method"] == "interpret"]
+    contexts: list[Context] = []
+    for number, one in enumerate(runs):
+        parts = Parts()
+        parts.messages = (Message(Kind.TEXT, "done ¶"),) if number == 0 else ()
+        # Settings and forms go back as they came; else the server would ask again.
+        assert exchange(parts, bytes.fromhex(one["request"])) == bytes.fromhex(one["answer"])
+        text, context = dict(parts.told)["run"]
+        assert text == TEXT
+        contexts.append(context)
+    first, _, recovered = contexts
+    assert (first.note_id, first.paragraph_id, first.title) == (NOTE, PARAGRAPH, "prepare.py")
+    assert (first.user, first.roles) == ("ada", ("science",))
+    assert first.options == {"only": "only", "a": "1"}
+    assert first.config == {"colWidth": 12.0, "runOnSelectionChange": False}
+    assert first.params["input_path"] == "/data"
+    assert (first.recovering, recovered.recovering, recovered.title) == (False, True, "")
+    assert "of-ada-2291" not in repr(first), "a user's passwords go no further"
+
+
+def test_our_calls_are_those_of_the_version(recording: dict[str, Any]) -> None:
+    recorded = {one["method"]: one for one in recording["event"]}
+    for method, call in CALLS.items():
+        request, answer = (bytes.fromhex(recorded[method][key]) for key in ("request", "answer"))
+        result, sent = said_to(call, answer)
+        assert without_number(sent) == without_number(request), method
+        if method == "getParagraphList":
+            assert isinstance(result, list)
+            assert [(one.title, one.text) for one in result] == [
+                ("prepare.py", f"%submarine.python(only, a=1){TEXT}"),
+                ("", "%md\nText"),
+            ]
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [("updateOutput", "Internal error"), ("checkpointOutput", "no such note")],
+)
+def test_refusals_are_understood(recording: dict[str, Any], method: str, words: str) -> None:
+    (refused,) = [one for one in recording["refused"] if one["method"] == method]
+    with pytest.raises(EventRefusedError, match=words):
+        said_to(CALLS[method], bytes.fromhex(refused["answer"]))
+
+
+def said_to(call: Call, answer: bytes) -> tuple[object, bytes]:
+    """What a call gives where a server answers so, and what was sent."""
+    wire = Wire(answer)
+    client = EventClient("127.0.0.1", wire.port, "submarine-shared_process")
+    try:
+        return call(client), wire.done()
+    finally:
+        client.close()
+        wire.done()

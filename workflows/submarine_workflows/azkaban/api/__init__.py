@@ -1,0 +1,1 @@
+"""Client of Azkaban's AJAX interface."""

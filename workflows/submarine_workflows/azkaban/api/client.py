@@ -1,0 +1,238 @@
+"""The calls of Azkaban's web server, by its AJAX API's own words.
+
+Each method is one call; what a command makes of them is ``submitting``'s and ``verbs``'.
+
+Notes
+-----
+https://azkaban.readthedocs.io, "API Documentation"; replies as ``ProjectManagerServlet``,
+``ExecutorServlet`` and ``ScheduleServlet`` write them.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+
+from submarine_workflows.azkaban.api.connection import Connection
+from submarine_workflows.azkaban.api.errors import (
+    AzkabanError,
+    NoProjectError,
+    UnreachableError,
+    noun,
+)
+from submarine_workflows.azkaban.api.executions import (
+    Execution,
+    LogPiece,
+    PastExecution,
+    ProjectFlows,
+    Scheduled,
+    Started,
+    Uploaded,
+    execution_of,
+    past_of,
+)
+from submarine_workflows.azkaban.api.replies import number, refuse_error, sentence
+
+#: Bytes of a log that are asked for at once.
+LOG_PIECE = 256 * 1024
+FAILURE_ACTIONS = ("finishCurrent", "cancelImmediately", "finishPossible")
+CONCURRENT = ("skip", "pipeline", "ignore")
+
+
+class Azkaban:
+    """One Azkaban for one user."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def url(self) -> str:
+        """Address of the web server."""
+        return self._connection.settings.url
+
+    def create(self, name: str, description: str) -> bool:
+        """Make a project; False: there was one of that name."""
+        what = f"to create the project {name}"
+        reply = self._connection.change(
+            "/manager", what, {"action": "create"}, name=name, description=description
+        )
+        if "already exists" in str(reply.get("message") or reply.get("error") or ""):
+            return False
+        refuse_error(reply, what)
+        return True
+
+    def upload(self, project: str, packed: bytes, name: str) -> Uploaded:
+        """Put a zip in the place of the project's last version."""
+        what = f"the upload of {name} to {project}"
+        reply = self._connection.upload(
+            "/manager", what, name, packed, ajax="upload", project=project
+        )
+        refuse_error(reply, what)
+        warning = sentence(reply["warn"]) if reply.get("warn") else ""
+        return Uploaded(number(reply, "projectId", what), str(reply.get("version", "")), warning)
+
+    def flows(self, project: str) -> ProjectFlows:
+        """Id and flows of a project.
+
+        Raises
+        ------
+        NoProjectError
+            If there is none of that name.
+        """
+        what = f"to list the flows of {project}"
+        reply = self._connection.get("/manager", what, ajax="fetchprojectflows", project=project)
+        # A project that is there has its number beside whatever is wrong.
+        if "error" in reply and "projectId" not in reply:
+            raise NoProjectError(f"Azkaban refused {what}: {sentence(reply['error'])}")
+        refuse_error(reply, what)
+        listed = reply.get("flows")
+        flows = [item.get("flowId") for item in listed] if isinstance(listed, list) else []
+        return ProjectFlows(number(reply, "projectId", what), tuple(str(flow) for flow in flows))
+
+    def execute(
+        self,
+        project: str,
+        flow: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        disabled: Sequence[str] = (),
+        **options: str,
+    ) -> Started:
+        """Start a flow. Never asked for twice.
+
+        Parameters
+        ----------
+        parameters
+            Flow parameters by their names.
+        options
+            As ``options_of`` has them.
+
+        Raises
+        ------
+        UnsureError
+            If no answer came: it may run.
+        """
+        what = f"to run {flow} of {project}"
+        fields = {**parameters_of(parameters or {}), **options}
+        if disabled:
+            fields["disabled"] = json.dumps(list(disabled))
+        reply = self._connection.change(
+            "/executor", what, {"ajax": "executeFlow"}, project=project, flow=flow, **fields
+        )
+        # Beside an error may stand the number that was kept for it, or -1.
+        execid = str(reply.get("execid", ""))
+        if "error" in reply and execid.isdecimal():
+            said = sentence(reply["error"])
+            raise AzkabanError(f"Azkaban refused {what}: {said} It would have been {execid}.")
+        refuse_error(reply, what)
+        words = sentence(reply["message"]) if reply.get("message") else ""
+        return Started(number(reply, "execid", what), words)
+
+    def execution(self, execid: int) -> Execution:
+        """An execution and its nodes."""
+        what = f"to show execution {execid}"
+        reply = self._connection.get("/executor", what, ajax="fetchexecflow", execid=execid)
+        return execution_of(refuse_error(reply, what), execid)
+
+    def log(self, execid: int, job: str, offset: int, attempt: int | None = None) -> LogPiece:
+        """Some of a node's log; offsets are bytes of Azkaban's file."""
+        what = f"the log of {job} in execution {execid}"
+        reply = self._connection.get(
+            "/executor", what, ajax="fetchExecJobLogs", execid=execid, jobId=job, offset=offset,
+            length=LOG_PIECE, attempt=attempt,
+        )  # fmt: skip
+        refuse_error(reply, what)
+        # It comes as for a page: with & and < as entities.
+        text = html.unescape(str(reply.get("data") or ""))
+        begin, size = number(reply, "offset", what), number(reply, "length", what)
+        return LogPiece(begin, size, text)
+
+    def cancel(self, execid: int) -> None:
+        """Kill an execution; an error where it does not run."""
+        what = f"to cancel execution {execid}"
+        reply = self._connection.get("/executor", what, ajax="cancelFlow", execid=execid)
+        refuse_error(reply, what)
+
+    def schedule(self, project: str, flow: str, cron: str, **options: str) -> int:
+        """Run a flow by a Quartz expression in the server's time zone; the schedule's number.
+
+        It takes the place of the flow's former schedule.
+        """
+        what = f"to schedule {flow} of {project}"
+        reply = self._connection.change(
+            "/schedule", what, {"ajax": "scheduleCronFlow"}, projectName=project, flow=flow,
+            cronExpression=cron, **options,
+        )  # fmt: skip
+        refuse_error(reply, what)
+        return number(reply, "scheduleId", what)
+
+    def scheduled(self, project_id: int, flow: str) -> Scheduled | None:
+        """The schedule of a flow, if it has one."""
+        what = f"to show the schedule of {flow}"
+        reply = self._connection.get(
+            "/schedule", what, ajax="fetchSchedule", projectId=project_id, flowId=flow
+        )
+        found = refuse_error(reply, what).get("schedule")
+        if not isinstance(found, Mapping):
+            return None
+        return Scheduled(
+            number(found, "scheduleId", what),
+            str(found.get("cronExpression") or ""),
+            str(found.get("nextExecTime") or ""),
+            str(found.get("submitUser") or ""),
+        )
+
+    def unschedule(self, schedule_id: int) -> str:
+        """Remove a schedule; Azkaban's sentence."""
+        what = f"to remove schedule {schedule_id}"
+        reply = self._connection.change(
+            "/schedule", what, {"action": "removeSched"}, scheduleId=schedule_id
+        )
+        refuse_error(reply, what)
+        if str(reply.get("status", "")) != "success":
+            raise UnreachableError(f"Azkaban's answer to {noun(what)} says neither yes nor no.")
+        return sentence(reply.get("message") or "removed")
+
+    def past(self, project: str, flow: str, count: int) -> list[PastExecution]:
+        """The last executions of a flow, the newest first."""
+        what = f"to list executions of {flow}"
+        reply = self._connection.get(
+            "/manager", what, ajax="fetchFlowExecutions", project=project, flow=flow, start=0,
+            length=count,
+        )  # fmt: skip
+        return past_of(refuse_error(reply, what))
+
+    def running(self, project: str, flow: str) -> list[int]:
+        """Numbers of a flow's executions that have not ended."""
+        what = f"to list running executions of {flow}"
+        reply = self._connection.get(
+            "/executor", what, ajax="getRunning", project=project, flow=flow
+        )
+        listed = refuse_error(reply, what).get("execIds")
+        return [int(one) for one in listed] if isinstance(listed, list) else []
+
+
+def parameters_of(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Flow parameters in the words of a run and of a schedule."""
+    return {f"flowOverride[{key}]": value for key, value in parameters.items()}
+
+
+def options_of(failure_action: str, concurrent: str, *, over_flow: bool = False) -> dict[str, str]:
+    """What a run or a schedule says of failures and of other runs; nothing where nothing is said.
+
+    Parameters
+    ----------
+    over_flow
+        The flow has a ``failure.action`` of its own, which goes over this one if nothing is said.
+    """
+    fields: dict[str, str] = {}
+    if failure_action:
+        fields["failureAction"] = failure_action
+    if failure_action and over_flow:
+        fields["failureActionOverride"] = "true"
+    if concurrent:
+        fields["concurrentOption"] = concurrent
+    if concurrent == "pipeline":
+        fields["pipelineLevel"] = "1"
+    return fields

@@ -1,0 +1,231 @@
+"""Requests to an Azkaban: a session, time limits, retries where they do no harm, no way elsewhere.
+
+Knows addresses and forms, not what the calls mean (``client``).
+
+Notes
+-----
+The session goes as the parameter ``session.id`` and never as a cookie: with a cookie some calls
+want a token of its pages besides (``validateCSRFToken``). Azkaban logs addresses, so what can go in
+a body does.
+"""
+
+from __future__ import annotations
+
+import http.cookiejar
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import requests
+import tenacity
+
+from submarine_jobs.text.sanitize import one_line
+from submarine_workflows.azkaban.api.errors import (
+    AwayError,
+    AzkabanError,
+    NotSentError,
+    SessionOverError,
+    UnreachableError,
+    noun,
+)
+from submarine_workflows.azkaban.api.replies import Reply, read_reply, refuse_error
+from submarine_workflows.azkaban.api.session_file import SessionFile
+from submarine_workflows.azkaban.api.settings import Settings, origin_of, refuse_plain
+from submarine_workflows.azkaban.api.wire import CONNECT, in_words, limited
+
+#: Seconds for a whole answer.
+ANSWER, UPLOAD = 60.0, 600.0
+ATTEMPTS = 4
+PAUSES = tenacity.wait_random_exponential(multiplier=0.3, max=5)
+_REDIRECTS = 3
+_AGAIN = (502, 503, 504)
+
+
+class Connection:
+    """One user's calls to one Azkaban.
+
+    Parameters
+    ----------
+    password
+        Asked for when a login is needed, and then only.
+    kept
+        Session ids of earlier commands.
+    """
+
+    def __init__(
+        self, settings: Settings, password: Callable[[], str], kept: SessionFile | None = None
+    ) -> None:
+        self.settings = settings
+        self._password = password
+        self._kept = kept
+        self._session_id = kept.read() if kept is not None else ""
+        self._http = requests.Session()
+        self._http.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
+        self._http.headers["X-Requested-With"] = "XMLHttpRequest"
+        self._http.headers["Accept"] = "application/json, text/html;q=0.5"
+        self._http.auth = _no_auth  # nothing out of ~/.netrc
+        if settings.ca:
+            self._http.verify = settings.ca
+
+    def get(self, path: str, what: str, **fields: object) -> Reply:
+        """Ask for something; asked again where the server is away for a moment."""
+
+        def once(session: str) -> Reply:
+            given = {**_texts(fields), "session.id": session}
+            return self._send("GET", path, what, given, safe=True)
+
+        return self._in_session(once)
+
+    def change(self, path: str, what: str, query: Mapping[str, str], **fields: object) -> Reply:
+        """Ask for a change; asked once only, unless nothing reached the server."""
+
+        def once(session: str) -> Reply:
+            given = {**_texts(fields), "session.id": session}
+            return self._send("POST", path, what, dict(query), data=given)
+
+        return self._in_session(once)
+
+    def upload(self, path: str, what: str, name: str, packed: bytes, **fields: object) -> Reply:
+        """Send a zip as a form with a file; sent once only, as ``change``."""
+
+        def once(session: str) -> Reply:
+            given = {"session.id": session, **_texts(fields)}
+            files = {"file": (name, packed, "application/zip")}
+            return self._send("POST", path, what, {}, data=given, files=files, limit=UPLOAD)
+
+        return self._in_session(once)
+
+    def _in_session(self, once: Callable[[str], Reply]) -> Reply:
+        """With the session that there is; a session that is over had nothing done."""
+        if self._session_id:
+            try:
+                return once(self._session_id)
+            except SessionOverError:
+                self._forget()
+        try:
+            return once(self._login())
+        except SessionOverError:
+            self._forget()
+            raise AzkabanError(
+                "Azkaban takes the login and refuses the session that it gave.",
+                "Something between here and there may change the address of this machine.",
+            ) from None
+
+    def _login(self) -> str:
+        refuse_plain(self.settings.url)  # also where the settings come from elsewhere
+        what = f"the login of {self.settings.user}"
+        form = {
+            "action": "login",
+            "username": self.settings.user,
+            "password": self._password(),
+        }
+        try:
+            reply = refuse_error(self._send("POST", "/", what, {}, data=form, again=True), what)
+        except SessionOverError:
+            raise AzkabanError(f"Azkaban refused {what}.") from None
+        session = reply.get("session.id")
+        if not isinstance(session, str) or not session:
+            raise UnreachableError(f"Azkaban's answer to {what} has no session.")
+        self._session_id = session
+        if self._kept is not None:
+            self._kept.write(session)
+        return session
+
+    def _forget(self) -> None:
+        self._session_id = ""
+        if self._kept is not None:
+            self._kept.forget()
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        query: Mapping[str, str],
+        *,
+        safe: bool = False,
+        again: bool = False,
+        limit: float = ANSWER,
+        **body: Any,
+    ) -> Reply:
+        """One request, or several where ``safe``; ``again``: not safe, but harmless."""
+        kinds = (NotSentError, AwayError) if safe or again else (NotSentError,)
+        retry = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(ATTEMPTS),
+            wait=PAUSES,
+            retry=tenacity.retry_if_exception_type(kinds),
+            reraise=True,
+        )
+        for attempt in retry:
+            with attempt:
+                status, content, moved = self._once(
+                    method, path, what, query, safe or again, limit, body
+                )
+                try:
+                    return read_reply(status, content, what)
+                except SessionOverError:
+                    if moved:
+                        raise self._no_such_page(moved) from None
+                    raise
+        raise AssertionError("tenacity ends with a result or an error")
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        query: Mapping[str, str],
+        safe: bool,
+        limit: float,
+        body: Mapping[str, Any],
+    ) -> tuple[int, bytes, str]:
+        """Status and body, and where it was sent on to."""
+        url, deadline, moved = f"{self.settings.url}{path}", time.monotonic() + limit, ""
+        for _ in range(_REDIRECTS + 1):
+            with in_words(self.settings.origin, what, safe=safe):
+                answer = self._http.request(
+                    method,
+                    url,
+                    params=dict(query),
+                    timeout=(CONNECT, limit),
+                    allow_redirects=False,
+                    stream=True,
+                    **body,
+                )
+                with answer:
+                    content = limited(answer, deadline, what)
+            if not answer.is_redirect:
+                if answer.status_code in _AGAIN and safe:
+                    raise AwayError(f"Azkaban is away for now (HTTP {answer.status_code}).")
+                return answer.status_code, content, moved
+            url = moved = self._elsewhere(answer, method)
+            query = {}
+        raise UnreachableError(f"Azkaban sends {noun(what)} in a circle.")
+
+    def _elsewhere(self, answer: requests.Response, method: str) -> str:
+        target = urljoin(answer.url, answer.headers["location"])
+        origin = origin_of(target)
+        if origin == self.settings.origin and method == "GET":
+            return target
+        raise UnreachableError(
+            f"{self.settings.origin} sends requests on to {one_line(origin, 100)}, and neither "
+            "session nor password goes there.",
+            "If that is the Azkaban that is meant, name its address.",
+        )
+
+    def _no_such_page(self, moved: str) -> UnreachableError:
+        """Azkaban sends whatever address it does not know to /index."""
+        return UnreachableError(
+            f"{self.settings.url} is no address of an Azkaban: it sends calls on to "
+            f"{one_line(urlsplit(moved).path, 100)}, which is a page for people.",
+            f"Name the address that its pages begin with, as {self.settings.origin}.",
+        )
+
+
+def _texts(fields: Mapping[str, object]) -> dict[str, str]:
+    return {key: str(value) for key, value in fields.items() if value is not None}
+
+
+def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request

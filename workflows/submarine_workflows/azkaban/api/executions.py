@@ -1,0 +1,215 @@
+"""What Azkaban says of executions, nodes and logs, as data; reads replies, asks nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from submarine_workflows.azkaban.api.replies import Reply, number
+
+ENDED = (
+    *("SUCCEEDED", "FAILED", "KILLED", "CANCELLED", "SKIPPED", "FAILED_SUCCEEDED"),
+    "EXECUTION_STOPPED",
+)
+GOOD = ("SUCCEEDED", "SKIPPED", "FAILED_SUCCEEDED")
+_MAX_DEPTH = 20
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """A new version of a project."""
+
+    project_id: int
+    version: str
+    warning: str = ""
+
+
+@dataclass(frozen=True)
+class ProjectFlows:
+    """A project and the ids of its flows."""
+
+    project_id: int
+    flows: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Started:
+    """An execution that was asked for, and what Azkaban said to it."""
+
+    execid: int
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A schedule; ``next_run`` in the server's time zone, as it writes it."""
+
+    schedule_id: int
+    cron: str
+    next_run: str
+    user: str
+
+
+@dataclass(frozen=True)
+class LogPiece:
+    """Some of a log: bytes ``offset`` to ``offset + length`` of it."""
+
+    offset: int
+    length: int
+    text: str
+
+
+@dataclass(frozen=True)
+class NodeSeen:
+    """One node of an execution.
+
+    Attributes
+    ----------
+    path
+        With the flows around it, ``inner:train``: what its log is asked for by.
+    attempt
+        Counted from 0.
+    started, ended
+        Seconds since 1970; None: not yet.
+    """
+
+    path: str
+    status: str
+    type: str = ""
+    attempt: int = 0
+    started: float | None = None
+    ended: float | None = None
+    depends_on: tuple[str, ...] = ()
+    nodes: tuple[NodeSeen, ...] = ()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing follows."""
+        return self.status in ENDED
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A flow that runs or has run."""
+
+    execid: int
+    project: str
+    flow: str
+    status: str
+    user: str
+    submitted: float | None
+    started: float | None
+    ended: float | None
+    nodes: tuple[NodeSeen, ...]
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing follows."""
+        return self.status in ENDED
+
+    def walk(self) -> Iterator[NodeSeen]:
+        """Every node; those of embedded flows after the flow itself."""
+        waiting = list(reversed(self.nodes))
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.nodes))
+
+
+@dataclass(frozen=True)
+class PastExecution:
+    """An execution as a list has it."""
+
+    execid: int
+    status: str
+    user: str
+    submitted: float | None
+    started: float | None
+    ended: float | None
+
+
+def execution_of(reply: Reply, execid: int) -> Execution:
+    """Out of the reply to ``fetchexecflow``."""
+    return Execution(
+        execid,
+        _text(reply.get("project")),
+        _text(reply.get("flow") or reply.get("flowId")),
+        _text(reply.get("status")).upper(),
+        _text(reply.get("submitUser")),
+        _moment(reply.get("submitTime")),
+        _moment(reply.get("startTime")),
+        _moment(reply.get("endTime")),
+        _in_order(_nodes(reply, "", 0)),
+    )
+
+
+def past_of(reply: Reply) -> list[PastExecution]:
+    """Out of the reply to ``fetchFlowExecutions``."""
+    listed = reply.get("executions")
+    return [
+        PastExecution(
+            number(item, "execId", "a list of executions"),
+            _text(item.get("status")).upper(),
+            _text(item.get("submitUser")),
+            _moment(item.get("submitTime")),
+            _moment(item.get("startTime")),
+            _moment(item.get("endTime")),
+        )
+        for item in (listed if isinstance(listed, list) else [])
+        if isinstance(item, Mapping)
+    ]
+
+
+def _nodes(value: Mapping[str, Any], path: str, depth: int) -> Iterator[NodeSeen]:
+    listed = value.get("nodes")
+    if not isinstance(listed, list) or depth > _MAX_DEPTH:
+        return
+    for item in listed:
+        if not isinstance(item, Mapping):
+            continue
+        own = _text(item.get("nestedId")) or f"{path}{_text(item.get('id'))}"
+        before = item.get("in")
+        yield NodeSeen(
+            own,
+            _text(item.get("status")).upper(),
+            _text(item.get("type")),
+            _whole(item.get("attempt")),
+            _moment(item.get("startTime")),
+            _moment(item.get("endTime")),
+            tuple(_text(one) for one in before) if isinstance(before, list) else (),
+            _in_order(_nodes(item, f"{own}:", depth + 1)),
+        )
+
+
+def _in_order(nodes: Iterable[NodeSeen]) -> tuple[NodeSeen, ...]:
+    """Each after those that it depends on; Azkaban lists them in no order."""
+    known = {node.path.rpartition(":")[2]: node for node in nodes}
+    sorter = TopologicalSorter({name: node.depends_on for name, node in known.items()})
+    try:
+        sorter.prepare()
+    except CycleError:  # which Azkaban would have refused
+        return tuple(known.values())
+    found: list[NodeSeen] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        found += [known[name] for name in ready if name in known]
+        sorter.done(*ready)
+    return tuple(found)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _whole(value: Any) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        return 0
+
+
+def _moment(value: Any) -> float | None:
+    """Milliseconds since 1970, -1 for never."""
+    return value / 1000 if isinstance(value, int) and value > 0 else None

@@ -1,0 +1,114 @@
+"""Azkaban's replies as plain data: JSON under any content type, errors in several forms.
+
+Notes
+-----
+``createJsonResponse`` writes JSON as text/html; errors come with HTTP 200, 400, 403, 410 and 500;
+the login page answers what a session that is over asks for; messages have tags of HTML in them
+(``LoginAbstractAzkabanServlet``, ``ProjectManagerServlet``).
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from submarine_jobs.text.sanitize import one_line
+from submarine_workflows.azkaban.api.errors import (
+    AzkabanError,
+    SessionOverError,
+    UnreachableError,
+    noun,
+)
+
+Reply = Mapping[str, Any]
+_TAG = re.compile(r"<[^<>]{0,200}>")
+_TITLE = re.compile(r"<title>([^<]{0,300})", re.IGNORECASE)
+_PASSWORD_FIELD = re.compile(r"<input[^>]{0,300}type=.?password", re.IGNORECASE)
+_LOGIN = ("Login error", "Incorrect Login")
+
+
+def read_reply(status: int, body: bytes, what: str) -> Reply:
+    """The JSON object of a reply, which may still hold an error (``refuse_error``).
+
+    Parameters
+    ----------
+    what
+        The request in words, for sentences: ``the upload``.
+
+    Raises
+    ------
+    SessionOverError
+        If Azkaban wants a login.
+    AzkabanError, UnreachableError
+        If there is no such object in it.
+    """
+    text = body.decode("utf-8", "replace").strip()
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        if value.get("error") == "session" or value.get("action") == "login":
+            raise SessionOverError
+        return value
+    if status == 200 and not text:
+        return {}  # a call that the servlet knew no answer for
+    raise _no_json(status, text, what)
+
+
+def refuse_error(reply: Reply, what: str) -> Reply:
+    """``reply``, unless it says that it was refused.
+
+    Raises
+    ------
+    AzkabanError
+        With Azkaban's own words.
+    """
+    words = reply.get("error")
+    if words is None and str(reply.get("status", "")).lower() == "error":
+        words = reply.get("message") or "no reason given"
+    if words is not None:
+        raise AzkabanError(f"Azkaban refused {what}: {sentence(words)}")
+    return reply
+
+
+def sentence(words: Any, limit: int = 1000) -> str:
+    """A message of Azkaban's in one line, without its tags."""
+    text = html.unescape(_TAG.sub(" ", str(words)))
+    said = one_line(text, limit).strip()
+    return said if said.endswith((".", "!", "?")) else f"{said}."
+
+
+def number(reply: Reply, key: str, what: str) -> int:
+    """A whole number of a reply; Azkaban writes some of them as text.
+
+    Raises
+    ------
+    UnreachableError
+        If there is none: what answered is no Azkaban as we know it.
+    """
+    try:
+        return int(str(reply[key]))
+    except (KeyError, ValueError):
+        raise UnreachableError(
+            f"Azkaban's answer to {noun(what)} has no number `{key}`: "
+            f"{one_line(json.dumps(reply, default=str), 200)}"
+        ) from None
+
+
+def _no_json(status: int, text: str, what: str) -> Exception:
+    if _PASSWORD_FIELD.search(text) or text.startswith(_LOGIN):
+        return SessionOverError()
+    title = _TITLE.search(text)
+    shown = one_line(html.unescape(title[1] if title else _TAG.sub(" ", text[:2000])), 200)
+    words = f": {shown}" if shown else ""
+    if status == 404:
+        return UnreachableError(f"There is no Azkaban at this address (HTTP 404{words}).")
+    if status in (401, 403, 407):
+        return AzkabanError(f"Azkaban refused {what} (HTTP {status}{words}).")
+    if status >= 500:
+        return UnreachableError(f"Azkaban failed at {noun(what)} (HTTP {status}{words}).")
+    return UnreachableError(f"The answer to {noun(what)} is not Azkaban's (HTTP {status}{words}).")

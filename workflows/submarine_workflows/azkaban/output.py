@@ -1,0 +1,110 @@
+"""Executions of Azkaban's in words for a terminal and a notebook's text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from submarine_jobs.text.formatting import duration
+from submarine_jobs.text.sanitize import one_line
+from submarine_workflows.azkaban.api.executions import Execution, NodeSeen, PastExecution
+from submarine_workflows.azkaban.run_ids import RUN_PREFIX
+from submarine_workflows.azkaban.submission import Submitted, run_url
+
+
+def submitted_text(done: Submitted, command: str) -> str:
+    """What a submit did, with ids and addresses."""
+    made = "Made the project and uploaded" if done.created else "Uploaded"
+    version = f"version {one_line(done.version)} of {done.project}"
+    lines = [f"{made} {one_line(done.flow)} as {version}: {done.url}"]
+    if done.warning:
+        lines.append(f"Azkaban warns: {done.warning}")
+    if done.schedule_id is not None:
+        following = f", next at {one_line(done.next_run)}" if done.next_run else ""
+        lines.append(
+            f"Scheduled as {done.schedule_id}: `{done.cron}` in the server's time zone{following}."
+        )
+    if done.run:
+        lines.append(f"Runs as {done.run}: {done.run_url}")
+        if done.message:
+            lines.append(f"Azkaban says: {done.message}")
+        lines.append(f"Look at it with `{command} workflow status {done.run}`.")
+    elif done.triggered:
+        lines.append("Nothing was started; the flow's own `trigger:` does that, at this Azkaban.")
+    elif done.schedule_id is None:
+        lines.append("Nothing was started or scheduled: --run starts it, --schedule schedules it.")
+    return "\n".join(lines)
+
+
+def status_text(execution: Execution, url: str) -> str:
+    """An execution and a line for each node."""
+    head = f"{RUN_PREFIX}{execution.execid} {execution.flow} {execution.status}"
+    times = _took(execution.started, execution.ended)
+    lines = [one_line(f"{head}{f', {times}' if times else ''}"), run_url(url, execution.execid)]
+    nodes = list(execution.walk())
+    wide = min(max((len(node.path) for node in nodes), default=0), 60)
+    for node in nodes:
+        again = f"attempt {node.attempt + 1}" if node.attempt else ""
+        rest = "  ".join(word for word in (_took(node.started, node.ended), again) if word)
+        lines.append(f"  {one_line(node.path):<{wide}}  {node.status:<16}  {rest}".rstrip())
+    return "\n".join(lines)
+
+
+def history_text(name: str, found: list[PastExecution], url: str) -> str:
+    """A line for each past execution."""
+    if not found:
+        return f"Azkaban has no execution of {name}."
+    lines = []
+    for one in found:
+        when = _moment(one.started or one.submitted)
+        took = _took(one.started, one.ended)
+        run = f"{RUN_PREFIX}{one.execid}"
+        lines.append(
+            f"{run:<16} {one_line(one.status):<16} {when}  {took}  {one_line(one.user)}".rstrip()
+        )
+    return "\n".join([*lines, run_url(url, found[0].execid)])
+
+
+def execution_json(execution: Execution, url: str) -> dict[str, Any]:
+    """Plain values for ``--json``."""
+    return {
+        "run": f"{RUN_PREFIX}{execution.execid}",
+        "workflow": execution.flow,
+        "project": execution.project,
+        "status": execution.status,
+        "user": execution.user,
+        "submitted": execution.submitted,
+        "started": execution.started,
+        "ended": execution.ended,
+        "url": run_url(url, execution.execid),
+        "nodes": [_node_json(node) for node in execution.walk()],
+    }
+
+
+def past_json(one: PastExecution, url: str) -> dict[str, Any]:
+    """Plain values for ``--json``."""
+    return {**vars(one), "run": f"{RUN_PREFIX}{one.execid}", "url": run_url(url, one.execid)}
+
+
+def _node_json(node: NodeSeen) -> dict[str, Any]:
+    return {
+        "path": node.path,
+        "status": node.status,
+        "type": node.type,
+        "attempt": node.attempt,
+        "started": node.started,
+        "ended": node.ended,
+        "depends_on": list(node.depends_on),
+    }
+
+
+def _took(started: float | None, ended: float | None) -> str:
+    if started is None:
+        return ""
+    return f"since {_moment(started)}" if ended is None else duration(ended - started)
+
+
+def _moment(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,1 @@
+"""The project archive that is uploaded to Azkaban."""

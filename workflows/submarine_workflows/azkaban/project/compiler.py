@@ -1,0 +1,243 @@
+"""A workflow as a project of Azkaban's Flow 2.0; the same workflow gives the same bytes.
+
+The commands of a node are ``node_commands``'; here they become properties of a ``command`` node.
+What is Azkaban's already passes through as it stands. Looks for secrets in all of it, and talks to
+no server.
+
+Notes
+-----
+Exactly one ``.project`` file with ``azkaban-flow-version: 2.0``; each ``NAME.flow`` is a flow; the
+files beside them are a node's working directory when it runs (``FlowLoaderFactory``,
+``NodeBeanLoader``, ``JobRunner``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.model.workflow_origin import NODE, RUN, TAGS, WORKFLOW
+from submarine_workflows.azkaban.project.archive import Project
+from submarine_workflows.azkaban.project.command_values import VERB, with_references
+from submarine_workflows.azkaban.project.condition import azkabans_condition
+from submarine_workflows.azkaban.project.flow_yaml import flow_text
+from submarine_workflows.azkaban.project.secrets import find_secrets
+from submarine_workflows.azkaban.run_ids import RUN_PREFIX
+from submarine_workflows.carrying import carry
+from submarine_workflows.model.command_line import join_command
+from submarine_workflows.model.errors import Problem, WorkflowError
+from submarine_workflows.model.node_commands import (
+    ENVIRONMENT,
+    EXECUTION,
+    Setting,
+    commands_of,
+    needs_of,
+    path_of,
+    properties_of,
+)
+from submarine_workflows.model.workflow import Kind, Node, Workflow
+from submarine_workflows.project_files import is_url
+
+PROJECT_FILE = b"azkaban-flow-version: 2.0\n"
+#: By these Azkaban finds the applications of an execution, as its own job types tag theirs.
+YARN_TAGS = tuple(
+    f"azkaban.flow.{name}:${{azkaban.flow.{name}}}" for name in ("execid", "flowid", "projectname")
+)
+_NAME = re.compile(r"[\w-][\w.-]*(?: [\w.-]+)*", re.ASCII)
+#: Columns of its database have 128, for the name of the flow's file too.
+_LONGEST = 128 - len(".flow")
+_PARAMETER = re.compile(r"\$\{([^{}:]+)\}")
+_TYPES = {Kind.NOTEBOOK: "command", Kind.CELLS: "command"}
+
+
+def compile_workflow(
+    workflow: Workflow,
+    root: Path,
+    setting: Setting | None = None,
+    *,
+    extra: Sequence[str] = (),
+    trigger: Any = None,
+) -> Project:
+    """The project of a workflow that was found sound.
+
+    Parameters
+    ----------
+    root
+        Folder of its file, which its notebooks' paths start from.
+    extra
+        Patterns of further files to carry.
+    trigger
+        Azkaban's own ``trigger:`` of the flow, as it was written.
+
+    Raises
+    ------
+    WorkflowError
+        With every node that Azkaban would not take, and every value that looks like a secret.
+    UsageError
+        If a file that it needs cannot be carried.
+    """
+    compiler = _Compiler(workflow, setting or Setting())
+    flow = compiler.flow(trigger)
+    if compiler.problems:
+        raise WorkflowError(compiler.problems)
+    carried = carry(workflow, root, compiler.setting.notebook, extra)
+    files = {
+        **carried,
+        **_folder(compiler.setting.outputs),
+        f"{workflow.name}.project": PROJECT_FILE,
+        f"{workflow.name}.flow": flow_text(flow),
+    }
+    return Project(workflow.name, (workflow.name,), files)
+
+
+def environment(flow: str) -> dict[str, str]:
+    """The properties that say to a node's command where it belongs."""
+    return {
+        f"{ENVIRONMENT}{WORKFLOW}": flow,
+        f"{ENVIRONMENT}{RUN}": f"{RUN_PREFIX}{EXECUTION}",
+        f"{ENVIRONMENT}{TAGS}": ",".join(YARN_TAGS),
+    }
+
+
+def job_file_environment() -> dict[str, str]:
+    """The same for all jobs of Flow 1.0, whose flow and node only Azkaban names."""
+    return {**environment("${azkaban.flow.flowid}"), f"{ENVIRONMENT}{NODE}": "${azkaban.job.id}"}
+
+
+def unfit_value(value: str | None) -> str | None:
+    """Why Azkaban does not pass a parameter's value on as it stands; None: it does."""
+    if value is not None and "$(" in value:
+        return "has `$(`, which begins an expression of Azkaban's own (JEXL)"
+    return None
+
+
+class _Compiler:
+    def __init__(self, workflow: Workflow, setting: Setting) -> None:
+        self._workflow = workflow
+        self.setting = setting
+        self.problems = find_secrets(workflow)
+        if not _NAME.fullmatch(workflow.name):
+            sentence = (
+                f"`{workflow.name}` is no name of a flow; it has letters, digits, `.`, `_`, `-` "
+                "and single spaces."
+            )
+            self.problems.append(Problem(0, sentence, workflow.file))
+        elif len(workflow.name) > _LONGEST:
+            sentence = (
+                f"`{workflow.name}` has {len(workflow.name)} characters, and Azkaban takes "
+                f"{_LONGEST} for a flow: give it a shorter name."
+            )
+            self.problems.append(Problem(0, sentence, workflow.file))
+
+    def flow(self, trigger: Any) -> dict[str, Any]:
+        """The root of the ``.flow`` file."""
+        workflow = self._workflow
+        config = {**environment(workflow.name), **workflow.config}
+        root: dict[str, Any] = {} if trigger is None else {"trigger": trigger}
+        return {**root, "config": config, "nodes": self._level(workflow.nodes, ())}
+
+    def _level(self, nodes: Sequence[Node], flows: tuple[Node, ...]) -> list[dict[str, Any]]:
+        return [self._node(node, flows) for node in nodes]
+
+    def _node(self, node: Node, flows: tuple[Node, ...]) -> dict[str, Any]:
+        entry: dict[str, Any] = {"name": node.name, "type": self._type(node, flows)}
+        if node.depends_on:
+            entry["dependsOn"] = list(node.depends_on)
+        if node.condition:
+            entry["condition"] = self._condition(node)
+        config = self._config(node, flows)
+        if config:
+            entry["config"] = config
+        if node.kind is Kind.FLOW:
+            entry["nodes"] = self._level(node.nodes, (*flows, node))
+        return entry
+
+    def _type(self, node: Node, flows: tuple[Node, ...]) -> str:
+        if node.kind is Kind.NOOP and needs_of(node, flows):
+            return "command"  # it waits
+        return _TYPES.get(node.kind, node.type or node.kind.value)
+
+    def _condition(self, node: Node) -> str:
+        try:
+            return azkabans_condition(node.condition)
+        except ValueError as exc:
+            self._add(node, f"`{node.name}`: {exc}")
+            return ""
+
+    def _config(self, node: Node, flows: tuple[Node, ...]) -> dict[str, str]:
+        own = dict(node.config)
+        if node.kind is Kind.FLOW:
+            return own
+        values: dict[str, str] = {}
+        lines = self._lines(node, flows, values)
+        if node.kind is not Kind.OTHER:
+            theirs = [own.pop(key) for key in _command_keys(own)]
+            if theirs and node.kind is not Kind.COMMAND:
+                self._add(node, f"`{node.name}` runs no command, and has one under `config:`.")
+            lines += theirs if node.kind is Kind.COMMAND else []
+        if not lines and node.kind is Kind.NOOP:
+            return own
+        numbered = {f"command.{number}" if number else "command": line
+                    for number, line in enumerate(lines)}  # fmt: skip
+        name = {f"{ENVIRONMENT}{NODE}": path_of(node, flows)}
+        # The values last: a node's own `config:` must not replace them.
+        passed = {f"{ENVIRONMENT}{variable}": value for variable, value in values.items()}
+        return {**numbered, **name, **own, **passed}
+
+    def _lines(self, node: Node, flows: tuple[Node, ...], values: dict[str, str]) -> list[str]:
+        """What comes before a node's own command: waiting, and for a notebook the run itself.
+
+        ``values`` receives the variables that these commands refer to.
+        """
+        needs = needs_of(node, flows)
+        if node.kind is Kind.OTHER:
+            if needs:
+                self._add(
+                    node,
+                    f"`{node.name}` is of type `{node.type}`, which waits for nothing: give its "
+                    "`needs:` to a noop node that it depends on.",
+                )
+            return []
+        commands = commands_of(self._workflow, node, flows, self.setting)
+        if node.kind is Kind.COMMAND:
+            commands = commands[: len(needs)]
+        program = list(self.setting.program)
+        lines = []
+        for words in commands:
+            own = words[len(program) :]
+            rest = with_references(own, values)
+            verb = [] if rest == own else ["workflow", VERB]
+            try:
+                lines.append(join_command([*program, *verb, *rest]))
+            except ValueError as exc:
+                self._add(node, f"`{node.name}`: {exc}")
+            if (why := unfit_value(" ".join(words))) is not None:
+                self._add(node, f"A command of `{node.name}` {why}.")
+        self._values(node, values.values(), properties_of(self._workflow, node, flows))
+        return lines
+
+    def _values(self, node: Node, texts: Iterable[str], values: Mapping[str, str]) -> None:
+        """What Azkaban fills in must leave the words as they are."""
+        for name in dict.fromkeys(_PARAMETER.findall("\n".join(texts))):
+            if (why := unfit_value(values.get(name))) is not None:
+                self._add(node, f"`{node.name}` uses ${{{name}}}, whose value {why}.")
+
+    def _add(self, node: Node, sentence: str) -> None:
+        self.problems.append(Problem(node.line, sentence, self._workflow.file))
+
+
+def _folder(outputs: str) -> dict[str, bytes]:
+    """The folder for executed notebooks, which must be there: a zip of files has no empty ones."""
+    if not outputs or "${" in outputs or is_url(outputs) or outputs.startswith(("/", "..")):
+        return {}
+    return {f"{outputs.rstrip('/')}/ABOUT": b"The executed notebooks of this run lie here.\n"}
+
+
+def _command_keys(config: Mapping[str, str]) -> list[str]:
+    """``command``, ``command.1`` and so on, as far as Azkaban runs them."""
+    keys = ["command"] if "command" in config else []
+    while keys and f"command.{len(keys)}" in config:
+        keys.append(f"command.{len(keys)}")
+    return keys

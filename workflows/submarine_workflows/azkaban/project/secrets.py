@@ -1,0 +1,109 @@
+"""What looks like a secret in a workflow's values: Azkaban shows and logs every one of them.
+
+Errs on the side of refusing; a path to a file that holds the secret is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from submarine_workflows.model.errors import Problem
+from submarine_workflows.model.node_commands import path_of
+from submarine_workflows.model.workflow import Workflow
+
+_NAME = re.compile(
+    r"(?:^|_)(?:PASS|PASSWORD|PASSWD|PASSPHRASE|PWD|SECRET|TOKEN|CREDENTIALS?|API_?KEY|APIKEY"
+    r"|ACCESS_?KEY(?:_ID)?|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY)(?:_|$)"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NO_WORD = re.compile(r"[^A-Za-z0-9]+")
+#: ``token.file``, ``password_path``: where a secret lies is none itself.
+_ELSEWHERE = re.compile(r"(?:^|_)(?:FILE|PATH|DIR|URL|URI|NAME|PROVIDER|TTL|TIMEOUT|ALIAS)$")
+_VALUES = (
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"), "a private key"),
+    (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"), "an access key of AWS"),
+    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{30,}\b|\bgithub_pat_\w{30,}"), "a token of GitHub"),
+    (re.compile(r"\bglpat-[\w-]{20,}"), "a token of GitLab"),
+    (re.compile(r"\bxox[abprs]-[A-Za-z0-9-]{10,}"), "a token of Slack"),
+    (re.compile(r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"), "a web token"),
+    (re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^/@\s:]*:(?!\$\{)[^/@\s]+@"), "a password in a URL"),
+    (re.compile(r"(?i)\b(?:bearer|basic) [\w+/=.~-]{16,}"), "the value of an Authorization header"),
+)
+_OPTION = re.compile(r"(?i)(?:^|[\s'\"])-{1,2}([a-z][\w.-]*?)(?:=|\s+)['\"]?([^\s'\"-][^\s'\"]*)")
+_ASSIGNMENT = re.compile(r"(?:^|[\s'\"])([A-Za-z_][\w.]*)=['\"]?([^\s'\"]+)")
+
+
+def looks_secret(name: str, value: str) -> str:
+    """What the value of ``name`` looks like, for a sentence; empty: harmless.
+
+    Examples
+    --------
+    >>> looks_secret("env.DB_PASSWORD", "hunter2")
+    'a secret by its name'
+    >>> looks_secret("env.DB_PASSWORD_FILE", "/etc/secrets/db")
+    ''
+    """
+    if names_secret(name) and _is_literal(value):
+        return "a secret by its name"
+    for pattern, what in _VALUES:
+        if pattern.search(value):
+            return what
+    return ""
+
+
+def secret_in_command(line: str) -> str:
+    """What a command line tells that it should not, ``--password hunter2``; empty: nothing."""
+    for pattern, what in _VALUES:
+        if pattern.search(line):
+            return what
+    for option, value in (*_OPTION.findall(line), *_ASSIGNMENT.findall(line)):
+        if names_secret(option) and _is_literal(value):
+            return f"a secret after `{option}`"
+    return ""
+
+
+def names_secret(name: str) -> bool:
+    """Whether a thing of that name is kept secret."""
+    word = _NO_WORD.sub("_", _CAMEL.sub("_", name)).upper().strip("_")
+    return bool(_NAME.search(word)) and not _ELSEWHERE.search(word)
+
+
+def first_secret(values: Mapping[str, str]) -> tuple[str, str] | None:
+    """The first name whose value looks like a secret, and what it looks like."""
+    for name, value in values.items():
+        is_command = name == "command" or name.startswith("command.")
+        what = secret_in_command(value) if is_command else looks_secret(name, value)
+        if what:
+            return name, what
+    return None
+
+
+def _is_literal(value: str) -> bool:
+    """Whether it is there itself: not empty, no path, no switch, not filled in from elsewhere."""
+    text = value.strip()
+    if not text or text.lower() in ("true", "false", "none", "null", "0", "1"):
+        return False
+    return not text.startswith(("/", "hdfs://", "file://", "jceks://"))
+
+
+def find_secrets(workflow: Workflow) -> list[Problem]:
+    """Every value of a workflow that looks like a secret."""
+    found = []
+    values = [("the workflow", 0, workflow.config)]
+    for flows, node in workflow.walk():
+        name = f"`{path_of(node, flows)}`"
+        values.append((name, node.line, node.config))
+        given = {**node.params, **node.job}
+        values.append((name, node.line, {key: str(value) for key, value in given.items()}))
+        needs = {f"needs {number}": need.url for number, need in enumerate(node.needs)}
+        values.append((name, node.line, needs))
+    for name, line, table in values:
+        secret = first_secret(table)
+        if secret is not None:
+            sentence = (
+                f"`{secret[0]}` of {name} looks like {secret[1]}, and Azkaban shows and logs every "
+                "value: keep it in a file on the executor's host, and give its path."
+            )
+            found.append(Problem(line, sentence, workflow.file))
+    return found

@@ -1,0 +1,84 @@
+"""``submarine workflow submit`` and ``unschedule``: a workflow goes to a scheduler and stays there.
+
+The other words (status, logs, cancel, history) are those of local runs; ``verbs`` does the work.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from submarine_jobs.commands.grammar.shared_options import parameters_option
+from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_workflows.azkaban.api.client import CONCURRENT, FAILURE_ACTIONS
+from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
+
+_TO = click.Choice(["azkaban"])
+
+
+@click.command(
+    cls=Verb,
+    example=(
+        "workflow submit nightly.flow --to azkaban --schedule",
+        "workflow submit nightly.flow --to azkaban --run -p date 2026-11-22",
+    ),
+)
+@click.argument("file", type=WORKFLOW_FILE)
+@option("--to", "target", type=_TO, default="azkaban", help="To which scheduler [azkaban].")
+@option("--run", is_flag=True, help="Start it now.")
+@option("--schedule", is_flag=True, help="Run it by its `schedule:`.")
+@parameters_option("A flow parameter of this run, or of each scheduled one; repeatable.")
+@option("--project", default="", metavar="NAME", help="Azkaban's project [the workflow's name].")
+@option("--replace", is_flag=True, help="Take away flows of the project that are not in this file.")
+@option(
+    "--failure-action",
+    type=click.Choice(FAILURE_ACTIONS),
+    help="What a failure does to the other nodes [Azkaban's: finishCurrent].",
+)
+@option(
+    "--concurrent",
+    type=click.Choice(CONCURRENT),
+    help="What happens while the flow runs already [Azkaban's: skip].",
+)
+@option("--include", "extra", multiple=True, metavar="PATTERN", help="Carry these files too.")
+@option("--url", metavar="URL", help="Address of the Azkaban [that of submarine.toml].")
+@click.pass_obj
+def submit(
+    mouth: Mouth,
+    /,
+    file: Path,
+    target: str,
+    run: bool,
+    schedule: bool,
+    parameters: tuple[tuple[str, str], ...],
+    project: str,
+    replace: bool,
+    failure_action: str | None,
+    concurrent: str | None,
+    extra: tuple[str, ...],
+    url: str | None,
+) -> Outcome:
+    """Upload the workflow in FILE to Azkaban, and start or schedule it there."""
+    from submarine_workflows.azkaban.submission import Wishes
+    from submarine_workflows.commands import azkaban_runs as verbs
+
+    wishes = Wishes(
+        project, run, schedule, replace, dict(parameters), failure_action or "", concurrent or ""
+    )
+    return verbs.submit(mouth, file, wishes, url=url, extra=extra)
+
+
+@click.command(cls=Verb, example=("workflow unschedule nightly",))
+@click.argument("name")
+@option("--from", "target", type=_TO, default="azkaban", help="From which scheduler [azkaban].")
+@option("--project", default="", metavar="NAME", help="Azkaban's project [the workflow's name].")
+@option("--url", metavar="URL", help="Address of the Azkaban [that of submarine.toml].")
+@click.pass_obj
+def unschedule(mouth: Mouth, /, name: str, target: str, project: str, url: str | None) -> Outcome:
+    """Take the workflow NAME (or in the file NAME) off Azkaban's schedule."""
+    from submarine_workflows.commands import azkaban_runs as verbs
+
+    return verbs.unschedule(mouth, name, project=project, url=url)

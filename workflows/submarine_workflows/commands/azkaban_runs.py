@@ -1,0 +1,173 @@
+"""What ``submarine workflow submit|status|logs|cancel|history|unschedule`` do at an Azkaban.
+
+Runs of Azkaban's are called ``azkaban:1234``. The words that a person types are ``commands``'.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from pathlib import Path
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.text.sanitize import printable
+from submarine_workflows.azkaban import output as showing
+from submarine_workflows.azkaban.api.client import Azkaban
+from submarine_workflows.azkaban.api.connection import Connection
+from submarine_workflows.azkaban.api.credentials import find_password
+from submarine_workflows.azkaban.api.errors import NoProjectError
+from submarine_workflows.azkaban.api.session_file import SessionFile
+from submarine_workflows.azkaban.api.settings import Settings, load_settings, local_settings
+from submarine_workflows.azkaban.project.source import project_of
+from submarine_workflows.azkaban.run_ids import RUN_PREFIX, execution_id
+from submarine_workflows.azkaban.submission import (
+    Wishes,
+    project_name,
+    run_url,
+    submit as submit_to,
+)
+from submarine_workflows.formats.files import FLOWS, open_workflow
+from submarine_workflows.model.node_commands import Setting
+
+#: Where executed notebooks go unless somewhere else is named: not over their originals.
+OUTPUTS = "executed"
+HISTORY = 20
+
+
+def submit(
+    mouth: Mouth,
+    file: Path,
+    wishes: Wishes,
+    *,
+    url: str | None = None,
+    extra: tuple[str, ...] = (),
+) -> Outcome:
+    """Upload the workflow in ``file``; run and schedule it as wished."""
+    settings = _settings(mouth, url)
+    workflow, made = project_of(file, setting_of(vars(settings)), extra=extra)
+    azkaban = connect(settings, mouth)
+    done = submit_to(azkaban, settings, file, workflow, made, wishes)
+    return Outcome(showing.submitted_text(done, mouth.command), value=done.to_json())
+
+
+def status(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
+    """How a run and its nodes stand."""
+    azkaban = connect(_settings(mouth, url), mouth)
+    execution = azkaban.execution(execution_id(run))
+    value = showing.execution_json(execution, azkaban.url)
+    if mouth.kind in ("notebook", "zeppelin"):
+        from submarine_workflows.notebook.azkaban_run import show_execution
+
+        # In the background nobody can be asked: it has the session that was just kept.
+        again = connect(_settings(mouth, url), Mouth())
+        return show_execution(again, execution, mouth, value)
+    return Outcome(showing.status_text(execution, azkaban.url), value=value)
+
+
+def logs(
+    mouth: Mouth,
+    run: str,
+    node: str = "",
+    *,
+    follow: bool = False,
+    attempt: int | None = None,
+    tail: int | None = None,
+    url: str | None = None,
+) -> Outcome:
+    """The log of one node, or of all that have started; as it comes with ``follow``.
+
+    Parameters
+    ----------
+    attempt
+        Of the node, counted from 1; None: the newest.
+    tail
+        At most so many lines, the last ones; not with ``follow``.
+    """
+    from submarine_workflows.azkaban.api.logs import Follower
+
+    azkaban = connect(_settings(mouth, url), mouth)
+    follower = Follower(azkaban, execution_id(run), node)
+    if follow:
+        for piece in follower.until_the_end():
+            mouth.write(piece.encode("utf-8", "replace"))
+        return Outcome(value={"run": run, "status": follower.status})
+    pieces = follower.now() if attempt is None else follower.attempt(attempt - 1)
+    text = "".join(pieces)
+    if tail is not None:
+        text = "".join(text.splitlines(keepends=True)[-tail:] if tail else [])
+    shown = printable(text, len(text) + 1).rstrip("\n")
+    return Outcome(shown, value={"run": run, "status": follower.status, "text": text})
+
+
+def cancel(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
+    """Kill a run: Azkaban ends its nodes, and they their jobs."""
+    azkaban = connect(_settings(mouth, url), mouth)
+    execid = execution_id(run)
+    azkaban.cancel(execid)
+    text = f"Azkaban kills {run}: {run_url(azkaban.url, execid)}"
+    return Outcome(text, value={"run": run, "cancelled": True})
+
+
+def history(
+    mouth: Mouth, name: str, count: int = HISTORY, *, project: str = "", url: str | None = None
+) -> Outcome:
+    """The last runs of a workflow, by its name or file; ``azkaban:PROJECT/NAME`` in a project."""
+    settings = _settings(mouth, url)
+    azkaban = connect(settings, mouth)
+    within, _, rest = name.removeprefix(RUN_PREFIX).rpartition("/")
+    if within and not project and not Path(name.removeprefix(RUN_PREFIX)).exists():
+        project, name = within, rest
+    flow = flow_name(name)
+    found = azkaban.past(project_name(project or settings.project, flow), flow, count)
+    value = [showing.past_json(one, azkaban.url) for one in found]
+    return Outcome(showing.history_text(flow, found, azkaban.url), value=value)
+
+
+def unschedule(mouth: Mouth, name: str, *, project: str = "", url: str | None = None) -> Outcome:
+    """Remove the schedule of a workflow, by its name or file."""
+    settings = _settings(mouth, url)
+    azkaban = connect(settings, mouth)
+    flow = flow_name(name)
+    where = project_name(project or settings.project, flow)
+    try:
+        known = azkaban.flows(where)
+    except NoProjectError as exc:
+        raise UsageError(f"{exc.message}", "Name its project by --project.") from None
+    found = azkaban.scheduled(known.project_id, flow)
+    if found is None:
+        return Outcome(f"{flow} of {where} has no schedule.", value={"removed": None})
+    said = azkaban.unschedule(found.schedule_id)
+    return Outcome(
+        f"Removed schedule {found.schedule_id} (`{found.cron}`) of {flow}. Azkaban says: {said}",
+        value={"removed": found.schedule_id},
+    )
+
+
+def _settings(mouth: Mouth, url: str | None) -> Settings:
+    mouth.config({})  # asks whether to trust the project's file, which the settings cannot
+    return load_settings({"url": url})
+
+
+def connect(settings: Settings, mouth: Mouth) -> Azkaban:
+    """The Azkaban of the settings; asks for a password only where a login needs it."""
+    ask = (lambda words: getpass.getpass(f"{words}: ")) if mouth.interactive else None
+    kept = SessionFile(mouth.config({}).profile.state_dir, settings)
+    return Azkaban(Connection(settings, lambda: find_password(settings, ask), kept))
+
+
+def setting_of(values: Mapping[str, str] | None = None) -> Setting:
+    """How nodes are called on an executor."""
+    said = local_settings() if values is None else values
+    program = said.get("program") or "submarine"
+    return Setting(outputs=said.get("outputs") or OUTPUTS, program=tuple(program.split()))
+
+
+def flow_name(text: str) -> str:
+    """The flow that a name, perhaps with ``azkaban:`` before it, or a workflow's file means."""
+    text = text.removeprefix(RUN_PREFIX)
+    path = Path(text)
+    if path.suffix in (*FLOWS, ".zip") and path.exists():
+        return open_workflow(path).name
+    return path.stem if path.suffix in FLOWS else text

@@ -1,0 +1,40 @@
+"""A run is asked to end, from wherever: a file in its folder, which its runner looks for."""
+
+from __future__ import annotations
+
+import time
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
+from submarine_workflows.local.keeper import GRACE
+from submarine_workflows.runs.folders import RunFolder
+from submarine_workflows.runs.journal import is_held
+from submarine_workflows.runs.tables import head_of
+from submarine_workflows.runs.views import view_of
+
+#: Seconds that are waited for its end.
+PATIENCE = GRACE + 15.0
+
+
+def cancel_run(run: RunFolder, mouth: Mouth) -> Outcome:
+    """Ask for the end of a run and wait for it."""
+    view = view_of(run)
+    if not view.alive:
+        text = f"{run.run} has ended already: {view.status}."
+        if is_held(run.keeper_lock):
+            text += " What it had started is just being ended."
+        return Outcome(text, value=view.to_json())
+    try:
+        run.cancel.touch(mode=0o600)
+    except OSError as exc:
+        raise UsageError(f"{run.path} cannot be written: {exc.strerror}.") from None
+    mouth.say(f"Ending {run.run} …")
+    deadline = time.monotonic() + PATIENCE
+    while run.alive and time.monotonic() < deadline:
+        time.sleep(0.2)
+    view = view_of(run)
+    if view.alive:
+        text = f"{run.run} has been told to end and is still {view.status}."
+        return Outcome(text, value=view.to_json(), exit_code=JOB_FAILED)
+    return Outcome(head_of(view, time.time()), value=view.to_json())

@@ -1,0 +1,160 @@
+"""``submarine workflow export`` and ``holds``: a workflow leaves for another scheduler.
+
+What the files hold is made by ``targets``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from pathlib import Path, PurePosixPath
+
+import click
+
+from submarine_jobs.commands.grammar.verb import CONTEXT, Verb, option
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
+from submarine_workflows.azkaban.project.command_values import VERB
+from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
+from submarine_workflows.export.targets import TARGETS, Export, Wishes
+
+
+@click.command(
+    cls=Verb,
+    example=(
+        "workflow export nightly.flow --to airflow -o ~/airflow/dags",
+        "workflow export nightly.flow --to azkaban -o nightly.zip",
+        "workflow export nightly.flow --to cron --notify 'mail-us --urgent'",
+    ),
+)
+@click.argument("file", type=WORKFLOW_FILE)
+@option(
+    "--to", "target", required=True, type=click.Choice(sorted(TARGETS)), help="For which scheduler."
+)
+@option(
+    "-o",
+    "--output",
+    "place",
+    type=click.Path(path_type=Path),
+    help="Folder to write into, or the file where it is only one [print it].",
+)
+@option(
+    "--program",
+    default="",
+    metavar="COMMAND",
+    help="How submarine is called where it will run [submarine; for cron where it lies here].",
+)
+@option("--outputs", default="", metavar="URL", help="Where executed notebooks go.")
+@option(
+    "--include",
+    "also",
+    multiple=True,
+    metavar="PATTERN",
+    help="Further files to take along, lib/*.py; repeatable.",
+)
+@option("--notify", default="", metavar="COMMAND", help="Is told of failures (cron).")
+def export(
+    file: Path,
+    target: str,
+    place: Path | None,
+    program: str,
+    outputs: str,
+    also: tuple[str, ...],
+    notify: str,
+) -> Outcome:
+    """Write the workflow in FILE for Airflow, cron or another scheduler.
+
+    Airflow gets a DAG file and a folder with the notebooks, Azkaban a project's zip, cron a line
+    for a crontab.
+    """
+    from submarine_workflows.commands.group import sound
+
+    workflow = sound(file)
+    wishes = Wishes(file, _words(program), outputs, also, notify)
+    made = TARGETS[target](workflow, wishes)
+    return _written(made, place)
+
+
+@click.command(
+    cls=Verb,
+    example=("workflow holds '${train:accuracy} > 0.9' --output 'train={\"accuracy\": 0.93}'",),
+)
+@click.argument("condition")
+@option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="NODE=JSON",
+    help="What a node put out; repeatable.",
+)
+def holds(condition: str, outputs: tuple[str, ...]) -> Outcome:
+    """Say whether CONDITION on outputs of nodes holds: exit code 0, or 1 where it does not."""
+    from submarine_workflows.commands.holds import holds as judge
+
+    true = judge(condition, outputs)
+    text = f"{condition}: {'holds' if true else 'does not hold'}."
+    return Outcome(text, value={"holds": true}, exit_code=0 if true else JOB_FAILED)
+
+
+@click.command(
+    VERB,
+    cls=Verb,
+    context_settings={**CONTEXT, "ignore_unknown_options": True, "allow_interspersed_args": False},
+    example=("workflow with-values run fit.ipynb -p date @SUBMARINE_VALUE_1",),
+)
+@click.argument("words", metavar="COMMAND", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_obj
+def with_values(mouth: Mouth, /, words: tuple[str, ...]) -> Outcome:
+    """Run COMMAND with the variable NAME in the place of each word @NAME.
+
+    A project for Azkaban runs its notebooks so: a value that is entered in Azkaban's page stays one
+    word, whatever it holds.
+    """
+    from submarine_jobs.commands import execute
+    from submarine_workflows.azkaban.project.command_values import with_values as replaced
+
+    return execute(replaced(words, os.environ), mouth)
+
+
+def _words(program: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(program))
+    except ValueError as exc:
+        raise UsageError(f"--program {program!r} cannot be read: {exc}.") from None
+    return words
+
+
+def _written(made: Export, place: Path | None) -> Outcome:
+    if place is None and any(name.endswith(".zip") for name in made.files):
+        place = Path()  # nothing to print
+    if place is None:
+        if len(made.files) > 1:
+            raise UsageError(
+                f"This makes {len(made.files)} files.", "Say into which folder: -o FOLDER."
+            )
+        (data,) = made.files.values()
+        return Outcome(data.decode().rstrip("\n"), value={"text": data.decode()})
+    alone = len(made.files) == 1 and not place.is_dir()
+    if not alone and (place.is_file() or place.suffix == ".py"):
+        raise UsageError(
+            f"This makes {len(made.files)} files, and {place} is no folder for them.",
+            "Name the folder: -o FOLDER.",
+        )
+    for name, data in made.files.items():
+        _write(place if alone else place / PurePosixPath(name), data)
+    written = [str(place)] if alone else [str(place / name) for name in made.files]
+    return Outcome("\n".join([*written, made.said]), value={"files": written})
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all: a scheduler may look at any moment."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(data)
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, path)
+    except OSError as exc:
+        raise UsageError(f"{path} cannot be written: {exc.strerror}.") from None

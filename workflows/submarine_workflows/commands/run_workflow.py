@@ -1,0 +1,176 @@
+"""``submarine workflow run``: the words; what they do is ``starting``."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from submarine_jobs.commands.grammar.shared_options import duration_option, parameters_option
+from submarine_jobs.commands.grammar.verb import Parsed, Verb, option
+from submarine_jobs.errors import RefusedError, UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.model.quantities import parse_count
+from submarine_workflows.commands.completion import (
+    complete_files,
+    complete_nodes_of_file,
+    complete_runs,
+)
+from submarine_workflows.commands.runs_option import runs_of, runs_option
+from submarine_workflows.commands.workflow_file import find_workflow
+from submarine_workflows.runs.statuses import Concurrent, FailureAction
+
+
+@click.command(
+    "run",
+    cls=Verb,
+    example=(
+        "workflow run nightly.flow",
+        "workflow run nightly.flow -p date 2026-11-22 --timeout 6h",
+        "workflow run nightly.flow train",
+        "workflow run nightly.flow --resume",
+        "workflow run --resume nightly-20261122-013000-7f3a",
+        "workflow run nightly.flow --notify './tell.sh ops@example.com'",
+    ),
+)
+@click.argument("file", required=False, shell_complete=complete_files)
+@click.argument("nodes", nargs=-1, metavar="[NODE]...", shell_complete=complete_nodes_of_file)
+@parameters_option(
+    "Value of ${NAME}; wins over the workflow's `config:`, not over a node's. Repeatable.", "What"
+)
+@option("--disable", multiple=True, metavar="NODE", heading="What", help="Skip it. Repeatable.")
+@option(
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    metavar="[RUN]",
+    heading="What",
+    shell_complete=complete_runs,
+    help="Go on with a run where it failed; without RUN with FILE's newest.",
+)
+@option(
+    "--notebook",
+    metavar="FILE",
+    default="",
+    heading="What",
+    help="Notebook whose cells `cells:` names [the one that the workflow says].",
+)
+@option(
+    "--outputs",
+    metavar="DIR",
+    default="",
+    heading="What",
+    help="Folder or URL for executed notebooks [the run's own folder].",
+)
+@option(
+    "--max-parallel",
+    type=Parsed("number", lambda text: parse_count(text, "The number of nodes", 1)),
+    default=None,
+    metavar="N",
+    heading="How",
+    help="Nodes at a time, at most [10].",
+)
+@duration_option("--timeout", heading="How", help="End the run after that time; exit code 124.")
+@option(
+    "--failure-action",
+    type=click.Choice([str(one) for one in FailureAction]),
+    heading="How",
+    help="When a node fails: let what runs end, end it, or run all that does not depend on it "
+    "[finishCurrent, or what the workflow's `failure.action` says].",
+)
+@option(
+    "--concurrent",
+    type=click.Choice([str(one) for one in Concurrent]),
+    default=str(Concurrent.SKIP),
+    heading="How",
+    help="While it is running already: skip this run, follow that one node by node, or ignore it.",
+)
+@option(
+    "--on-interrupt",
+    type=click.Choice(("cancel", "detach")),
+    default="cancel",
+    heading="How",
+    help="What becomes of the jobs of nodes that are stopped [cancel].",
+)
+@option(
+    "--notify",
+    metavar="COMMAND",
+    default="",
+    heading="How",
+    help="Told as JSON on its input when the run does not end well.",
+)
+@option(
+    "--scheduled",
+    is_flag=True,
+    heading="How",
+    help="Started by a schedule (cron): runs that were missed since the last are reported.",
+)
+@option(
+    "--wait",
+    is_flag=True,
+    heading="How",
+    help="In a notebook: stay until it has ended; a command line always does.",
+)
+@option("--dry-run", is_flag=True, heading="How", help="Show the commands; run nothing.")
+@runs_option
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    file: str | None,
+    nodes: tuple[str, ...],
+    parameters: tuple[tuple[str, str], ...],
+    disable: tuple[str, ...],
+    resume: str | None,
+    max_parallel: int | None,
+    failure_action: str | None,
+    concurrent: str,
+    scheduled: bool,
+    wait: bool,
+    dry_run: bool,
+    runs: str | None,
+    **rest: Any,
+) -> Outcome:
+    """Run the workflow in FILE here, or only the NODEs that are named.
+
+    Nodes run as Azkaban would run them: in parallel where nothing holds them up, with their
+    retries, conditions and embedded flows. What they write goes to files; `submarine workflow logs`
+    shows them. Ctrl-C ends the nodes, and they cancel their jobs. In a notebook the run has a
+    process of its own, which outlives the kernel, and FILE may be the name of a workflow of a cell.
+    """
+    from submarine_workflows.local.options import MAX_PARALLEL, RunOptions
+    from submarine_workflows.local.session import LocalSession
+
+    if resume is not None and file is None and resume.endswith((".flow", ".yaml", ".yml", ".zip")):
+        file, resume = resume, ""
+    if file is None and resume is None:
+        raise UsageError("There is no workflow to run.", "Name its file: nightly.flow.")
+    if rest["notify"]:
+        from submarine_workflows.notifications import words_of as notifiers_words
+
+        notifiers_words(rest["notify"])
+    options = RunOptions(
+        parameters=dict(parameters),
+        max_parallel=max_parallel or MAX_PARALLEL,
+        failure_action=FailureAction(failure_action) if failure_action else None,
+        concurrent=Concurrent(concurrent),
+        **rest,
+    )
+    mouth = ctx.find_object(Mouth) or Mouth()
+    session = LocalSession(runs_of(mouth, runs), mouth, options)
+    path = find_workflow(file, mouth) if file is not None else None
+    if dry_run:
+        return session.dry_run(path, nodes, disable)
+    if mouth.kind in ("notebook", "zeppelin"):
+        from submarine_workflows.notebook.launching import launch, words_of
+
+        unseen = mouth.kind == "notebook" and not mouth.interactive
+        words = words_of(ctx, path, ("wait", "runs"))
+        return launch(words, runs_of(mouth, runs), mouth, wait=wait or unseen)
+    if resume is not None:
+        return session.resume(path, resume, nodes, disable, time.time)
+    if path is None:
+        raise RefusedError("There is no workflow to run.")
+    return session.start(path, nodes, disable, scheduled, time.time)

@@ -1,0 +1,176 @@
+"""``submarine workflow status|logs|cancel|history|await``: runs as they are and were."""
+
+from __future__ import annotations
+
+import functools
+import time
+
+import click
+
+from submarine_jobs.commands.grammar.shared_options import (
+    duration_option,
+    parameters_option,
+    profile_option,
+)
+from submarine_jobs.commands.grammar.verb import AS_JSON, Parsed, Verb, option
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.model.profile import Profile
+from submarine_jobs.model.quantities import parse_count
+from submarine_workflows.azkaban.run_ids import is_azkabans
+from submarine_workflows.commands.completion import complete_nodes_of_run, complete_runs
+from submarine_workflows.commands.run_workflow import run
+from submarine_workflows.commands.runs_option import runs_of, runs_option
+from submarine_workflows.model.workflow import NEED_TIMEOUT
+
+
+def _count(text: str) -> int:
+    return parse_count(text, "The number of lines", 0)
+
+
+@click.command("status", cls=Verb, example=("workflow status", "workflow status nightly"))
+@click.argument("run", metavar="[RUN | NAME]", default="last", shell_complete=complete_runs)
+@runs_option
+@click.pass_obj
+def status(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
+    """Show a run of a workflow and where each of its nodes stands; without a name the newest."""
+    if is_azkabans(run):
+        from submarine_workflows.commands import azkaban_runs as verbs
+
+        return verbs.status(mouth, run)
+    from submarine_workflows.runs.tables import html_of, table_of
+    from submarine_workflows.runs.views import view_of
+
+    found = runs_of(mouth, runs).find(run)
+    view = view_of(found)
+    if mouth.kind in ("notebook", "zeppelin"):
+        from submarine_workflows.notebook.launching import show_run
+
+        return show_run(found, mouth)
+    now = time.time()
+    return Outcome(table_of(view, now), html=html_of(view, now), value=view.to_json())
+
+
+@click.command("logs", cls=Verb, example=("workflow logs nightly train", "workflow logs last -f"))
+@click.argument("run", metavar="RUN", shell_complete=complete_runs)
+@click.argument("node", required=False, shell_complete=complete_nodes_of_run)
+@option("--follow", "-f", is_flag=True, heading="What", help="Go on until it has ended.")
+@option(
+    "--attempt",
+    type=Parsed("number", lambda text: parse_count(text, "The attempt", 1)),
+    metavar="N",
+    heading="What",
+    help="An earlier attempt of NODE, counted from 1 [the newest].",
+)
+@option(
+    "--tail", type=Parsed("number", _count), metavar="N", heading="What", help="The last N lines."
+)
+@runs_option
+@click.pass_context
+def logs(
+    ctx: click.Context,
+    /,
+    run: str,
+    node: str | None,
+    follow: bool,
+    attempt: int | None,
+    tail: int | None,
+    runs: str | None,
+) -> Outcome:
+    """Print what the commands of a node wrote; without NODE, of all nodes in their order."""
+    from submarine_workflows.runs.logs import followed, shown
+
+    mouth = ctx.find_object(Mouth) or Mouth()
+    if attempt is not None and (node is None or follow):
+        raise UsageError("--attempt wants a NODE, and no --follow.")
+    as_json = bool(ctx.meta[AS_JSON])
+    if is_azkabans(run):
+        from submarine_workflows.commands import azkaban_runs as verbs
+
+        live = follow and not as_json
+        return verbs.logs(mouth, run, node or "", follow=live, attempt=attempt, tail=tail)
+    found = runs_of(mouth, runs).find(run)
+    if follow and not as_json:
+        return followed(found, node, mouth, tail)
+    return shown(found, node, attempt, tail, mouth, as_json=as_json)
+
+
+@click.command("cancel", cls=Verb, example=("workflow cancel nightly",))
+@click.argument("run", metavar="RUN", shell_complete=complete_runs)
+@runs_option
+@click.pass_obj
+def cancel(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
+    """End a run: its nodes are stopped, and they cancel their jobs."""
+    if is_azkabans(run):
+        from submarine_workflows.commands import azkaban_runs as verbs
+
+        return verbs.cancel(mouth, run)
+    from submarine_workflows.commands.cancelling import cancel_run
+
+    return cancel_run(runs_of(mouth, runs).find(run), mouth)
+
+
+@click.command("history", cls=Verb, example=("workflow history", "workflow history nightly"))
+@click.argument("name", required=False, shell_complete=complete_runs)
+@option(
+    "--limit",
+    type=Parsed("number", _count),
+    default=None,
+    metavar="N",
+    heading="What",
+    help="At most N runs [30].",
+)
+@runs_option
+@click.pass_obj
+def history(mouth: Mouth, /, name: str | None, limit: int | None, runs: str | None) -> Outcome:
+    """List runs, newest first, and the scheduled ones that should have been and were not."""
+    if name is not None and is_azkabans(name):
+        from submarine_workflows.commands import azkaban_runs as verbs
+
+        return verbs.history(mouth, name, 30 if limit is None else limit)
+    from submarine_workflows.commands.history import history_of
+
+    return history_of(runs_of(mouth, runs), name, 30 if limit is None else limit, time.time())
+
+
+@click.command(
+    "await",
+    cls=Verb,
+    example=(
+        "workflow await hdfs:///data/2026-11-22/_SUCCESS --timeout 6h",
+        "workflow await 's3://bucket/{date}/_SUCCESS' -p date 2026-11-22",
+    ),
+)
+@click.argument("url")
+@duration_option("--timeout", heading="How", help="Give up after that time, exit code 124 [6h].")
+@parameters_option("Value of {NAME}; repeatable.", "What")
+@profile_option
+@click.pass_obj
+def await_(
+    mouth: Mouth,
+    /,
+    url: str,
+    timeout: float | None,
+    parameters: tuple[tuple[str, str], ...],
+    profile: str | None,
+) -> Outcome:
+    """Wait until a file or folder is there: a path, hdfs:// or any URL that fsspec knows."""
+    from submarine_jobs.text.formatting import duration
+    from submarine_workflows.commands.awaiting import filled_in, wait_for_data
+    from submarine_workflows.locations.location import without_password
+
+    limit = NEED_TIMEOUT if timeout is None else timeout
+    target = filled_in(url, dict(parameters))
+
+    @functools.cache
+    def whose() -> Profile:
+        # As whom the mouth acts: a process of several users has several configurations.
+        return mouth.config({"profile": profile} if profile else {}).profile
+
+    took = wait_for_data(target, limit, mouth.say, whose)
+    shown = without_password(target)
+    return Outcome(f"{shown} is there after {duration(took)}.", value={"url": shown, "took": took})
+
+
+VERBS = (run, status, logs, cancel, history, await_)

@@ -1,0 +1,25 @@
+"""Where this user's runs are: the state directory of the profile, or a folder by option."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from submarine_jobs.commands.grammar.verb import Callback, option
+from submarine_jobs.frontends.base import Mouth
+from submarine_workflows.runs.folders import Runs
+
+
+def runs_option(command: Callback) -> Callback:
+    """``--runs DIR``."""
+    return option(
+        "--runs",
+        metavar="DIR",
+        heading="Where",
+        help="Folder of runs, their journals and logs [the user's state directory].",
+    )(command)
+
+
+def runs_of(mouth: Mouth, folder: str | None) -> Runs:
+    """The runs in ``folder``, else in the state directory."""
+    home = mouth.config({}).profile.state_dir / "workflows"
+    return Runs(Path(folder).expanduser().absolute() if folder else home, home)

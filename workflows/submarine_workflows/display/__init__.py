@@ -1,0 +1,1 @@
+"""Show workflows and runs as text, HTML and graphs."""

@@ -1,0 +1,179 @@
+"""A workflow as a picture: script-free SVG for a notebook, lines of text for a terminal.
+
+Takes the colours of the page and adds half transparent ones, so it reads on light and dark pages;
+states are told in words and signs too. Where things stand is ``layout``'s. Pages that take SVG out
+of HTML, as Jupyter does with notebooks of others, leave its text: the marks between words, which
+SVG itself does not show, make that a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from submarine_jobs.text.sanitize import escaped_line
+from submarine_workflows.display.layout import HEIGHT, WIDTH, Point, columns, lay_out
+from submarine_workflows.model.workflow import Kind, Node, Workflow
+
+__all__ = ["COLOURS", "SIGNS", "as_svg", "as_text", "columns", "words_of"]
+
+MAX_DRAWN = 300
+#: Edges of a picture: a notebook's output has its limits, and an eye too.
+MAX_EDGES = 1500
+_LONGEST_NAME, _LONGEST = 19, 25
+_WORDS: dict[Kind, Callable[[Node], str]] = {
+    Kind.NOTEBOOK: lambda node: node.notebook,
+    Kind.CELLS: lambda node: "cells " + ", ".join(node.cells),
+    Kind.COMMAND: lambda node: node.config.get("command", ""),
+    Kind.NOOP: lambda node: (
+        f"waits for {', '.join(need.url for need in node.needs)}" if node.needs else "nothing"
+    ),
+    Kind.FLOW: lambda node: f"flow of {len(node.nodes)}",
+    Kind.OTHER: lambda node: node.type,
+}
+_GOOD, _BAD, _BUSY, _WAITS, _OVER = "#1a7f37", "#c62828", "#0b6bcb", "#9a6700", "#6b7280"
+#: Colour by Azkaban's status, the same as those of jobs; what has not begun has that of the text.
+COLOURS = {
+    "SUCCEEDED": _GOOD,
+    "FAILED_SUCCEEDED": _WAITS,
+    "FAILED": _BAD,
+    "FAILED_FINISHING": _BAD,
+    "EXECUTION_STOPPED": _BAD,
+    "RUNNING": _BUSY,
+    "QUEUED": _WAITS,
+    "KILLING": _OVER,
+    "KILLED": _OVER,
+    "CANCELLED": _OVER,
+    "SKIPPED": _OVER,
+}
+SIGNS = {
+    "SUCCEEDED": "\u2713",
+    "FAILED_SUCCEEDED": "!",
+    "FAILED": "\u2717",
+    "FAILED_FINISHING": "\u2717",
+    "EXECUTION_STOPPED": "\u2717",
+    "RUNNING": "\u25b8",
+    "QUEUED": "\u2026",
+    "KILLING": "\u25a0",
+    "KILLED": "\u25a0",
+    "CANCELLED": "\u2013",
+    "SKIPPED": "\u2013",
+}
+
+
+def words_of(node: Node) -> str:
+    """What it runs, ``features.ipynb``."""
+    return _WORDS[node.kind](node)
+
+
+def as_text(workflow: Workflow) -> str:
+    """One line a node, in an order in which they may run."""
+    lines = []
+    for column in columns(workflow.nodes):
+        for node in column:
+            after = f"  after {', '.join(node.depends_on)}" if node.depends_on else ""
+            when = f"  if {node.condition}" if node.condition else ""
+            lines.append(f"{node.name:<20} {words_of(node)}{after}{when}".rstrip())
+    return "\n".join(lines)
+
+
+def as_svg(
+    workflow: Workflow,
+    states: Mapping[str, str] | None = None,
+    words: Mapping[str, str] | None = None,
+) -> str:
+    """The graph, in the page's own colour of text.
+
+    Parameters
+    ----------
+    states
+        Node -> its state, for a run that is shown.
+    words
+        Node -> what stands in its second line then, ``running 12 s``; else what it runs does.
+    """
+    nodes = workflow.nodes[:MAX_DRAWN]
+    layout = lay_out(nodes)
+    known = {node.name: node for node in nodes}
+    states, words = states or {}, words or {}
+    parts = [
+        _edge(points, states.get(start, ""), conditional=bool(known[end].condition))
+        for start, end, points in layout.edges[:MAX_EDGES]
+    ]
+    parts += [
+        _box(known[name], corner, states.get(name, ""), words.get(name, ""))
+        for name, corner in layout.corners.items()
+    ]
+    label = escaped_line(f"Workflow {workflow.name}: {len(workflow.nodes)} nodes")
+    width, height = layout.width, layout.height
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" '
+        f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
+        # As a style too: a page's own style for pictures beats attributes. Zeppelin's gives them a
+        # size, Jupyter's makes them no wider than the page, where nobody could read a large one.
+        f'style="width:{width:g}px;height:{height:g}px;max-width:none;'
+        "font:13px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif\">"
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _edge(points: Sequence[Point], state: str, *, conditional: bool) -> str:
+    x, y = points[0]
+    way = [f"M{x:g} {y:g}"]
+    for number, (nx, ny) in enumerate(points[1:], 1):
+        last = number == len(points) - 1
+        nx = nx - 7 if last else nx
+        middle = (x + nx) / 2
+        way.append(f"C{middle:g} {y:g} {middle:g} {ny:g} {nx:g} {ny:g}" if y != ny else f"H{nx:g}")
+        x, y = nx, ny
+    colour = COLOURS["SUCCEEDED"] if state == "SUCCEEDED" else "currentColor"
+    seen = ".8" if state == "SUCCEEDED" else ".45"
+    dashes = ' stroke-dasharray="5 4"' if conditional else ""
+    return (
+        f'<path d="{"".join(way)}" fill="none" stroke="{colour}" stroke-opacity="{seen}" '
+        f'stroke-width="1.4"{dashes}/>'
+        f'<path d="M{x:g} {y - 4:g}l7 4l-7 4z" fill="{colour}" fill-opacity="{seen}"/>'
+    )
+
+
+def _box(node: Node, corner: Point, state: str, words: str) -> str:
+    x, y = corner
+    begun = state.lower().replace("_", " ") if state in COLOURS else ""
+    name, line = _short(node.name, _LONGEST_NAME), words or begun or words_of(node)
+    line = _short(line, _LONGEST)
+    colour = COLOURS.get(state, "currentColor")
+    dashes = ' stroke-dasharray="5 3"' if node.condition or state == "SKIPPED" else ""
+    faint = "" if state in COLOURS else ' stroke-opacity=".5"'
+    fill = ".12" if state in COLOURS and state != "SKIPPED" else ".04"
+    sign = SIGNS.get(state, "")
+    return (
+        f"<g>{_title(node, name, line)}"
+        f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="6" fill="{colour}" '
+        f'fill-opacity="{fill}" stroke="{colour}" stroke-width="{1.5 if state in COLOURS else 1}"'
+        f"{faint}{dashes}/>"
+        f'<text x="{x + 11:g}" y="{y + 18:g}" fill="currentColor" font-weight="600">'
+        f"{escaped_line(name)}</text>: "
+        f'<text x="{x + 11:g}" y="{y + 33:g}" fill="currentColor" fill-opacity=".72" '
+        f'font-size="11">{escaped_line(line)}</text> {_sign(sign, x, y, colour)}</g>; '
+    )
+
+
+def _title(node: Node, name: str, line: str) -> str:
+    """What a pointer shows: what there is no room for."""
+    does = words_of(node)
+    parts = [] if (name, line) == (node.name, does) else [f"{node.name}: {does}"]
+    parts += [f"if {node.condition}"] if node.condition else []
+    return f"<title>{escaped_line(', '.join(parts))}</title>. " if parts else ""
+
+
+def _sign(sign: str, x: float, y: float, colour: str) -> str:
+    if not sign:
+        return ""
+    at = x + WIDTH - 18
+    return (
+        f'<circle cx="{at + 6:g}" cy="{y + 14:g}" r="8" fill="{colour}"/>'
+        f'<text x="{at + 6:g}" y="{y + 18:g}" fill="#fff" font-size="11" font-weight="700" '
+        f'text-anchor="middle">{sign}</text>'
+    )
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "\u2026"

@@ -1,0 +1,132 @@
+"""A workflow and a run of it as script-free HTML: a card with the graph as SVG and tables.
+
+What comes from files and runs is made harmless here. Does not say how states and times are called
+(``picture_words``), nor where nodes stand in the graph (``drawing``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from submarine_jobs.text.formatting import moment
+from submarine_jobs.text.sanitize import escaped, escaped_line, web_link
+from submarine_workflows.display.drawing import COLOURS, MAX_DRAWN, MAX_EDGES, as_svg
+from submarine_workflows.display.states import Caption, RunState, Step
+from submarine_workflows.display.text import (
+    failures,
+    node_words,
+    number_of_nodes,
+    progress,
+    schedule_words,
+    status_words,
+    time_taken,
+)
+from submarine_workflows.model.workflow import Workflow
+
+_CARD = (
+    "border:1px solid rgba(127,127,127,.35);border-left:4px solid {colour};border-radius:6px;"
+    "padding:10px 14px;margin:4px 0;max-width:1100px;font-size:13px;line-height:1.5;"
+    "font-family:system-ui,-apple-system,'Segoe UI',Roboto,sans-serif"
+)
+_BADGE = (
+    "background-color:{colour};color:#ffffff;border-radius:10px;padding:1px 9px;font-size:11px;"
+    "letter-spacing:.03em"
+)
+_QUIET = "opacity:.72"
+_NEUTRAL = "#6b7280"
+_CODE = '<code style="background:none;padding:0">'
+#: What is larger is pushed to and fro in it: two hundred nodes beside each other are 10,000 high.
+_GRAPH = "overflow:auto;max-height:720px;margin:8px 0 4px 0"
+_TABLE = "border:none;border-collapse:collapse;margin:2px 0;font-size:12px"
+_CELL = "text-align:left;padding:1px 14px 1px 0;border:none;background:none"
+
+
+def workflow_html(workflow: Workflow, caption: Caption) -> str:
+    """A workflow that is not running."""
+    about = (number_of_nodes(workflow), schedule_words(workflow, caption.upcoming))
+    quiet = f'<span style="{_QUIET}">{escaped_line("; ".join(filter(None, about)))}</span>'
+    head = f"<div>{_title(workflow)} &nbsp;{quiet}</div>"
+    return _card(_NEUTRAL, [head, _graph(workflow, None, 0.0), _below(caption.lines)])
+
+
+def run_html(workflow: Workflow, run: RunState, steps: Sequence[Step], now: float) -> str:
+    """A run of a workflow at ``now``."""
+    colour = COLOURS.get(run.status, _NEUTRAL)
+    style, said = _BADGE.format(colour=colour), escaped_line(status_words(run.status), 30)
+    badge = f'<strong style="{style}">{said}</strong>'
+    about = (time_taken(run.started, run.ended, now), progress(run))
+    seen = "" if run.ended else f" &nbsp;as of {moment(now)}"
+    head = (
+        f"<div>{_title(workflow)} &nbsp;{badge} "
+        f'<span style="{_QUIET}">{escaped_line(", ".join(filter(None, about)))}{seen}'
+        f"</span> &nbsp;{_code(run.run)}</div>"
+    )
+    graph = _graph(workflow, run, now)
+    return _card(colour, [head, graph, _table(failures(run)), _steps(steps)])
+
+
+def _title(workflow: Workflow) -> str:
+    return f'<strong style="font-size:15px">{escaped_line(workflow.name, 100)}</strong>'
+
+
+def _card(colour: str, parts: Sequence[str]) -> str:
+    inner = "\n".join(part for part in parts if part)
+    style = _CARD.format(colour=colour)
+    return f'<div class="tex2jax_ignore mathjax_ignore" style="{style}">\n{inner}\n</div>'
+
+
+def _below(lines: Sequence[str]) -> str:
+    told = "".join(f"<div>{_sentence(line)}</div>" for line in lines)
+    return f'<div style="font-size:12px;{_QUIET}">{told}</div>' if told else ""
+
+
+def _steps(steps: Sequence[Step]) -> str:
+    rows = "".join(
+        f'<tr style="background:none"><td style="{_CELL}">{_command(step.command)}'
+        f'</td><td style="{_CELL}"><span style="{_QUIET}">'
+        f"{escaped_line(step.purpose, 100)}</span></td></tr>"
+        for step in steps
+    )
+    return f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>' if rows else ""
+
+
+def _sentence(text: str) -> str:
+    """What stands in backticks in text is code here."""
+    return re.sub(r"`([^`]+)`", rf"{_CODE}\1</code>", escaped_line(text, 400))
+
+
+def _code(words: str) -> str:
+    """Without the ground that notebooks put behind code."""
+    return f"{_CODE}{escaped_line(words, 300)}</code>"
+
+
+def _command(words: str) -> str:
+    shown = _code(words)
+    if (link := web_link(words)) is None:
+        return shown
+    href = escaped(link, 2000)
+    return f'<a href="{href}" target="_blank" rel="noopener noreferrer">{shown}</a>'
+
+
+def _graph(workflow: Workflow, run: RunState | None, now: float) -> str:
+    states = {name: run.nodes[name].status for name in run.nodes} if run else {}
+    begun = run.nodes.items() if run else ()
+    words = {name: node_words(node, now) for name, node in begun if node.status in COLOURS}
+    more = len(workflow.nodes) - MAX_DRAWN
+    many = sum(len(node.depends_on) for node in workflow.nodes) > MAX_EDGES
+    note = f"<div>and {more} nodes more</div>" if more > 0 else ""
+    note += "<div>Not all dependencies are drawn.</div>" if many else ""
+    svg = as_svg(workflow, states, words)
+    return f'<div style="{_GRAPH}">{svg}</div>{note}'
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> str:
+    if not rows:
+        return ""
+    body = "".join(
+        f'<tr style="background:none"><th style="{_CELL}">{escaped_line(path, 100)}</th>'
+        f'<td style="{_CELL}">{_sentence(detail)}</td></tr>'
+        for path, detail in rows
+    )
+    return f'<table style="{_TABLE}"><tbody>{body}</tbody></table>'

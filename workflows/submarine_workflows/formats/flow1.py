@@ -1,0 +1,124 @@
+r"""Azkaban's Flow 1.0: one ``.job`` file of properties a node; made into the same workflow.
+
+The format is Java's properties (``java.util.Properties.load``): ``key=value``, ``key: value``,
+``#`` and ``!`` comments, lines that go on after a backslash, ``\uXXXX``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from submarine_workflows.model.errors import Problem, WorkflowError
+from submarine_workflows.model.workflow import Kind, Node, Workflow
+
+MAX_BYTES = 1 << 20
+_KINDS = {"command": Kind.COMMAND, "noop": Kind.NOOP, "flow": Kind.FLOW}
+#: Java's, and no other: where Azkaban sees one line, two must not be read here.
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_SPACE = " \t\f"
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_properties(text: str) -> dict[str, tuple[str, int]]:
+    """Key -> value and the line where it begins; the last of equal keys counts, as in Java."""
+    found: dict[str, tuple[str, int]] = {}
+    lines = _LINE_END.split(text)
+    number = 0
+    while number < len(lines):
+        begin, line = number + 1, lines[number].lstrip(_SPACE)
+        number += 1
+        if not line or line[0] in "#!":
+            continue
+        while _goes_on(line) and number < len(lines):
+            line = line[:-1] + lines[number].lstrip(_SPACE)
+            number += 1
+        key, value = _split(line)
+        if key:
+            found[_plain(key)] = (_plain(value), begin)
+    return found
+
+
+def _goes_on(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _split(line: str) -> tuple[str, str]:
+    at = 0
+    while at < len(line) and line[at] not in "=: \t\f":
+        at += 2 if line[at] == "\\" else 1
+    value = line[at:].lstrip(" \t\f")
+    if value[:1] in ("=", ":"):
+        value = value[1:].lstrip(" \t\f")
+    return line[:at], value
+
+
+def _plain(text: str) -> str:
+    def one(match: re.Match[str]) -> str:
+        word = match.group(1)
+        if len(word) == 5:
+            return chr(int(word[1:], 16))
+        return _PLAIN.get(word, word)
+
+    found = _ESCAPE.sub(one, text)
+    # Two escapes make a character outside of the basic plane.
+    return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def read_jobs(files: Mapping[str, str], name: str) -> Workflow:
+    """The workflow of the ``.job`` files; ``.properties`` files beside them are its parameters.
+
+    Parameters
+    ----------
+    files
+        File name -> text.
+    name
+        What the workflow is called; Azkaban itself calls it by the job that nothing depends on.
+
+    Raises
+    ------
+    WorkflowError
+        With every file that makes no node.
+    """
+    problems: list[Problem] = []
+    nodes: list[Node] = []
+    config: dict[str, str] = {}
+    for file, text in sorted(files.items()):
+        if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+            problems.append(Problem(0, f"The file is larger than {MAX_BYTES >> 20} MiB.", file))
+            continue
+        found = read_properties(text)
+        if file.endswith(".properties"):
+            config.update({key: value for key, (value, _) in found.items()})
+        elif file.endswith(".job"):
+            nodes.append(_node(file, found, problems))
+    if not nodes and not problems:
+        problems.append(Problem(0, "There is no .job file: each node of Flow 1.0 is one.", name))
+    if problems:
+        raise WorkflowError(problems)
+    return Workflow(name, tuple(nodes), config)
+
+
+def _node(file: str, found: Mapping[str, tuple[str, int]], problems: list[Problem]) -> Node:
+    values = {key: value for key, (value, _) in found.items()}
+    kind = values.pop("type", "").strip()
+    if not kind:
+        problems.append(Problem(0, "A job file has a line `type=`, such as type=command.", file))
+    wants = values.pop("dependencies", "")
+    condition = values.pop("condition", "").strip()
+    depends = tuple(part.strip() for part in wants.split(",") if part.strip())
+    if kind == "flow":
+        problems.append(
+            Problem(
+                found["type"][1],
+                "An embedded flow (type=flow, flow.name=...) is not read from job files: put its "
+                "nodes under `nodes:` of a .flow file.",
+                file,
+            )
+        )
+    name = file.rsplit("/", 1)[-1].removesuffix(".job")
+    # No line: a sentence names the node, and so its file.
+    return Node(
+        name, _KINDS.get(kind, Kind.OTHER), kind, 0, values, depends, condition=condition
+    )  # fmt: skip

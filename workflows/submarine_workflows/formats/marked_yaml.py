@@ -1,0 +1,114 @@
+"""YAML whose every value knows its line; constructs no object but text, numbers, lists and maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from submarine_workflows.model.errors import Problem, WorkflowError
+
+#: PyYAML may have been built without libyaml, which is ten times as fast.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+MAX_BYTES = 4 << 20
+#: An alias stands for all that it names: few bytes may mean more values than a machine can hold.
+MAX_VALUES = 200_000
+MAX_DEPTH = 50
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value and the line where it begins.
+
+    Attributes
+    ----------
+    data
+        ``str`` for every scalar, as it was written; ``list`` of values; ``dict`` by key.
+    """
+
+    data: str | list[Value] | dict[str, Value]
+    line: int
+    scalar: Any = None
+
+    @property
+    def what(self) -> str:
+        """Its shape in words, for sentences."""
+        if isinstance(self.data, dict):
+            return "a map"
+        return "a list" if isinstance(self.data, list) else f"`{self.data}`"
+
+
+def load(text: str, file: str = "") -> Value:
+    """Read one document.
+
+    Raises
+    ------
+    WorkflowError
+        If it is no YAML, holds several documents, a key twice, or is far too large.
+    """
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise WorkflowError([Problem(0, f"The text is larger than {MAX_BYTES >> 20} MiB.", file)])
+    try:
+        root = yaml.compose(text, Loader=_LOADER)
+    except yaml.YAMLError as exc:
+        raise WorkflowError([_broken(exc, text, file)]) from None
+    except (RecursionError, ValueError) as exc:
+        raise WorkflowError([Problem(0, f"This is no YAML: {exc}.", file)]) from None
+    if root is None:
+        return Value({}, 1)
+    return _Reader(file).read(root, 0)
+
+
+def _broken(exc: yaml.YAMLError, text: str, file: str) -> Problem:
+    mark = getattr(exc, "problem_mark", None) or getattr(exc, "context_mark", None)
+    said = getattr(exc, "problem", None) or str(exc)
+    if mark is not None and "cannot start any token" in said and _stands_on_tab(mark, text):
+        said = "a tab stands before its first word, and YAML takes spaces alone there"
+    return Problem(mark.line + 1 if mark else 0, f"This is no YAML: {said}.", file)
+
+
+def _stands_on_tab(mark: yaml.Mark, text: str) -> bool:
+    line = text.splitlines()[mark.line : mark.line + 1]
+    return bool(line) and line[0][mark.column : mark.column + 1] == "\t"
+
+
+class _Reader:
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._count = 0
+        self._constructor = yaml.constructor.SafeConstructor()
+
+    def read(self, node: yaml.Node, depth: int) -> Value:
+        line = node.start_mark.line + 1
+        self._count += 1
+        if self._count > MAX_VALUES or depth > MAX_DEPTH:
+            raise self._wrong(line, "The text stands for more values than a workflow can have.")
+        if isinstance(node, yaml.MappingNode):
+            return Value(self._map(node, depth), line)
+        if isinstance(node, yaml.SequenceNode):
+            return Value([self.read(item, depth + 1) for item in node.value], line)
+        return Value(str(node.value), line, self._scalar(node))
+
+    def _map(self, node: yaml.MappingNode, depth: int) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._wrong(line, "A key must be a word.")
+            if key.value in found:
+                first = found[key.value].line
+                raise self._wrong(line, f"`{key.value}` is given twice, first in line {first}.")
+            found[key.value] = self.read(value, depth + 1)
+        return found
+
+    def _scalar(self, node: yaml.Node) -> Any:
+        """Number, truth value, nothing or text; anything else (a date) as it was written."""
+        try:
+            made = self._constructor.construct_object(node)
+        except (yaml.YAMLError, ValueError):
+            return str(node.value)
+        return made if isinstance(made, (str, int, float)) or made is None else str(node.value)
+
+    def _wrong(self, line: int, sentence: str) -> WorkflowError:
+        return WorkflowError([Problem(line, sentence, self._file)])

@@ -1,0 +1,89 @@
+"""Whoever wanted to be told hears that a run did not end well, or that it never began.
+
+Does not decide how it ended; how a command is told is ``notify``'s.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from nbformat import NotebookNode
+
+from submarine_jobs.display.mime import MIME_TYPE
+from submarine_jobs.model.workflow_origin import Origin
+from submarine_workflows.locations.location import without_password
+from submarine_workflows.locations.urls import is_url
+
+if TYPE_CHECKING:
+    from submarine_jobs.commands.run.notebook import NotebookRun
+    from submarine_jobs.frontends.base import Mouth
+
+_CARD_LOG = re.compile(r"^  Log[^\n]*:\n((?:  \|[^\n]*\n?)+)", re.M)
+_SECRET_NAME = re.compile(r"passw|secret|token|credential|api_?key|access_?key", re.I)
+
+
+def tell(
+    request: NotebookRun,
+    mouth: Mouth,
+    reason: str,
+    *,
+    state: str = "FAILED",
+    output: str = "",
+    log: Iterable[str] = (),
+    jobs: Iterable[str] = (),
+    parameters: Mapping[str, Any] | None = None,
+    hurried: Callable[[], object] = lambda: False,
+) -> None:
+    """Tell the command of ``--notify``, if there is one; nothing is raised.
+
+    Parameters
+    ----------
+    output
+        Where the executed notebook is: told from anywhere, so as a whole path.
+    parameters
+        Values that the notebook got; those with a secret's name are not told.
+    hurried
+        Whether somebody wants the run to be over: the command has less time then.
+    """
+    if request.notify is None:
+        return
+    from submarine_workflows.notifications import Notice, notify
+
+    origin = Origin.from_environment()
+    notice = Notice(
+        state=state,
+        reason=reason,
+        link=os.path.abspath(output) if output and not is_url(output) else output,
+        log="\n".join(log),
+        workflow=origin.workflow,
+        run=origin.run or request.run_id,
+        node=origin.node,
+        notebook=without_password(request.notebook),
+        jobs=tuple(jobs),
+    )
+    typed = {name: value for name, value, _ in request.parameters}
+    secrets = _secrets({**typed, **(parameters or {})})
+    notify(request.notify, notice, say=mouth.say, secrets=secrets, hurried=hurried)
+
+
+def job_log(cell: NotebookNode) -> list[str]:
+    """The last lines of the first job below ``cell`` that did not end well, as its card has them.
+
+    What a job printed is untrusted text.
+    """
+    for output in cell.outputs:
+        data = output.get("data", {})
+        card = data.get(MIME_TYPE)
+        if isinstance(card, dict) and card.get("state") not in (None, "SUCCEEDED"):
+            found = _CARD_LOG.findall(str(data.get("text/plain", "")))
+            if found:
+                return [line[len("  | ") :] for line in found[-1].rstrip("\n").split("\n")]
+    return []
+
+
+def _secrets(parameters: Mapping[str, Any]) -> list[str]:
+    named = (value for name, value in parameters.items() if _SECRET_NAME.search(name))
+    return [value for value in named if isinstance(value, str)]

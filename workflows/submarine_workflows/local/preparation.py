@@ -1,0 +1,165 @@
+"""From a node that may start to the work that a process does: parameters, commands, environment.
+
+Knows the run's folder and names; starts nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.model import headless_settings as headless
+from submarine_jobs.model.workflow_origin import Origin
+from submarine_workflows.local.node_process import Work
+from submarine_workflows.local.options import RunOptions
+from submarine_workflows.local.parameters import as_properties, filler, properties_for
+from submarine_workflows.local.progress import Step
+from submarine_workflows.model.node_commands import Setting, commands_of, environment_of
+from submarine_workflows.model.properties import number_problem
+from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.runs.folders import RunFolder
+
+_MAX_OUTPUT = 1 << 20
+#: What a notebook that starts a run knows of itself, and what its own runner told it.
+_NOT_THEIRS = (headless.VARIABLE, "JPY_")
+#: How this very release is called, whatever ``submarine`` is on the PATH. With ``-P`` no file of
+#: the working directory is taken for a library.
+PROGRAM = (sys.executable, "-P", "-m", "submarine_jobs.cli")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a node does, and what its properties say about its failures."""
+
+    work: Work
+    retries: int = 0
+    backoff: float = 0.0
+    exponential: bool = False
+    succeed_on_failure: bool = False
+
+
+@dataclass(frozen=True)
+class Preparer:
+    """Makes work of the nodes of one run.
+
+    Attributes
+    ----------
+    base
+        Folder that the workflow's paths are relative to.
+    common
+        Azkaban's parameters of this run.
+    """
+
+    workflow: Workflow
+    run: RunFolder
+    base: Path
+    options: RunOptions
+    common: Mapping[str, str]
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def prepare(self, step: Step, attempt: int) -> Prepared:
+        """The work of a node that starts now.
+
+        Raises
+        ------
+        UsageError
+            If a parameter is missing, or a property that is a number is none.
+        """
+        raw = properties_for(step, self.common, self.workflow.config, self.options.parameters)
+        raw["azkaban.job.attempt"] = str(attempt)
+        fill = filler(raw)
+        commands = commands_of(self.workflow, step.node, step.flows, self.setting(), fill)
+        folder = self.base / fill(raw.get("working.dir", ""))
+        environ = {name: fill(value) for name, value in environment_of(raw).items()}
+        files = self._files(step, raw, fill)
+        return Prepared(
+            Work(
+                commands,
+                {**self._environ(), **self._origin(step), **environ, **files},
+                folder,
+                self.run.log(step.path, attempt),
+            ),
+            _number(raw, "retries", fill),
+            _number(raw, "retry.backoff", fill) / 1000,
+            _flag(raw, "retry.backoff.exponential", fill),
+            _flag(raw, "job.succeed.on.failure", fill),
+        )
+
+    def setting(self) -> Setting:
+        """How nodes' commands are spelled here."""
+        return Setting(
+            run=self.run.run,
+            outputs=self.options.outputs or str(self.run.notebooks),
+            notebook=self.options.notebook,
+            program=PROGRAM,
+            on_interrupt=self.options.on_interrupt,
+        )
+
+    def _environ(self) -> dict[str, str]:
+        environ = {k: v for k, v in self.environ.items() if not k.startswith(_NOT_THEIRS)}
+        if shutil.which("submarine", path=environ.get("PATH")) is None:
+            # Commands of users find what runs them, as on a host that is set up.
+            here = os.path.dirname(sys.executable)
+            environ["PATH"] = os.pathsep.join(filter(None, (environ.get("PATH"), here)))
+        return environ
+
+    def _origin(self, step: Step) -> dict[str, str]:
+        tags = Origin.from_environment(self.environ).yarn_tags
+        return Origin(self.workflow.name, self.run.run, step.path, tags).to_environment()
+
+    def _files(
+        self, step: Step, raw: Mapping[str, str], fill: Callable[[str], str]
+    ) -> dict[str, str]:
+        output, properties = self.run.output(step.path), self.run.properties(step.path)
+        values: dict[str, str] = {}
+        for key, value in raw.items():
+            with suppress(UsageError):  # one that this node does not use need not make sense
+                values[key] = fill(value)
+        try:
+            output.write_text("")
+            properties.write_text(as_properties(values))
+        except OSError as exc:
+            raise UsageError(f"{output.parent} cannot be written: {exc.strerror}.") from None
+        return {
+            "JOB_OUTPUT_PROP_FILE": str(output),
+            "JOB_PROP_FILE": str(properties),
+            "JOB_NAME": step.node.name,
+        }
+
+
+def read_outputs(path: Path) -> dict[str, str]:
+    """What a node wrote into ``JOB_OUTPUT_PROP_FILE``: text, as Azkaban makes it of JSON.
+
+    Nothing where it wrote no JSON object, as in Azkaban.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_OUTPUT + 1)
+        found = json.loads(data) if 0 < len(data) <= _MAX_OUTPUT else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {key: _as_text(value) for key, value in found.items() if value is not None}
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def _number(raw: Mapping[str, str], name: str, fill: Callable[[str], str]) -> int:
+    text = fill(raw.get(name, "0")).strip()
+    if problem := number_problem(name, text):
+        raise UsageError(problem)
+    return int(text)
+
+
+def _flag(raw: Mapping[str, str], name: str, fill: Callable[[str], str]) -> bool:
+    return fill(raw.get(name, "")).strip().lower() == "true"

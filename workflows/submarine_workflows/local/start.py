@@ -1,0 +1,251 @@
+"""A run from its wish to its end: folder, locks, journal, runner, and who is told.
+
+What a person types is ``verbs``; what happens in between is ``runner``.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.errors import RefusedError
+from submarine_workflows.local.keeper import GRACE, Keeper
+from submarine_workflows.local.options import RunOptions
+from submarine_workflows.local.parameters import flow_parameters
+from submarine_workflows.local.predecessor import Predecessor
+from submarine_workflows.local.preparation import Preparer
+from submarine_workflows.local.progress import Progress
+from submarine_workflows.local.project_zip import unpack
+from submarine_workflows.local.runner import Runner
+from submarine_workflows.model.names import file_name
+from submarine_workflows.model.serialization import write_workflow
+from submarine_workflows.model.time_zones import zone_of
+from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.runs.folders import RunFolder, Runs
+from submarine_workflows.runs.journal import Journal, Lock, held
+from submarine_workflows.runs.statuses import Concurrent, FailureAction, Status
+from submarine_workflows.runs.views import RunView, view_of
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A workflow and where its paths lead.
+
+    Attributes
+    ----------
+    base
+        Folder that notebooks and working directories are relative to.
+    file
+        Where its text lies; empty where it has none.
+    archive
+        A project's zip, which is unpacked for each run; its paths lead into what was unpacked.
+    """
+
+    workflow: Workflow
+    base: Path
+    file: str = ""
+    archive: Path | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended; ``failures`` has the sentence of each node that failed."""
+
+    view: RunView
+    exit_code: int
+    failures: dict[str, str]
+
+
+def start(source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: bool) -> Ended:
+    """Run a workflow from its beginning.
+
+    Raises
+    ------
+    RefusedError
+        If it is running already and ``options.concurrent`` says that it is not to run twice.
+    """
+    name = source.workflow.name
+    with ExitStack() as stack:
+        with _entry(runs, name):
+            alive = [run for run in runs.of(name) if run.alive]
+            if alive and options.concurrent is Concurrent.SKIP:
+                raise RefusedError(
+                    f"{name} is running already, as {alive[0].run}; this run was skipped.",
+                    "`--concurrent pipeline` follows it node by node, `ignore` runs beside it.",
+                )
+            runs.prune(name)
+            run = runs.new(name)
+            _hold(run, stack)
+        earlier = None
+        if alive and options.concurrent is Concurrent.PIPELINE:
+            earlier = Predecessor(alive[0])
+            say(f"Follows {earlier.run}, which is under way.")
+        if source.archive is not None:
+            source = replace(source, base=unpack(source.archive, run.path / "project"))
+        say(f"{run.run}: {run.path}")
+        return _go(source, options, run, say, stack, None, earlier, scheduled)
+
+
+def resume(run: RunFolder, source: Source | None, options: RunOptions, say: Say) -> Ended:
+    """Run what an earlier attempt of this run has not done well.
+
+    Parameters
+    ----------
+    source
+        The workflow as it is now; None: as it was when the run started.
+    options
+        Those that the run has kept win where these say nothing.
+
+    Raises
+    ------
+    RefusedError
+        If it is running, or has nothing left to do.
+    """
+    with ExitStack() as stack:
+        _hold(run, stack)
+        view = view_of(run)
+        if view.starts and view.status is Status.SUCCEEDED:
+            raise RefusedError(f"{run.run} has succeeded: there is nothing to resume.")
+        base = Path(str(view.options.get("base", ".")))
+        source = source or Source(view.workflow, base, view.source)
+        # Its lock is ours by now, so that it looks as if it went on.
+        lost = view.starts and view.ended is None
+        stood = Status.EXECUTION_STOPPED if lost else view.status
+        say(f"{run.run}: goes on where it was {stood}.")
+        run.cancel.unlink(missing_ok=True)
+        return _go(source, _kept(view, options), run, say, stack, view, None, False)
+
+
+def _kept(view: RunView, options: RunOptions) -> RunOptions:
+    def text(name: str) -> str:
+        value = view.options.get(name, "")
+        return value if isinstance(value, str) else ""
+
+    disabled = view.options.get("disabled", [])
+    action = text("failure_action")
+    return replace(
+        options,
+        failure_action=options.failure_action or (FailureAction(action) if action else None),
+        parameters={**view.parameters, **options.parameters},
+        disabled=options.disabled or frozenset(map(str, disabled)),
+        outputs=options.outputs or text("outputs"),
+        notebook=options.notebook or text("notebook"),
+    )
+
+
+@contextmanager
+def _entry(runs: Runs, name: str) -> Iterator[None]:
+    """One at a time looks whether the workflow is running and begins a run of it."""
+    folder = runs.folder / ".starting"
+    make_private(folder)
+    with held(Lock(folder / f"{file_name(name)}.lock"), 30.0) as got:
+        if not got:
+            raise RefusedError(f"Another run of {name} is just being started; try again.")
+        yield
+
+
+def _hold(run: RunFolder, stack: ExitStack) -> None:
+    lock = Lock(run.runner_lock)
+    if not lock.take():
+        raise RefusedError(
+            f"{run.run} is running.", f"`submarine workflow status {run.run}` shows where it is."
+        )
+    stack.callback(lock.release)
+
+
+def _go(
+    source: Source,
+    options: RunOptions,
+    run: RunFolder,
+    say: Say,
+    stack: ExitStack,
+    before: RunView | None,
+    earlier: Predecessor | None,
+    scheduled: bool,
+) -> Ended:
+    keeper = _keeper(run, stack, say)
+    workflow = source.workflow
+    began = before.started if before and before.started else time.time()
+    execution = before.execution if before and before.execution else int(began * 1000)
+    zone = zone_of(workflow)
+    common = flow_parameters(
+        workflow.name, execution, datetime.fromtimestamp(began, zone), present_user()
+    )
+    action = options.failure_action or FailureAction.declared(workflow.config)
+    progress = Progress(workflow, action, options.disabled)
+    attempts: dict[str, int] = {}
+    if before is not None:
+        progress.restore({node.path: (node.status, node.outputs) for node in before.nodes})
+        attempts = {n.path: n.attempt + 1 for n in before.nodes if n.started is not None}
+    write_workflow(run.workflow, workflow)
+    journal = Journal(run.journal, say)
+    stack.callback(journal.close)
+    journal.add(
+        "begin",
+        version=1,
+        run=run.run,
+        workflow=workflow.name,
+        start=began,
+        execid=execution,
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        user=present_user(),
+        file=source.file,
+        parameters=dict(options.parameters),
+        options={**options.to_json(), "base": str(source.base), "scheduled": scheduled},
+    )
+    preparer = Preparer(workflow, run, source.base, options, common)
+    runner = Runner(progress, preparer, journal, keeper, attempts, say, earlier)
+    status = runner.run()
+    reason = reason_of(status, runner)
+    journal.add("end", status=str(status), reason=reason)
+    journal.close()
+    code = runner.exit_code or (0 if status is Status.SUCCEEDED else 1)
+    return Ended(view_of(run, journal.unwritten()), code, runner.failures)
+
+
+def _keeper(run: RunFolder, stack: ExitStack, say: Say) -> Keeper:
+    """The shell that ends what a killed runner leaves; after the one before has done its work."""
+    lock = Lock(run.keeper_lock)
+    if not lock.take(0.0):
+        say("Processes of the runner before are being ended …")
+        if not lock.take(GRACE + 30.0):
+            raise RefusedError(f"Processes of an earlier attempt of {run.run} still run.")
+    try:
+        keeper = Keeper(lock.file)
+    finally:
+        lock.release()  # the shell holds it now
+
+    def let_go(kind: type[BaseException] | None, *_: object) -> None:
+        # After a mistake of ours nodes may run on: the shell ends them, as if we were gone.
+        keeper.release(done=kind is None)
+
+    stack.push(let_go)
+    return keeper
+
+
+def reason_of(status: Status, runner: Runner) -> str:
+    """Why a run ended as it did; empty where it ended well."""
+    if status is Status.SUCCEEDED:
+        return ""
+    told = [f"`{path}`: {why}" for path, why in list(runner.failures.items())[:10]]
+    if runner.stopped:
+        told.insert(0, runner.stopped)
+    return " ".join(told) or "The condition of one of its last nodes did not hold."
+
+
+def present_user() -> str:
+    """Who runs this, by the machine's own name."""
+    with suppress(KeyError):
+        return pwd.getpwuid(os.getuid()).pw_name
+    return str(os.getuid())

@@ -1,0 +1,1 @@
+"""Read and write notebooks and results at URLs."""

@@ -1,0 +1,105 @@
+"""A notebook that is a file of this machine: written whole, in one step, or not at all.
+
+Does not choose where that is, and creates no folder unless it is told to.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from submarine_jobs.errors import StorageError, UsageError
+from submarine_jobs.text.neighbours import beside
+from submarine_jobs.text.sanitize import printable
+from submarine_workflows.locations.location import MAX_BYTES, Place, bounded
+
+
+class LocalPlace(Place):
+    """A file of this machine."""
+
+    patience = 3.0
+
+    def __init__(self, path: Path) -> None:
+        self.local = path
+        self.url = str(path)
+
+    def make_folder(self) -> None:
+        """Make the folder that the file lies in, where it is not there."""
+        assert self.local is not None
+        try:
+            self.local.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"{printable(str(self.local.parent), 200)} cannot be made: "
+                f"{error.strerror or error}."
+            ) from None
+
+    def read(self) -> bytes:
+        """See ``Place.read``."""
+        assert self.local is not None
+        try:
+            with self.local.open("rb") as stream:
+                return bounded(stream.read(MAX_BYTES + 1), self.url)
+        except OSError as error:
+            raise UsageError(
+                f"{printable(self.url, 200)} cannot be read: {error.strerror or error}.",
+                beside(self.local) if isinstance(error, FileNotFoundError) else "",
+            ) from None
+
+    def exists(self) -> bool:
+        """See ``Place.exists``."""
+        assert self.local is not None
+        try:
+            self.local.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except (OSError, ValueError) as error:
+            raise StorageError(
+                f"{printable(self.url, 200)} cannot be looked for: {error}."
+            ) from None
+        return True
+
+    def write(self, data: bytes) -> None:
+        """See ``Place.write``: by rename, and safe on the disk before that."""
+        assert self.local is not None
+        try:
+            write_by_rename(self.local, data)
+        except FileNotFoundError:
+            raise UsageError(
+                f"There is no folder {printable(str(self.local.parent), 200)} to write "
+                f"{printable(self.local.name, 100)} to.",
+                "Make it first, or name another place with -o.",
+            ) from None
+        except OSError as error:
+            raise StorageError(
+                f"{printable(self.url, 200)} cannot be written: {error.strerror or error}."
+            ) from None
+
+
+def write_by_rename(path: Path, data: bytes) -> None:
+    """Replace the file at ``path`` in one step; what a link points to, not the link."""
+    target = Path(os.path.realpath(path))
+    try:
+        old = target.stat().st_mode
+    except FileNotFoundError:
+        old = None
+    if old is not None and not stat.S_ISREG(old):
+        # A device or a pipe: there is nothing to replace.
+        with target.open("wb") as stream:
+            stream.write(data)
+        return
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if old is not None:
+            os.chmod(temporary, stat.S_IMODE(old))
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,166 @@
+"""Notebooks that are not on this machine: in HDFS, or wherever fsspec finds its way to.
+
+HDFS goes through the project's own storage, which needs no JVM. What is written takes the place of
+the file before at once where the file system can do that. Knows no path of this machine.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from submarine_jobs.errors import NAME_CLUSTER, NoClusterError, StorageError, UsageError
+from submarine_jobs.text.sanitize import printable
+from submarine_workflows.locations.location import MAX_BYTES, Place, bounded, without_password
+
+if TYPE_CHECKING:
+    from submarine_jobs.model.profile import Profile
+    from submarine_jobs.storage.base import Storage
+
+
+class HdfsPlace(Place):
+    """A file of HDFS, ``hdfs://host:port/path``; ``hdfs:///path`` is of the profile's own.
+
+    All spellings of the profile's own HDFS (its nameservice, the RPC and HTTP addresses of its
+    NameNodes) are one file system. A user in the URL is ignored: requests are the profile's.
+
+    Parameters
+    ----------
+    profile
+        Whose HDFS is meant, and as whom; asked for when it is needed.
+    """
+
+    def __init__(self, url: str, profile: Callable[[], Profile]) -> None:
+        parts = urlsplit(url)
+        user = parts.netloc.rpartition("@")[0]
+        if parts.path in ("", "/") or parts.query or parts.fragment or ":" in user:
+            raise UsageError(
+                f"{printable(without_password(url), 200)} names no file of HDFS.",
+                "Write hdfs:///user/me/x.ipynb, or hdfs://namenode:8020/user/me/x.ipynb.",
+            )
+        self.url = url
+        self._profile = profile
+
+    @functools.cached_property
+    def _found(self) -> tuple[Storage, str]:
+        """The file system, and the path in it."""
+        from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+        from submarine_jobs.storage.hdfs_clients import hdfs_storage
+
+        profile = self._profile()
+        conf = HadoopConf(profile.hadoop_conf_dir) if profile.hadoop_conf_dir else None
+        if conf is not None:
+            own = hdfs_storage(
+                conf.default_fs,
+                conf_dir=conf.directory,
+                webhdfs=conf.webhdfs,
+                addresses=conf.addresses,
+                user=profile.user,
+                timeout=profile.timeout,
+            )
+            path = own.path_of(self.url)
+            if path is not None:
+                return own, path
+        host = urlsplit(self.url).netloc.rpartition("@")[2]
+        if not host:
+            raise NoClusterError(
+                f"{printable(self.url, 200)} names no NameNode, and no cluster is configured.",
+                f"Write hdfs://namenode:8020/path. {NAME_CLUSTER}, or choose one with --profile.",
+            )
+        conf_dir = conf.directory if conf else None
+        other = hdfs_storage(
+            f"hdfs://{host}", conf_dir=conf_dir, user=profile.user, timeout=profile.timeout
+        )
+        return other, urlsplit(self.url).path
+
+    @property
+    def _storage(self) -> Storage:
+        return self._found[0]
+
+    @property
+    def _path(self) -> str:
+        return self._found[1]
+
+    @property
+    def identity(self) -> str:
+        """The same for all spellings of one file."""
+        return self._storage.url(self._path)
+
+    def read(self) -> bytes:
+        """See ``Place.read``."""
+        try:
+            return bounded(self._storage.read(self._path, 0, MAX_BYTES + 1), self.url)
+        except FileNotFoundError:
+            raise UsageError(f"There is no file {printable(self.url, 200)}.") from None
+
+    def exists(self) -> bool:
+        """See ``Place.exists``."""
+        return self._storage.stat(self._path) is not None
+
+    def write(self, data: bytes) -> None:
+        """See ``Place.write``."""
+        try:
+            self._storage.publish(self._path, data)
+        except (FileNotFoundError, FileExistsError) as error:
+            raise StorageError(
+                f"{printable(self.url, 200)} cannot be written: {printable(str(error), 200)}."
+            ) from None
+
+
+class FsspecPlace(Place):
+    """A file of any other file system; object stores replace a file at once by themselves."""
+
+    def __init__(self, url: str) -> None:
+        import fsspec
+        from fsspec.registry import known_implementations, registry
+
+        self._target = url
+        self.url = without_password(url)
+        scheme = url.partition("://")[0].partition("::")[0]
+        if scheme not in registry and scheme not in known_implementations:
+            raise UsageError(
+                f"{printable(self.url, 200)}: nobody knows {scheme}://.",
+                "Give a path, hdfs:// or a URL that fsspec knows (s3://, gs://, webhdfs://, ...).",
+            )
+        try:
+            self._filesystem, self._path = fsspec.core.url_to_fs(url)
+        except ImportError as error:
+            raise UsageError(f"{scheme}:// needs another package: {error}.") from None
+        except Exception as error:
+            raise self._failed("opened", error) from None
+
+    def read(self) -> bytes:
+        """See ``Place.read``."""
+        try:
+            data = self._filesystem.cat_file(self._path, 0, MAX_BYTES + 1)
+        except FileNotFoundError:
+            raise UsageError(f"There is no file {printable(self.url, 200)}.") from None
+        except Exception as error:
+            raise self._failed("read", error) from None
+        return bounded(bytes(data), self.url)
+
+    def exists(self) -> bool:
+        """See ``Place.exists``: not by fsspec's own, which takes every trouble for a no."""
+        try:
+            self._filesystem.invalidate_cache()
+            self._filesystem.info(self._path)
+        except FileNotFoundError:
+            return False
+        except Exception as error:
+            raise self._failed("looked for", error) from None
+        return True
+
+    def write(self, data: bytes) -> None:
+        """See ``Place.write``."""
+        try:
+            self._filesystem.pipe_file(self._path, data)
+        except Exception as error:
+            raise self._failed("written", error) from None
+
+    def _failed(self, what: str, error: Exception) -> StorageError:
+        # What a library says may hold the URL, and that a password.
+        said = printable(" ".join(str(error).replace(self._target, self.url).split()), 300)
+        kind = type(error).__name__
+        return StorageError(f"{printable(self.url, 200)} cannot be {what}: {kind}: {said}.")

@@ -1,0 +1,53 @@
+"""Whether what stands under a node's ``job:`` are options of ``submarine run`` with fit values.
+
+Known before the first night, not in it. Asks no cluster whether it has as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from submarine_jobs.errors import SubmarineError
+from submarine_workflows.model.workflow import Scalar
+
+_SOURCE = "job"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """What is wrong, one sentence, and with which option; empty: with several together."""
+
+    sentence: str
+    option: str = ""
+
+
+def problem_of(options: Mapping[str, Scalar]) -> Wrong | None:
+    """What is wrong; None: nothing.
+
+    A value with a parameter in it is known only when the node runs; its option is checked now.
+    """
+    fixed = {key: value for key, value in options.items() if "${" not in str(value)}
+    names = tuple(sorted(set(options) - set(fixed)))
+    problem = _problem(tuple(fixed.items()), names)
+    if not problem:
+        return None
+    alone = [(name, _problem((), (name,))) for name in names]
+    alone += [(item[0], _problem((item,), ())) for item in fixed.items()]
+    return next((Wrong(said, name) for name, said in alone if said), Wrong(problem))
+
+
+@lru_cache(256)
+def _problem(fixed: tuple[tuple[str, Scalar], ...], names: tuple[str, ...]) -> str:
+    # Not for a workflow without jobs: the options of `run` take a while to load.
+    from submarine_jobs.commands.run.command import parse_run
+    from submarine_magics.commands.run_defaults import default_words, option_named, spellings
+
+    try:
+        for name in names:
+            option_named(name, _SOURCE, spellings())
+        parse_run(["job", *default_words(dict(fixed), [], _SOURCE)])
+    except SubmarineError as error:
+        return " ".join(word for word in (error.message, error.fix) if word)
+    return ""

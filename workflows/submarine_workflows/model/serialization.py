@@ -1,0 +1,70 @@
+"""A workflow as plain JSON values and back: what a run keeps of what it was started from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.errors import UsageError
+from submarine_workflows.model.workflow import Kind, Need, Node, Workflow
+
+
+def to_json(workflow: Workflow) -> dict[str, Any]:
+    """All of it, in values that JSON has."""
+    found = asdict(workflow)
+    found["nodes"] = [_node_to_json(node) for node in workflow.nodes]
+    return found
+
+
+def from_json(found: Mapping[str, Any]) -> Workflow:
+    """The same workflow again.
+
+    Raises
+    ------
+    ValueError
+        If it is no workflow.
+    """
+    try:
+        return Workflow(**{**found, "nodes": tuple(_node(one) for one in found["nodes"])})
+    except (TypeError, KeyError, AttributeError) as exc:
+        raise ValueError(f"this is no workflow: {exc}") from None
+
+
+def _node_to_json(node: Node) -> dict[str, Any]:
+    found = {
+        **asdict(node),
+        "kind": node.kind.value,
+        "nodes": [_node_to_json(inner) for inner in node.nodes],
+    }
+    del found["lines"]  # its text was checked
+    return found
+
+
+def _node(found: Mapping[str, Any]) -> Node:
+    changed = {
+        "kind": Kind(found["kind"]),
+        "depends_on": tuple(found["depends_on"]),
+        "cells": tuple(found["cells"]),
+        "nodes": tuple(_node(inner) for inner in found["nodes"]),
+        "needs": tuple(Need(**need) for need in found["needs"]),
+    }
+    return Node(**{**found, **changed})
+
+
+def write_workflow(path: Path, workflow: Workflow) -> None:
+    """Put it into a file, at once.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be written.
+    """
+    temporary = path.with_suffix(".new")
+    try:
+        temporary.write_text(json.dumps(to_json(workflow), ensure_ascii=True))
+        temporary.replace(path)
+    except OSError as exc:
+        raise UsageError(f"{path.parent} cannot be written: {exc.strerror}.") from None

@@ -1,0 +1,108 @@
+"""The words that a workflow's text may hold, with a line of help on each: for Tab and Shift+Tab.
+
+Judges nothing: ``reading`` and ``validation`` do.
+"""
+
+from __future__ import annotations
+
+import re
+
+from submarine_workflows.model.conditions import MACROS
+
+ROOT = {
+    "nodes": "The steps: a list, one `- name:` each.",
+    "config": "Flow parameters, used as ${name} in any node; a run may give other values.",
+    "schedule": "When it runs: Quartz's six or seven fields, 0 30 2 ? * *, or crontab's five.",
+    "timezone": "The zone that the schedule is read in, such as Europe/Berlin.",
+    "trigger": "Azkaban's own way of a schedule: schedule: {type: cron, value: 0 30 2 ? * *}.",
+    "notebook": "The notebook that it is written in; a cell fills it in by itself.",
+}
+NODE = {
+    "name": "What it is called; unique among its neighbours.",
+    "notebook": "The notebook that it runs, relative to this one: features.ipynb.",
+    "cells": "Cells of this notebook that it runs, by id, tag or title: [summary].",
+    "params": 'Parameters of the notebook run, as papermill has them: {date: "${date}"}.',
+    "job": "Options of each %submarine run in it, by their names: {worker: 2, gpu: 1}.",
+    "needs": "Data that is waited for first: a URL, or {path: hdfs:///data/_SUCCESS, timeout: 6h}.",
+    "dependsOn": "Nodes that must have ended before it: [features].",
+    "condition": "When it runs after them: all_done, one_failed ..., ${train:accuracy} > 0.9.",
+    "type": "Azkaban's: command, noop, flow; follows from `notebook:` and `cells:` by itself.",
+    "config": "Azkaban's properties: command, retries, retry.backoff, env.NAME, failure.emails.",
+    "nodes": "The steps of an embedded flow.",
+    "trigger": "Azkaban's own way of a schedule.",
+}
+CONFIG = {
+    "command": "The program that a node of type command runs; no shell.",
+    "retries": "How often it is tried again when it fails.",
+    "retry.backoff": "Milliseconds between two tries.",
+    "working.dir": "The folder that its command runs in.",
+    "env.": "env.NAME: a variable in the environment of its command.",
+    "failure.emails": "Whom Azkaban tells of a failure, with commas.",
+    "success.emails": "Whom Azkaban tells of a success, with commas.",
+}
+_KEY = re.compile(r"(?P<indent>[ ]*)(?P<dash>(?:-[ ]+)*)(?P<word>[\w.-]*)\Z")
+_IN_BRACES = re.compile(r"[{,][ ]*(?P<word>[\w.-]*)\Z")
+_PARENT = re.compile(r"(?P<indent>[ ]*(?:-[ ]+)*)(?P<key>[\w.-]+):[ ]*(?:#.*)?\Z")
+_NAMED = re.compile(r"^[ ]*-?[ ]*\{?[ ]*name:[ ]*[\"']?([\w. -]+?)[\"']?[ ]*(?:[,}#].*)?$", re.M)
+_VALUES = {"type": ("command", "noop", "flow"), "condition": MACROS}
+
+
+def complete(before: str) -> list[str]:
+    """Words that may stand in the place of the last one of ``before``."""
+    lines = before.split("\n")
+    line = lines[-1]
+    depends = re.search(r"dependsOn:[ ]*\[?(?:[^\]]*[ ,])?(?P<word>[\w.-]*)\Z", line)
+    if depends:
+        known = dict.fromkeys(_NAMED.findall(before))
+        return _beginning(known, depends["word"])
+    value = re.search(r"(?:\A|[ {,])(?P<key>type|condition):[ ]*(?P<word>\w*)\Z", line)
+    if value:
+        return _beginning(_VALUES[value["key"]], value["word"])
+    return [word if word.endswith(".") else f"{word}:" for word in _keys(lines)]
+
+
+def _keys(lines: list[str]) -> list[str]:
+    line = lines[-1]
+    plain = _KEY.fullmatch(line)
+    if plain:
+        return _beginning(_known_at(lines), plain["word"])
+    braces = _IN_BRACES.search(line)
+    if braces and re.match(r"[ ]*-[ ]*\{", line) and line.count("{") == line.count("}") + 1:
+        return _beginning(NODE, braces["word"])
+    return []
+
+
+def _beginning(known: object, word: str) -> list[str]:
+    return [str(item) for item in known if str(item).startswith(word)]  # type: ignore[attr-defined]
+
+
+def explain(before: str) -> str | None:
+    """Help on the word that ``before`` ends with."""
+    found = re.search(r"[\w.$-]*\Z", before)
+    word = found[0] if found else ""
+    lines = before.split("\n")
+    for table in (_known_at(lines), NODE, ROOT, CONFIG):
+        for key, text in table.items():
+            if word == key or (key.endswith(".") and word.startswith(key)):
+                return f"{key}:\n    {text}" if not key.endswith(".") else f"{key}NAME:\n    {text}"
+    if word in MACROS:
+        return f"{word}\n    A condition: see `condition:`."
+    return None
+
+
+def _known_at(lines: list[str]) -> dict[str, str]:
+    """The keys of the map that the last line stands in, judged by how far it is indented."""
+    place = _KEY.match(lines[-1])
+    own = len(place["indent"]) + len(place["dash"]) if place else _indent(lines[-1])
+    for line in reversed(lines[:-1]):
+        parent = _PARENT.match(line)
+        if parent is None or len(parent["indent"]) >= own:
+            continue
+        if parent["key"] == "nodes":
+            return NODE
+        return CONFIG if parent["key"] == "config" and parent["indent"] else {}
+    return ROOT
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" -"))

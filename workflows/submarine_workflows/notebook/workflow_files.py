@@ -1,0 +1,111 @@
+"""Where a workflow of a cell is kept: a ``.flow`` file beside the notebook, and who wrote it.
+
+The kernel remembers the files that its cells have written; the files themselves outlive it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+
+SUFFIX = ".flow"
+_NAME = re.compile(r"[A-Za-z0-9_](?:[\w.-]{0,98}[A-Za-z0-9_])?", re.ASCII)
+_HEAD = "# Written by %%submarine workflow"
+_HEADING = re.compile(re.escape(_HEAD) + r"(?: in (?P<notebook>.+))?; change it in that cell\.")
+#: By notebook and name: one process may serve several notebooks, as Zeppelin's does.
+_files: dict[tuple[str, str], Path] = {}
+
+
+def check_name(name: str) -> str:
+    """A workflow's name, which is that of its file.
+
+    Raises
+    ------
+    UsageError
+        If it is no plain file name.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name[:60]!r} is no name for a workflow.",
+            "It has letters, digits, `.`, `_` and `-`, such as nightly.",
+        )
+    return name
+
+
+def notebook_of(mouth: Mouth) -> Path | None:
+    """The notebook's file, where it has one."""
+    told = mouth.notebook_name
+    path = Path(told) if told else None
+    return path.absolute() if path is not None and path.is_file() else None
+
+
+def folder_of(mouth: Mouth) -> Path:
+    """The notebook's folder, else the one that the kernel works in."""
+    notebook = notebook_of(mouth)
+    return notebook.parent if notebook is not None else Path.cwd()
+
+
+def keep(name: str, text: str, mouth: Mouth) -> Path:
+    """Write the workflow's file; it is there as a whole or as it was.
+
+    Raises
+    ------
+    UsageError
+        If a file of that name is there which this notebook has not written, or it cannot be
+        written.
+    """
+    notebook = notebook_of(mouth)
+    path = folder_of(mouth) / (name + SUFFIX)
+    _check_ours(path, notebook)
+    # A line break in the notebook's name would begin a second line of YAML.
+    written_in = f" in {notebook.name}" if notebook and notebook.name.isprintable() else ""
+    heading = f"{_HEAD}{written_in}; change it in that cell."
+    data = f"{heading}\n{text}".encode("utf-8", "replace")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        if not path.is_file() or path.read_bytes() != data:
+            part.write_bytes(data)
+            os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from None
+    _files[mouth.notebook_name or "", name] = path
+    return path
+
+
+def _check_ours(path: Path, notebook: Path | None) -> None:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            first = file.readline(1000)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from None
+    match = _HEADING.fullmatch(first.strip())
+    if match is None:
+        raise UsageError(
+            f"{path.name} is here already, and no cell has written it.",
+            "Give the workflow another name, or move that file.",
+        )
+    other = match["notebook"]
+    if other and notebook and other != notebook.name and (path.parent / other).is_file():
+        raise UsageError(
+            f"{path.name} is here already, written in {other}.",
+            "Give the workflow another name, or change it there.",
+        )
+
+
+def kept_names(mouth: Mouth) -> list[str]:
+    """The workflows that cells of this notebook have kept while this process lived."""
+    own = mouth.notebook_name or ""
+    return [name for notebook, name in _files if notebook == own]
+
+
+def kept_file(name: str, mouth: Mouth) -> Path | None:
+    """The file that a cell of this notebook has written for the workflow ``name``."""
+    return _files.get((mouth.notebook_name or "", name))

@@ -1,0 +1,1 @@
+"""Runs of workflows, whatever runs them: lists, views, actions."""

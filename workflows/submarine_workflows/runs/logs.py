@@ -1,0 +1,148 @@
+"""Logs of nodes, whole, their ends, or as they grow. What is in them is untrusted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.text.sanitize import printable
+from submarine_workflows.runs.folders import RunFolder
+from submarine_workflows.runs.tables import log_of
+from submarine_workflows.runs.views import NodeView, RunView, view_of
+
+_CHUNK = 1 << 16
+#: Most of one log that is given back as one text.
+MAX_TEXT = 1 << 20
+_LOOK = 0.5
+
+
+def shown(
+    run: RunFolder,
+    node: str | None,
+    attempt: int | None,
+    tail: int | None,
+    mouth: Mouth,
+    *,
+    as_json: bool,
+) -> Outcome:
+    """The logs that there are now."""
+    view = view_of(run)
+    found = _chosen(view, node)
+    if node and not found:
+        mouth.say(f"{node} of {run.run} has written nothing: it is {view.node(node).status}.")
+    headed = [one.path for one in found] != [node]
+    logs = [(one.path, _path(run, view, one, attempt)) for one in found]
+    if mouth.kind == "cli" and not as_json:
+        for path, log in logs:
+            if headed:
+                mouth.write(f"==> {path} <==\n".encode())
+            for data in _chunks(log, tail):
+                mouth.write(data)
+        return Outcome()
+    value: list[dict[str, Any]] = []
+    parts: list[str] = []
+    for path, log in logs:
+        text = b"".join(_chunks(log, tail))[-MAX_TEXT:].decode("utf-8", "replace")
+        value.append({"node": path, "log": text})
+        parts += [f"==> {path} <=="] if headed else []
+        parts.append(printable(text, MAX_TEXT).rstrip("\n"))
+    return Outcome("\n".join(parts), value=value)
+
+
+def followed(run: RunFolder, node: str | None, mouth: Mouth, tail: int | None) -> Outcome:
+    """What nodes write, as they write it, until the run (or the node) has ended."""
+    reading: dict[tuple[str, int], int] = {}
+    latest = ""
+    while True:
+        view = view_of(run)
+        over = not view.alive or (node is not None and view.node(node).status.ended)
+        for one in _chosen(view, node):
+            log = log_of(view, one)
+            key = (one.path, one.attempt)
+            if log is None:
+                continue
+            if key not in reading:
+                reading[key] = _start(log, tail)
+            elif (size := _size(log)) < reading[key]:  # it was shortened (``log_limit``)
+                reading[key] = size
+            for data in _from(log, reading[key]):
+                if one.path not in (node, latest):
+                    mouth.write(f"==> {one.path} <==\n".encode())
+                    latest = one.path
+                mouth.write(data)
+                reading[key] += len(data)
+        if over:
+            return Outcome(value=view.to_json())
+        time.sleep(_LOOK)
+
+
+def _chosen(view: RunView, name: str | None) -> list[NodeView]:
+    """The nodes that have begun, in their order: all, one, or those of a flow."""
+    begun = [node for node in view.nodes if node.log and node.started is not None]
+    if name:
+        path = view.node(name).path
+        begun = [n for n in begun if n.path == path or n.path.startswith(f"{path}:")]
+    return sorted(begun, key=lambda node: node.started or 0.0)
+
+
+def _path(run: RunFolder, view: RunView, node: NodeView, attempt: int | None) -> Path | None:
+    if attempt is None:
+        return log_of(view, node)
+    path = run.log(node.path, attempt - 1)
+    if not path.exists():
+        raise UsageError(f"{node.path} of {run.run} has had no attempt {attempt}.")
+    return path
+
+
+def _chunks(path: Path | None, tail: int | None) -> Iterator[bytes]:
+    if path is not None:
+        yield from _from(path, _start(path, tail))
+
+
+def _from(path: Path, offset: int) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            while data := file.read(_CHUNK):
+                yield data
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise UsageError(f"{path} cannot be read: {exc.strerror}.") from None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _start(path: Path, tail: int | None) -> int:
+    """The offset where the last lines begin; looked for from the end."""
+    if tail is None:
+        return 0
+    try:
+        with path.open("rb") as file:
+            end = file.seek(0, 2)
+            offset, lines = end, 0
+            while offset and lines <= tail:
+                step = min(_CHUNK, offset)
+                offset -= step
+                file.seek(offset)
+                block = file.read(step)
+                newlines = [n for n, byte in enumerate(block) if byte == 10]
+                for place in reversed(newlines):
+                    if offset + place == end - 1:
+                        continue  # the one that ends the log
+                    lines += 1
+                    if lines == tail:
+                        return offset + place + 1
+            return 0 if tail else end
+    except OSError:
+        return 0

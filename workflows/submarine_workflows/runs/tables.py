@@ -1,0 +1,127 @@
+"""A run in words: its table, its end, its history, what was missed. Untrusted text is made fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from submarine_jobs.display.columns import Row, html, text
+from submarine_jobs.text.formatting import duration
+from submarine_jobs.text.sanitize import one_line, printable
+from submarine_workflows.local.start import Ended
+from submarine_workflows.runs.missed_runs import Missed
+from submarine_workflows.runs.statuses import Status
+from submarine_workflows.runs.views import NodeView, RunView
+
+_TAIL = 8 << 10
+_LINES = 12
+_COLUMNS = ("node", "status", "attempt", "took", "reason")
+_HISTORY = ("run", "status", "started", "took", "failed")
+
+
+def head_of(view: RunView, now: float) -> str:
+    """One line about the run."""
+    took = duration((view.ended or now) - view.started) if view.started else "-"
+    word = "for" if view.alive else "after"
+    told = f"{view.run}: {view.status} {word} {took}"
+    return f"{told}. {one_line(view.reason, 600)}" if view.reason else f"{told}."
+
+
+def table_of(view: RunView, now: float) -> str:
+    """The run and a line for each node."""
+    return f"{head_of(view, now)}\n{text(_COLUMNS, [_row(node, now) for node in view.nodes])}"
+
+
+def html_of(view: RunView, now: float) -> str:
+    """The same for a notebook: the graph, and the table below it."""
+    from submarine_jobs.text.sanitize import escaped
+    from submarine_workflows.display.drawing import as_svg
+
+    table = html(_COLUMNS, [_row(node, now) for node in view.nodes])
+    picture = as_svg(view.workflow, view.states())
+    return f"<p>{escaped(head_of(view, now), 1000)}</p>{picture}{table}"
+
+
+def _row(node: NodeView, now: float) -> Row:
+    # One that waits, in a run that goes on again, may have had an attempt before.
+    started = node.started if node.status is not Status.READY else None
+    took = duration((node.ended or now) - started) if started else "-"
+    attempt = str(node.attempt + 1) if started else "-"
+    return (node.path, str(node.status), attempt, took, one_line(node.reason, 120))
+
+
+def end_of(ended: Ended, command: str, now: float) -> str:
+    """How a run ended, the end of the log of what failed, and what may be done next."""
+    view = ended.view
+    lines = [head_of(view, now)]
+    for path in list(ended.failures)[:3]:
+        tail = log_tail(log_of(view, view.node(path)))
+        if tail:
+            lines += [f"The end of the log of {path}:", *(f"  {row}" for row in tail)]
+    if view.status is not Status.SUCCEEDED:
+        failed = next(iter(ended.failures), "")
+        named = f" {failed}" if failed else ""
+        lines.append(f"  {command} workflow logs {view.run}{named}")
+        lines.append(f"  {command} workflow run --resume {view.run}    go on from there")
+    return "\n".join(lines)
+
+
+def log_of(view: RunView, node: NodeView) -> Path | None:
+    """The log of a node's newest attempt, inside its run's folder and nowhere else."""
+    name = Path(node.log).name
+    return view.folder / "logs" / name if name else None
+
+
+def log_tail(path: Path | None, lines: int = _LINES) -> list[str]:
+    """The last lines of a log, fit to be shown."""
+    try:
+        if path is None:
+            return []
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _TAIL))
+            data = file.read(_TAIL)
+    except OSError:
+        return []
+    rows = data.decode("utf-8", "replace").splitlines()
+    return [printable(row, 400) for row in rows[-lines:]]
+
+
+def history_rows(views: Sequence[RunView], now: float) -> list[Row]:
+    """A row for each run."""
+    rows: list[Row] = []
+    for view in views:
+        failed = [n.path for n in view.nodes if n.status in (Status.FAILED, Status.KILLED)]
+        took = duration((view.ended or now) - view.started) if view.started else "-"
+        rows.append((view.run, str(view.status), clock(view.started), took, ", ".join(failed[:5])))
+    return rows
+
+
+def history_text(rows: Sequence[Row]) -> str:
+    """The rows below each other."""
+    return text(_HISTORY, rows)
+
+
+def history_html(rows: Sequence[Row]) -> str:
+    """The rows as a table."""
+    return html(_HISTORY, rows)
+
+
+def clock(moment: float) -> str:
+    """A moment by this machine's clock."""
+    if not moment:
+        return "-"
+    return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def missed_sentence(name: str, found: Missed) -> str:
+    """What was missed, the newest of it by name; empty: nothing."""
+    if not found.times:
+        return ""
+    count = len(found.times)
+    newest = ", ".join(moment.strftime("%Y-%m-%d %H:%M %Z") for moment in found.times[-5:])
+    least = "at least " if found.more else ""
+    which = f"{newest}" if count <= 5 else f"… {newest}"
+    runs = "run was" if count == 1 else "runs were"
+    return f"{name}: {least}{count} scheduled {runs} missed: {which}."

@@ -1,0 +1,1 @@
+"""Run notebooks through jupyter-scheduler."""

@@ -1,0 +1,1 @@
+"""Users of one interpreter process: their sessions, drivers and permissions."""

@@ -1,0 +1,1 @@
+"""Displays of Zeppelin: HTML, tables, text, and their refresh."""

@@ -1,0 +1,1 @@
+"""Execute paragraphs: queues, state, cancellation, progress."""

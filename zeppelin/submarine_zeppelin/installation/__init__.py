@@ -1,0 +1,1 @@
+"""Install and check the interpreter: ``submarine zeppelin install|check``."""

@@ -1,0 +1,1 @@
+"""Interfaces between the interpreter process and the interpreters."""

@@ -1,0 +1,1 @@
+"""Interpreters of this machine: Python and shell."""

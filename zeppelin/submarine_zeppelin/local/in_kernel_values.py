@@ -1,0 +1,39 @@
+"""Executed in a note's own kernel: packs variables for a job. Standard library only.
+
+The kernel may be of any environment; ``values`` sends this file's text, with ``WANTED`` as the
+names, ``LIBRARY`` as a zip of the modules that pack, ``TARGET`` as the file to write, and
+``VARIABLES`` as the session's. What cannot be packed is told in a file beside it.
+"""
+
+# mypy: ignore-errors
+# ruff: noqa: F821
+
+from __future__ import annotations
+
+import json
+import sys
+
+
+def _pack(variables):
+    own = [name for name in variables if name[:1] != "_" and name not in ("In", "Out")]
+    missing = [name for name in WANTED if name not in variables]
+    if missing:
+        return {"missing": missing[0], "own": own[:2000]}
+    known = set(sys.modules)
+    sys.path.insert(0, LIBRARY)
+    try:
+        from submarine_runtime.values.archive import ValuesError, pack_values
+    finally:
+        sys.path.remove(LIBRARY)
+        for name in set(sys.modules) - known:
+            if name.partition(".")[0] == "submarine_runtime":
+                del sys.modules[name]
+    try:
+        pack_values({name: variables[name] for name in WANTED}, TARGET, limit=LIMIT)
+    except ValuesError as error:
+        return {"wrong": str(error)[:2000]}
+    return {}
+
+
+with open(TARGET + ".json", "w", encoding="utf-8") as _file:
+    json.dump(_pack(VARIABLES), _file)

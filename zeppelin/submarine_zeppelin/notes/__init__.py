@@ -1,0 +1,1 @@
+"""Notes of Zeppelin: paragraphs, export, legacy formats."""

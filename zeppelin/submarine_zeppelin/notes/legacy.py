@@ -1,0 +1,221 @@
+"""What users of Zeppelin's former submarine interpreter know: its words, its form, its properties.
+
+Turns them into words of our own grammar; runs nothing. Its commands were buttons of a page and
+values of a list; here they are lines of a paragraph and an entry of a Zeppelin form.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from submarine_jobs.errors import UsageError
+from submarine_zeppelin.interface import properties as settings
+from submarine_zeppelin.interface.interpreter import Context
+
+DASHBOARD, USAGE, CLEAN = "DASHBOARD", "USAGE", "CLEAN"
+JOB_RUN, JOB_STOP = "JOB_RUN", "JOB_STOP"
+TENSORBOARD_RUN, TENSORBOARD_STOP = "TENSORBOARD_RUN", "TENSORBOARD_STOP"
+#: What the form's list does, with the words that it shows.
+ACTIONS = {
+    "SHOW": "Show",
+    JOB_RUN: "Run the job",
+    JOB_STOP: "Stop the job",
+    TENSORBOARD_RUN: "Start TensorBoard",
+    TENSORBOARD_STOP: "Stop TensorBoard",
+}
+_WORDS = {
+    **{word: word for word in (DASHBOARD, USAGE, CLEAN, *list(ACTIONS)[1:])},
+    "OLD_UI": DASHBOARD,
+    "CLEAN_RUNTIME_CACHE": CLEAN,
+}
+_VERBS = {"JOB_LIST": ["list"], "JOB_SHOW": ["show", "last"]}
+_UNFIT = re.compile(r"[^a-z0-9-]+")
+#: A checkpoint path with so few parts may hold more than checkpoints.
+SHALLOW = 3
+
+
+def word_of(line: str) -> str | None:
+    """The former command that a whole line is, in any case, with a blank or ``_``."""
+    return _WORDS.get("_".join(line.upper().split()))
+
+
+def ours(words: Sequence[str]) -> list[str]:
+    """A command line of the Submarine launcher, or of ours, as words of our grammar."""
+    found = list(words)
+    if found[:2] == ["yarn", "jar"]:
+        found = found[3:]
+    if found[:1] in (["submarine"], ["%submarine"]):
+        found = found[1:]
+    if found[:1] == ["job"] and len(found) > 1:
+        found = found[1:]
+    if found[:1] == ["help"]:
+        found = [*found[1:2], "--help"]
+    return _VERBS.get("_".join(found).upper(), found)
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What the form holds."""
+
+    action: str = "SHOW"
+    input_path: str = ""
+    worker_launch_cmd: str = ""
+    ps_launch_cmd: str = ""
+    clean_checkpoint: bool = False
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> Fields:
+        """Read the values that Zeppelin sends; what is missing or odd counts as empty."""
+
+        def text(name: str) -> str:
+            value = params.get(name)
+            return value.strip() if isinstance(value, str) else ""
+
+        ticked = params.get("clean_checkpoint")
+        action = text("command")
+        return cls(
+            action if action in ACTIONS else "SHOW",
+            text("input_path"),
+            text("worker_launch_cmd"),
+            text("ps_launch_cmd"),
+            ticked in (True, "true") or (isinstance(ticked, list) and bool(ticked)),
+        )
+
+    def form(self, *, distributed: bool, checkpoint: str) -> dict[str, Any]:
+        """The form for Zeppelin; the action is not kept, so that it is not done again."""
+        params: dict[str, Any] = {
+            "command": "SHOW",
+            "checkpoint_path": checkpoint,
+            "input_path": self.input_path,
+            "worker_launch_cmd": self.worker_launch_cmd,
+        }
+        forms = {
+            "command": _select("command", "Command", ACTIONS),
+            "checkpoint_path": _box("checkpoint_path", "Checkpoint path (of the settings)"),
+            "input_path": _box("input_path", "Input path (%input_path%)"),
+            "worker_launch_cmd": _box("worker_launch_cmd", "Worker launch command"),
+        }
+        if distributed:
+            params["ps_launch_cmd"] = self.ps_launch_cmd
+            forms["ps_launch_cmd"] = _box("ps_launch_cmd", "PS launch command")
+        params["clean_checkpoint"] = []
+        forms["clean_checkpoint"] = {
+            "type": "CheckBox",
+            "name": "clean_checkpoint",
+            "displayName": "",
+            "defaultValue": [],
+            "hidden": False,
+            "options": [
+                {"value": "true", "displayName": "Clean the checkpoint path before the run"}
+            ],
+        }
+        return {"params": params, "forms": forms}
+
+
+def job_name(context: Context) -> str:
+    """The name of a note's dashboard job: user and note, as the former interpreter had it."""
+    return _name(f"{context.user}-{context.note_id}")
+
+
+def board_name(context: Context) -> str:
+    """The name of a user's TensorBoard."""
+    return _name(f"{context.user}-tb")
+
+
+def distributed(properties: Mapping[str, str]) -> bool:
+    """Whether the dashboard's jobs have parameter servers."""
+    return settings.flag(properties, "machinelearning.distributed.enable")
+
+
+def checkpoint_path(properties: Mapping[str, str], context: Context) -> str:
+    """Where the checkpoints of a note's dashboard job go; empty: into its job directory."""
+    base = settings.text(properties, "tf.checkpoint.path").replace("${username}", context.user)
+    return f"{base.rstrip('/')}/{context.note_id}" if base else ""
+
+
+def check_cleanable(path: str) -> None:
+    """Refuse to remove what may be more than a checkpoint directory.
+
+    Raises
+    ------
+    UsageError
+        If the path has at most ``SHALLOW`` parts.
+    """
+    parts = [part for part in posixpath.normpath(urlsplit(path).path).split("/") if part]
+    if len(parts) <= SHALLOW or ".." in parts:
+        raise UsageError(
+            f"The checkpoint path {path[:200]} is not cleaned: it has {len(parts)} parts, and at "
+            f"least {SHALLOW + 1} are wanted, so that nothing else is removed.",
+            "Set tf.checkpoint.path to a deeper directory, or untick the box.",
+        )
+
+
+def run_words(properties: Mapping[str, str], fields: Fields, context: Context) -> list[str]:
+    """The words of ``run`` that the form and the properties mean."""
+    if not fields.worker_launch_cmd:
+        raise UsageError(
+            "The form has no worker launch command.",
+            "For example: python main.py, with the note's paragraphs as main.py.",
+        )
+    words = ["run", f"--name={job_name(context)}"]
+    for option, value in (
+        ("input_path", fields.input_path),
+        ("checkpoint_path", checkpoint_path(properties, context)),
+    ):
+        words += [f"--{option}={value}"] if value else []
+    workers = 1
+    if distributed(properties):
+        workers = settings.number(properties, "tf.worker.services.num") or 1
+        words += _role("ps", "parameter", properties, fields.ps_launch_cmd)
+    words += [f"--num_workers={workers}"]
+    words += _role("worker", "worker", properties, fields.worker_launch_cmd)[1:]
+    if settings.flag(properties, "tf.tensorboard.enable"):
+        words.append("--tensorboard")
+    return words
+
+
+def board_words(context: Context) -> list[str]:
+    """The words of ``run`` for a TensorBoard over all jobs of the user."""
+    return ["run", f"--name={board_name(context)}", "--num_workers=0", "--tensorboard"]
+
+
+def _role(role: str, service: str, properties: Mapping[str, str], command: str) -> list[str]:
+    def value(name: str) -> str:
+        return settings.text(properties, f"tf.{service}.services.{name}")
+
+    count = settings.number(properties, f"tf.{service}.services.num")
+    sizes = f"memory={value('memory')},vcores={value('cpu')},gpu={value('gpu')}"
+    words = [f"--num_{role}={count}", f"--{role}_resources={sizes}"]
+    if image := value("docker.image"):
+        words.append(f"--{role}_docker_image={image}")
+    return [*words, f"--{role}_launch_cmd={command}"] if command else words
+
+
+def _name(text: str) -> str:
+    return _UNFIT.sub("-", text.lower()).strip("-")[:64] or "job"
+
+
+def _box(name: str, shown: str) -> dict[str, Any]:
+    return {
+        "type": "TextBox",
+        "name": name,
+        "displayName": shown,
+        "defaultValue": "",
+        "hidden": False,
+    }
+
+
+def _select(name: str, shown: str, options: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "type": "Select",
+        "name": name,
+        "displayName": shown,
+        "defaultValue": "SHOW",
+        "hidden": False,
+        "options": [{"value": key, "displayName": words} for key, words in options.items()],
+    }

@@ -1,0 +1,1 @@
+"""The thrift service that Zeppelin calls."""
