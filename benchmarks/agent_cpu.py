@@ -19,9 +19,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.access.credentials import new_secret
+from submarine_jobs.access import new_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
-from submarine_runtime.coordinator.server.link_server import LinkServer, Peer
+from submarine_runtime.coordinator.server import LinkServer, Peer
 from submarine_runtime.protocol.agent_config import (
     COORDINATOR_VARIABLE,
     SEAT_VARIABLE,

@@ -19,7 +19,7 @@ import psutil
 from on_browser import PATIENCE, Report, Rig, arguments, rig, spread
 from playwright.sync_api import CDPSession, Page
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 
 #: Milliseconds, MB.
 CLICK, GROWTH = 100.0, 100.0

@@ -23,7 +23,7 @@ from on_browser import PATIENCE, Report, Rig, arguments, new_desk, rig
 from simulated_cluster import USER, ResourceManager, fill, known
 
 from submarine_jobs.display import MIME_TYPE, mimebundle
-from submarine_jobs.tracking.index import JobStore
+from submarine_jobs.tracking import JobStore
 from submarine_runtime.protocol.states import State
 
 #: Milliseconds.

@@ -11,8 +11,7 @@ import sys
 import time
 import zipfile
 
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.program import Cell, build_bundle
 
 CELLS, ROUNDS = 200, 15
 

@@ -20,10 +20,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.access.credentials import new_secret
+from submarine_jobs.access import new_secret
 from submarine_runtime.coordinator.coordinator import Performance
-from submarine_runtime.coordinator.placement.placer import Placer
-from submarine_runtime.coordinator.server.tls_channel import Channel, client_context
+from submarine_runtime.coordinator.placement import Placer
+from submarine_runtime.coordinator.server import client_context
+from submarine_runtime.coordinator.server.tls_channel import Channel
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.link import PROTOCOL

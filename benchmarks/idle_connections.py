@@ -21,7 +21,7 @@ from pathlib import Path
 
 from agent_cpu import prepare
 
-from submarine_jobs.access.agent_client import AgentAddress, AgentClient, tls_context
+from submarine_jobs.access import AgentAddress, AgentClient, tls_context
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 

@@ -13,12 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.program import Cell, build_bundle
 from submarine_minicluster.cluster import Minicluster
 
 MEGABYTES, ROUNDS = 100, 5
@@ -73,7 +70,7 @@ def main() -> int:
         try:
             return measure(Session(profile))
         finally:
-            from submarine_jobs.backends.yarn.driver.driver import stop_driver
+            from submarine_jobs.backends.yarn.driver import stop_driver
 
             stop_driver(profile)
             cluster.stop(delete_data=True)

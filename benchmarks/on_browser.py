@@ -22,12 +22,9 @@ from typing import Any
 from on_minicluster import open_session
 from playwright.sync_api import Browser, sync_playwright
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.program import Cell, build_bundle
 from submarine_minicluster import Minicluster
 
 # The browser's rig is part of the tests, which are no package that is installed.
@@ -136,7 +133,7 @@ def _session(
         return Session(Profile(backend="local", state_dir=state))
     os.environ.update(places)
     session = open_session(state, {})
-    from submarine_jobs.backends.yarn.driver.driver import stop_driver
+    from submarine_jobs.backends.yarn.driver import stop_driver
 
     stack.callback(stop_driver, session.profile)
     return session

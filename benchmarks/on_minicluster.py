@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.client import Session
+from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster
 
 Result = dict[str, Any]

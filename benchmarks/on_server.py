@@ -13,12 +13,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.config.loader import load_config
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.client import Job, Session
+from submarine_jobs.config import load_config
+from submarine_jobs.model import JobSpec, Resources, Role
+from submarine_jobs.program import Cell, build_bundle
 from submarine_minicluster import Minicluster
 from submarine_minicluster.machine.ports import free_port
 

@@ -34,10 +34,9 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 from on_minicluster import open_session, run_on_minicluster
 
-from submarine_jobs.access.tunnel_ports import tunnel_loop
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.access import tunnel_loop
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.client import Job, Session
 from submarine_kernel.kernelspecs.installation import install_kernel
 from submarine_kernel.remote.remote_kernel import RemoteKernel
 

@@ -25,7 +25,7 @@ from simulated_cluster import USER, ResourceManager, fill, known
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from submarine_jobs.tracking.index import JobStore
+from submarine_jobs.tracking import JobStore
 from submarine_minicluster.machine.ports import free_port
 from submarine_runtime.protocol.states import State
 

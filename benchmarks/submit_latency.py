@@ -23,11 +23,11 @@ from typing import Any
 
 from on_minicluster import open_session, run_on_minicluster
 
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.submit.submission import submit
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.client import Session
+from submarine_jobs.model import JobSpec, Resources, Role
+from submarine_jobs.submit import submit
 
 TARGET = 0.7
 PROGRAM = """\

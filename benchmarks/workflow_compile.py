@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from submarine_workflows.azkaban.project import project_of
 from submarine_workflows.azkaban.project.compiler import compile_workflow
-from submarine_workflows.azkaban.project.source import project_of
-from submarine_workflows.formats.files import open_workflow
-from submarine_workflows.model.validation import check
+from submarine_workflows.formats import open_workflow
+from submarine_workflows.model import check
 
 NODES, NOTEBOOKS, ROUNDS, BAR = 200, 20, 9, 0.5
 

@@ -22,20 +22,12 @@ from pathlib import Path
 
 import psutil
 
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
-from submarine_jobs.concurrency.subprocess_calls import stay_small
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.concurrency import stay_small
+from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster
+from submarine_zeppelin.interface import Code, Context, Kind, Message, NoteParagraph, Output, Server
 from submarine_zeppelin.interface.entries import make
-from submarine_zeppelin.interface.interpreter import (
-    Code,
-    Context,
-    Kind,
-    Message,
-    NoteParagraph,
-    Output,
-    Server,
-)
 from submarine_zeppelin.service.memory import give_back_freed_memory, load_no_grammar
 
 LIMIT_MB = 80.0

@@ -13,16 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from submarine_zeppelin.interface import Code, Context, Kind, Message, NoteParagraph, Output, Server
 from submarine_zeppelin.interface.entries import make
-from submarine_zeppelin.interface.interpreter import (
-    Code,
-    Context,
-    Kind,
-    Message,
-    NoteParagraph,
-    Output,
-    Server,
-)
 
 PROGRAMS = {
     "plain": "for n in range({lines}): print('line', n, 'of an output')",

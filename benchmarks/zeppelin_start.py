@@ -18,7 +18,7 @@ from typing import Any
 
 import submarine_zeppelin.thrift
 from submarine_zeppelin.installation.trial_process import rehearsal
-from submarine_zeppelin.interface.entries import ENTRIES
+from submarine_zeppelin.interface import ENTRIES
 
 LIMIT_SECONDS = 1.0
 LIMIT_MB = 80.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 
 
 def trusted(file: Path) -> None:

@@ -13,8 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.client.session import Session
+    from submarine_jobs.client import Job, Session
     from submarine_runtime.protocol.record import JobRecord
 
 __all__ = ["find_job", "list_jobs", "open_session", "run"]
@@ -33,8 +32,8 @@ def open_session(profile: str | None = None) -> Session:
         If the configuration holds something impossible or there is no such profile.
     """
     if profile not in _sessions:
-        from submarine_jobs.client.session import Session
-        from submarine_jobs.config.loader import load_config
+        from submarine_jobs.client import Session
+        from submarine_jobs.config import load_config
 
         _sessions[profile] = Session(load_config({"profile": profile}).profile)
     return _sessions[profile]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from submarine_jobs.errors import SubmarineError
-    from submarine_jobs.frontends.outcome import Outcome
+    from submarine_jobs.frontends import Outcome
 
 COMPLETE_VARIABLE = "_SUBMARINE_COMPLETE"
 #: Set to anything: a mistake of our own shows its stack trace.
@@ -29,8 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complete(os.environ[COMPLETE_VARIABLE])
     from submarine_jobs.commands import execute
     from submarine_jobs.errors import SubmarineError
-    from submarine_jobs.frontends.outcome import INTERRUPTED
-    from submarine_jobs.frontends.terminal import CommandLine
+    from submarine_jobs.frontends import INTERRUPTED, CommandLine
 
     mouth = CommandLine(json_asked="--json" in words)
     _heed_termination(argv)
@@ -65,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _heed_termination(argv: Sequence[str] | None) -> None:
     """A scheduler stops the command of a node by SIGTERM: that is its Ctrl-C."""
-    from submarine_jobs.model.workflow_origin import of_a_node
+    from submarine_jobs.model import of_a_node
 
     if argv is None and of_a_node():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -79,7 +78,7 @@ def _deafen(argv: Sequence[str] | None) -> None:
 
 
 def _show(outcome: Outcome, *, after_open_line: bool) -> None:
-    from submarine_jobs.text.terminal import for_terminal
+    from submarine_jobs.text import for_terminal
 
     text = outcome.rendered()
     if text:
@@ -91,7 +90,7 @@ def _show(outcome: Outcome, *, after_open_line: bool) -> None:
 
 def _complain(error: SubmarineError, *, as_json: bool) -> int:
     if as_json:
-        from submarine_jobs.frontends.outcome import to_json
+        from submarine_jobs.frontends import to_json
 
         kind = type(error).__name__
         print(to_json({"error": {"kind": kind, "message": error.message, "fix": error.fix}}))
@@ -102,7 +101,7 @@ def _complain(error: SubmarineError, *, as_json: bool) -> int:
 
 def _say(sentence: str) -> None:
     """A sentence on stderr; what it quotes of a cluster or a job moves no cursor."""
-    from submarine_jobs.text.sanitize import printable
+    from submarine_jobs.text import printable
 
     print(_encodable(printable(sentence, MAX_SENTENCE), sys.stderr), file=sys.stderr)
 
@@ -117,8 +116,8 @@ def _complete(instruction: str) -> int:
     """Answer the shell: print the completion script, or what may come next."""
     from click.shell_completion import shell_complete
 
-    from submarine_jobs.commands.grammar.execution import grammar
-    from submarine_jobs.frontends.terminal import CommandLine
+    from submarine_jobs.commands.grammar import grammar
+    from submarine_jobs.frontends import CommandLine
 
     mouth = CommandLine(json_asked=False)
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from submarine_jobs.access.job_handle import JobHandle
+    from submarine_jobs.access import JobHandle
 
 
 #: How a cluster is named; the beginning of a fix.

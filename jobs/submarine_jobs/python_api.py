@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submarine_jobs.commands.grammar.execution import execute, grammar
+from submarine_jobs.commands.grammar import execute, grammar
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.options.data_pairs import format_param
-from submarine_jobs.options.role_parts import quoted
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.options import format_param, quoted
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.client.session import Session
-    from submarine_jobs.config.loader import Config
+    from submarine_jobs.client import Job, Session
+    from submarine_jobs.config import Config
 
 #: Keywords that are more than an option of that name: what they hold is Python's own.
 SPECIAL = ("args", "values", "returns", "roles", "params", "inputs")

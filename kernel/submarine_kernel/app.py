@@ -8,7 +8,7 @@ from typing import Any
 from ipykernel.kernelapp import IPKernelApp
 from traitlets import List, Type, Unicode
 
-from submarine_kernel.kernelspecs.settings import read_own_spec
+from submarine_kernel.kernelspecs import read_own_spec
 
 
 class SubmarineKernelApp(IPKernelApp):
@@ -31,7 +31,7 @@ class SubmarineKernelApp(IPKernelApp):
         shell: Any = getattr(self, "shell", None)
         if shell is None:
             return
-        from submarine_magics.commands.run_defaults import set_defaults
+        from submarine_magics.commands import set_defaults
 
         own = read_own_spec(self.spec)
         own.apply(os.environ)

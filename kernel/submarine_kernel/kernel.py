@@ -15,7 +15,7 @@ class SubmarineKernel(IPythonKernel):
     ) -> Any:
         """Help on a word of ``%submarine``; all else is IPython's."""
         if "submarine" in code:
-            from submarine_magics.commands.inspection import help_at
+            from submarine_magics.commands import help_at
 
             text = help_at(code, len(code) if cursor_pos is None else cursor_pos)
             if text is not None:

@@ -15,12 +15,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import started_jobs as started
-from submarine_jobs.program.collect_line import line_of_tags, writes_file
-from submarine_magics.commands.inspection import answer_question
-from submarine_magics.execution import thread_errors
-from submarine_magics.execution.executions import Execution, Executions, requested
-from submarine_magics.execution.headless_mode import told_by_runner
-from submarine_magics.execution.transformers import only_by_tag, run_body_here
+from submarine_jobs.program import line_of_tags, writes_file
+from submarine_magics.commands import answer_question
+from submarine_magics.execution import (
+    Execution,
+    Executions,
+    only_by_tag,
+    requested,
+    run_body_here,
+    thread_errors,
+    told_by_runner,
+)
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -133,7 +138,7 @@ def _at_cell_end(shell: InteractiveShell) -> Callable[[Any], None]:
 
             SubmarineMagics.of(shell).note_exception(str(result.info.raw_cell), error)
         if started.anything() or thread_errors.some():
-            from submarine_magics.headless.cell_end import end_cell
+            from submarine_magics.headless import end_cell
 
             end_cell(shell, result)
 
@@ -155,12 +160,12 @@ def _matcher(shell: InteractiveShell) -> Any:
         if typed is None:
             found = None
             if _VERB_CELL.match(context.full_text):
-                from submarine_magics.commands.completion import complete_text
+                from submarine_magics.commands import complete_text
 
                 place = context.cursor_line, context.cursor_position
                 found = complete_text(context.full_text, *place)
             return found or {"completions": [], "suppress": False}
-        from submarine_magics.commands.completion import complete
+        from submarine_magics.commands import complete
 
         return complete(shell, typed[1], typed[2])
 

@@ -14,33 +14,37 @@ from typing import Any
 from IPython.core import page
 from IPython.core.interactiveshell import InteractiveShell
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_jobs.commands import CellBody, execute
-from submarine_jobs.commands.run.command import parse_run
+from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import SubmarineError, UsageError, job_of
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.collect_line import parse_cell, parse_options
-from submarine_jobs.program.file_names import PROGRAM
-from submarine_jobs.text.sanitize import printable
-from submarine_magics.cells.collected_modules import CollectedModules
-from submarine_magics.cells.document import document_path, told_paths
-from submarine_magics.cells.notebook_cells import NotebookCells
-from submarine_magics.cells.renamed_document import RenamedDocument
-from submarine_magics.commands.headless_options import headless_words
-from submarine_magics.commands.inspection import QUESTION, help_on
-from submarine_magics.commands.run_defaults import with_defaults
-from submarine_magics.execution.assignment import called_from_cell
-from submarine_magics.execution.executions import Execution, Executions
-from submarine_magics.execution.transformers import COLLECT, COLLECT_ONLY, ONLY_CALL
-from submarine_magics.frontend.notebook_frontend import NotebookMouth
-from submarine_magics.frontend.outcomes import (
+from submarine_jobs.program import PROGRAM, Cell, parse_cell, parse_options
+from submarine_jobs.text import printable
+from submarine_magics.cells import (
+    CollectedModules,
+    NotebookCells,
+    RenamedDocument,
+    document_path,
+    told_paths,
+)
+from submarine_magics.commands import QUESTION, headless_words, help_on, with_defaults
+from submarine_magics.execution import (
+    COLLECT,
+    COLLECT_ONLY,
+    ONLY_CALL,
+    Execution,
+    Executions,
+    called_from_cell,
+)
+from submarine_magics.frontend import (
     MAX_TEXT,
+    NotebookMouth,
     OutputLimitReached,
     WaitInterrupted,
+    as_refusal,
     show_outcome,
 )
-from submarine_magics.frontend.refusal import as_refusal
-from submarine_magics.jobs.kernel_jobs import KernelJobs
+from submarine_magics.jobs import KernelJobs
 
 
 class SubmarineMagics:

@@ -15,15 +15,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
-from submarine_minicluster.hadoop import client_commands as shims, config, config_files, rest
-from submarine_minicluster.hadoop.daemons import Daemon, Runner, all_daemons
-from submarine_minicluster.hadoop.jars import check_disk, ensure_jars, lib_dir
+from submarine_minicluster.hadoop import (
+    Daemon,
+    Runner,
+    all_daemons,
+    check_disk,
+    client_commands as shims,
+    config,
+    config_files,
+    ensure_jars,
+    lib_dir,
+    rest,
+)
 from submarine_minicluster.layout import Layout, clusters_dir
-from submarine_minicluster.lifecycle import planning, shutdown, startup as bringup
-from submarine_minicluster.lifecycle.startup import Bringup
-from submarine_minicluster.machine import ports, processes
-from submarine_minicluster.machine.java import Java, find_java
-from submarine_minicluster.machine.locking import file_lock
+from submarine_minicluster.lifecycle import Bringup, planning, shutdown, startup as bringup
+from submarine_minicluster.machine import Java, file_lock, find_java, ports, processes
 from submarine_minicluster.settings import Saved, Settings, check_name
 from submarine_minicluster.status import ClusterStatus
 

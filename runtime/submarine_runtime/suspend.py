@@ -102,7 +102,7 @@ class WriteGate:
         """
         if not self.closed:
             return
-        from submarine_runtime.storage.store import StoreError, UnconfirmedError
+        from submarine_runtime.storage import StoreError, UnconfirmedError
 
         with self._lock:
             if self._judging:

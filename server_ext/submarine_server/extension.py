@@ -12,7 +12,7 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Unicode
 
 from submarine_server.routes import PARTS, routes
-from submarine_server.service.job_service import Core
+from submarine_server.service import Core
 
 EVENTS = Path(__file__).parent / "events"
 
@@ -47,7 +47,7 @@ class SubmarineServer(ExtensionApp):
 
     async def stop_extension(self) -> None:
         """Stop what was started; kernels that wait for containers first: no server ends before."""
-        from submarine_kernel.remote.pending_starts import end_starts
+        from submarine_kernel.remote import end_starts
 
         await end_starts()
         await self.core.close()

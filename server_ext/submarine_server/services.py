@@ -6,14 +6,10 @@ from typing import Any
 
 from tornado.ioloop import IOLoop
 
-from submarine_server.channel.feed import Services
-from submarine_server.channel.websocket import PAGES, SERVICES, close_pages
-from submarine_server.displays.jobs import Displays
-from submarine_server.displays.metrics import MetricsReaders
-from submarine_server.displays.workflows import RunDisplays
-from submarine_server.monitor.job_events import teller
-from submarine_server.monitor.job_monitor import JobsWatch
-from submarine_server.service.job_service import Core
+from submarine_server.channel import PAGES, SERVICES, Services, close_pages
+from submarine_server.displays import Displays, MetricsReaders, RunDisplays
+from submarine_server.monitor import JobsWatch, teller
+from submarine_server.service import Core
 
 
 def attach(settings: dict[str, Any], core: Core) -> None:

@@ -16,10 +16,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from submarine_workflows.azkaban.api.client import Azkaban
-from submarine_workflows.azkaban.api.connection import Connection
-from submarine_workflows.azkaban.api.session_file import SessionFile
-from submarine_workflows.azkaban.api.settings import Settings
+from submarine_workflows.azkaban.api import Azkaban, Connection, SessionFile, Settings
 from tests.azkaban import server as servers
 
 VARIABLE = "SUBMARINE_TEST_AZKABAN"

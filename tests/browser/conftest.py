@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
 from tests.browser.desk import Desk
 from tests.browser.jobs import Jobs
@@ -53,7 +53,7 @@ def lab(minicluster: Minicluster) -> Iterator[Lab]:
 
 
 def _stop_driver(cluster: dict[str, str], state: Path) -> None:
-    from submarine_jobs.backends.yarn.driver.driver import stop_driver
+    from submarine_jobs.backends.yarn.driver import stop_driver
 
     java = Path(cluster["JAVA_HOME"]) if "JAVA_HOME" in cluster else None
     stop_driver(

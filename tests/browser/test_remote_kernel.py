@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_kernel.kernelspecs.container import provisioning
 from submarine_kernel.kernelspecs.installation import install_kernel
 from tests.browser.desk import LOAD, Desk

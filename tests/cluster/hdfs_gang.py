@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.record import JobRecord

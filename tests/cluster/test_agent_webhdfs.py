@@ -19,8 +19,7 @@ from submarine_runtime.protocol.agent_config import STORE_AWAY_CODE, JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.storage.store import StoreError
-from submarine_runtime.storage.webhdfs import WebHdfsStore
+from submarine_runtime.storage import StoreError, WebHdfsStore
 from tests.local.agent_rig import OLDEST_PYTHONS, Rig, wait_for
 
 pytestmark = pytest.mark.cluster

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.client import Session
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.frontends import Outcome
+from submarine_jobs.model import Profile
 from submarine_runtime.protocol.states import State
 from tests.azkaban import server as servers
 from tests.cluster.conftest import Shell

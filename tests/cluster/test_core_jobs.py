@@ -16,15 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access.agent_client import AgentClient
-from submarine_jobs.backends.base import Stage
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.access import AgentClient
+from submarine_jobs.backends import Stage
+from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import ClusterError, StorageError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import Localization
+from submarine_jobs.model import Localization, Profile
 from submarine_minicluster.cluster import Minicluster
-from submarine_minicluster.hadoop.config import SUPERUSER
+from submarine_minicluster.hadoop import SUPERUSER
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State

@@ -17,14 +17,12 @@ from socketserver import BaseRequestHandler, TCPServer, ThreadingMixIn
 import pytest
 
 from submarine_minicluster.cluster import Minicluster
-from submarine_runtime.agent.preparation.inputs import InputError, Share, fetch
-from submarine_runtime.agent.sync.sync_thread import Syncing
+from submarine_runtime.agent.preparation import InputError
+from submarine_runtime.agent.preparation.inputs import Share, fetch
+from submarine_runtime.agent.sync import Syncing
 from submarine_runtime.protocol.agent_config import Input, JobStore
-from submarine_runtime.snapshots.event_pieces import assemble
-from submarine_runtime.snapshots.restoration import restore
-from submarine_runtime.snapshots.versions import VersionError, save_version
-from submarine_runtime.storage.store import NotThereError, StoreError
-from submarine_runtime.storage.webhdfs import WebHdfsStore
+from submarine_runtime.snapshots import VersionError, assemble, restore, save_version
+from submarine_runtime.storage import NotThereError, StoreError, WebHdfsStore
 from tests.local.data_rig import (
     at_path,
     contents,

@@ -19,12 +19,11 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.base import Stage
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.client.job import Job
+from submarine_jobs.backends import Stage
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.client import Job
 from submarine_jobs.errors import RefusedError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import Localization, Resources, Role
+from submarine_jobs.model import Localization, Profile, Resources, Role
 from submarine_runtime.protocol.states import State
 
 from .training import processes, until as wait
@@ -192,7 +191,7 @@ def check_cancel(submit: Callable[..., Job], delay: float) -> None:
 def test_what_could_never_run_is_refused_up_front(
     backend: YarnBackend, role: Role, sentence: str
 ) -> None:
-    from submarine_jobs.model.spec import JobSpec
+    from submarine_jobs.model import JobSpec
 
     with pytest.raises(RefusedError, match=sentence):
         raise RefusedError(" ".join(backend.plan(JobSpec("x", "yarn", roles=(role,))).errors))

@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job, Session
 from submarine_jobs.client.listing import list_jobs
-from submarine_jobs.client.session import Session
-from submarine_jobs.environments import provision as providing
-from submarine_jobs.environments.inventory import items_of, this_layout
-from submarine_jobs.model.job_view import JobView
+from submarine_jobs.environments import items_of, provision as providing, this_layout
+from submarine_jobs.model import JobView
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
 from tests.waiting import until

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.storage import Storage
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.spec import Resources, Role
-from submarine_jobs.outputs.metrics import read_metrics
-from submarine_runtime.gpus.visibility import device_numbers
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import Resources, Role
+from submarine_jobs.outputs import read_metrics
+from submarine_runtime.gpus import device_numbers
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State

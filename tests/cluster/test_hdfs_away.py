@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access.agent_client import AgentAddress, AgentClient
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.access import AgentAddress, AgentClient
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.model import Profile
 from submarine_runtime.protocol.agent_config import STORE_AWAY_CODE
 from submarine_runtime.protocol.states import State
 from tests.cluster.hdfs_gang import HdfsGangRig

@@ -12,12 +12,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends.yarn.cluster import HadoopConf
+from submarine_jobs.client import Session
 from submarine_jobs.display import MIME_TYPE
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
-from submarine_workflows.locations.urls import place_of
+from submarine_workflows.locations import place_of
 from tests.headless.rig import ENDED, LOAD, SLEEP, WAITING, Rig, cell, read, says
 from tests.headless.test_runs import CODES, RUNNERS, card
 from tests.waiting import until

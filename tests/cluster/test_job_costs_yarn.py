@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.client import Session
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Submit
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from submarine_jobs.backends.base import Stage
-from submarine_jobs.model.spec import Resources, Role
+from submarine_jobs.backends import Stage
+from submarine_jobs.model import Resources, Role
 from submarine_jobs.tracking.leases import leases
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason

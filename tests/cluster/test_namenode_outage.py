@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access.agent_client import LogChunk
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.access import LogChunk
+from submarine_jobs.client import Job, Session
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.config.loader import load_config
+from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Shell

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.display import MIME_TYPE
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 from submarine_kernel.kernelspecs.installation import install_kernel
 from submarine_minicluster.cluster import Minicluster
 from tests.notebook.conftest import Notebook

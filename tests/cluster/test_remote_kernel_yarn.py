@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Session
 from submarine_jobs.errors import SubmarineError
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State

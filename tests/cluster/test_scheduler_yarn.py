@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.base import Stage
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.backends import Stage
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
 from tests.local.scheduler_rig import OURS, Scheduler

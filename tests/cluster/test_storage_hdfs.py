@@ -13,15 +13,13 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.backends.yarn.cluster import HadoopConf
+from submarine_jobs.client import Session
 from submarine_jobs.errors import RefusedError, StorageError
-from submarine_jobs.model.profile import Profile, hadoop_user
-from submarine_jobs.model.spec import JobSpec, Role
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.model import JobSpec, Profile, Role, hadoop_user
+from submarine_jobs.storage import Storage, hdfs_storage
 from submarine_jobs.storage.hdfs import HdfsStorage
-from submarine_jobs.storage.hdfs_clients import hdfs_storage
 from submarine_jobs.storage.webhdfs import WebHdfsStorage
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.record import JobRecord

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_jobs.commands import execute
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Shell

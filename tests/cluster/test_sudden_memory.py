@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.client import Session
+from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
 from submarine_minicluster.hadoop import config
 from submarine_runtime.protocol.reasons import EndReason

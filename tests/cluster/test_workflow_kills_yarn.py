@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.session import Session
-from submarine_workflows.runs.journal import is_held
+from submarine_jobs.client import Session
+from submarine_workflows.runs import is_held
 from tests.cluster.conftest import Shell
 from tests.local.airflow_rig import Airflow, check_killed
 from tests.local.workflow_rig import Training, until

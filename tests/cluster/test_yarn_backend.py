@@ -16,15 +16,14 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_jobs.backends.base import Stage, Submission
+from submarine_jobs.backends import Stage, Submission
+from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.application.single import MASTER_JVM
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.cluster.tags import tag_of
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
-from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel, DriverUnreachableError
+from submarine_jobs.backends.yarn.cluster import tag_of
+from submarine_jobs.backends.yarn.driver import DriverUnreachableError, stop_driver
+from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel
 from submarine_jobs.errors import ClusterError, RefusedError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import Localization, Resources
+from submarine_jobs.model import Localization, Profile, Resources
 from submarine_runtime.protocol.reasons import EndReason
 
 from .yarn_jobs import look, make_submission, until

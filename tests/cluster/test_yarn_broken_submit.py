@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.base import Submission
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.cluster.tags import tag_of
+from submarine_jobs.backends import Submission
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.backends.yarn.cluster import tag_of
 from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 
 from .yarn_jobs import make_submission
 

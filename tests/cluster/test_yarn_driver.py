@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.base import Stage, Submission
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.cluster.tags import tag_of
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
-from submarine_jobs.concurrency.subprocess_calls import stay_small
+from submarine_jobs.backends import Stage, Submission
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.backends.yarn.cluster import tag_of
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.concurrency import stay_small
 from submarine_jobs.errors import NotSubmittedError, RefusedError
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 from tests.cluster.yarn_jobs import make_submission
 from tests.waiting import until
 

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from submarine_jobs.backends.base import Stage, Submission
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
+from submarine_jobs.backends import Stage, Submission
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.backends.yarn.cluster import ResourceManager
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.submit.submission import submit
+from submarine_jobs.client import Session
+from submarine_jobs.model import JobSpec, Resources, Role
+from submarine_jobs.submit import submit
 from submarine_runtime.protocol.states import State
 
 pytestmark = pytest.mark.cluster

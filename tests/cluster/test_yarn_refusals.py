@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.backends.yarn.driver.refusals import NeverFitsError
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import Resources
+from submarine_jobs.model import Profile, Resources
 from submarine_minicluster import Minicluster
 
 from .yarn_jobs import make_submission

@@ -15,8 +15,8 @@ from typing import Any
 
 import psutil
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.model.spec import Resources, Role
+from submarine_jobs.client import Job
+from submarine_jobs.model import Resources, Role
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 

@@ -9,12 +9,11 @@ import time
 import zipfile
 from typing import Any
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.backends.base import Handle, Observation, Stage, Submission
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.inputs.localization import bring
-from submarine_jobs.inputs.stored_paths import NOTHING
-from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.backends import Handle, Observation, Stage, Submission
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.inputs import NOTHING, bring
+from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_jobs.submit.backend_submission import make_submission as make_submission_of
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.record import JobRecord

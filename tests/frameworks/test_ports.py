@@ -12,7 +12,7 @@ import pytest
 
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime import frameworks
-from submarine_runtime.network.ports import Reservation
+from submarine_runtime.network import Reservation
 from tests.frameworks.gang import EXAMPLES, FRAMEWORKS, MXNET, OURS, SYSTEM, Gang
 
 TWO = {"worker": 2}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 
 #: For what takes seconds: PyTorch's first touch of a device is one.
 PATIENCE = 150.0

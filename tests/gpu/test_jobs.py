@@ -13,13 +13,10 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.outputs.metrics import Row, read_metrics
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.outputs import Row, read_metrics
+from submarine_jobs.program import Cell, build_bundle
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.gpu import machine

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from submarine_jobs.access.agent_client import tls_context
-from submarine_jobs.client.job import Job
+from submarine_jobs.access import tls_context
+from submarine_jobs.client import Job
 
 
 class Visitor:

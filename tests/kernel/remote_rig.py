@@ -20,10 +20,9 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
-from submarine_jobs.access.tunnel_ports import tunnel_loop
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.access import tunnel_loop
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import Profile
 from submarine_kernel.kernelspecs.container import provisioning
 from submarine_kernel.kernelspecs.installation import install_kernel
 

@@ -24,8 +24,7 @@ from typing import Any
 import psutil
 import websocket
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Job, Session
 from submarine_minicluster.machine.ports import free_port
 from tests.kernel.remote_rig import PATIENCE, until
 from tests.notebook.conftest import clean_environment

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.access.agent_client import tls_context
-from submarine_jobs.access.credentials import new_secret
+from submarine_jobs.access import new_secret, tls_context
 from submarine_kernel.notebook_server.access import Address
 from submarine_kernel.notebook_server.container.application import Application, newest_change
 from submarine_kernel.notebook_server.container.door import Door

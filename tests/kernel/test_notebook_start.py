@@ -16,11 +16,11 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_jobs.commands import execute
-from submarine_jobs.config.loader import load_config
+from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 from submarine_runtime.protocol.states import State
 from tests.kernel.notebook_rig import Visitor
 from tests.notebook.conftest import clean_environment

@@ -20,7 +20,8 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_kernel.remote.submission import Asked, submit_kernel
+from submarine_kernel.remote import Asked
+from submarine_kernel.remote.submission import submit_kernel
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.kernel.remote_rig import (

@@ -22,10 +22,10 @@ from typing import Any
 import pytest
 from jupyter_client.manager import KernelManager
 
-from submarine_jobs.access.tunnel_ports import TunnelPorts
+from submarine_jobs.access import TunnelPorts
 from submarine_jobs.backends.yarn.driver.process import _wait_for_port
 from submarine_kernel.kernelspecs.installation import install_kernel
-from submarine_kernel.remote.socket_directory import SocketDirectory
+from submarine_kernel.remote import SocketDirectory
 from tests.kernel.remote_rig import Remote, execute, kernels_of, local_session
 
 SECRET = "a word that nobody else may read"

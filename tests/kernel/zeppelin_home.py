@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from submarine_minicluster.machine.java import find_java
+from submarine_minicluster.machine import find_java
 from tests.zeppelin.server_jars import ensure_jars
 
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.access.agent_client import AgentAddress, AgentClient
-from submarine_jobs.access.credentials import JobSecret, new_secret
+from submarine_jobs.access import AgentAddress, AgentClient, new_secret
+from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from submarine_runtime.protocol.record import JobRecord

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.client import Session
+from submarine_jobs.model import Profile
 from tests.local.agent_rig import Rig
 from tests.local.server_rig import Server, running
 from tests.local.submitting import Submit, submitting

@@ -13,12 +13,10 @@ import sys
 import time
 from pathlib import Path
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.client import Session
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.program import Cell, build_bundle
 
 STEPS = 400
 #: Each step leaves a line that says who made it and when: two attempts that write at the same time

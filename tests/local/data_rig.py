@@ -9,14 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
-from submarine_runtime.snapshots.catalog import from_path, snapshots_of
-from submarine_runtime.snapshots.replacement import put_back
-from submarine_runtime.snapshots.scan import look
-from submarine_runtime.snapshots.writer import Reader
-from submarine_runtime.storage.fetching import Fetching
+from submarine_runtime.snapshots import Reader, from_path, look, put_back, snapshots_of
+from submarine_runtime.storage import Fetching, Scratch, Store, StoreError
 from submarine_runtime.storage.local import LocalStore
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Store, StoreError
 from tests.waiting import PATIENCE
 
 JOB_ID = "data-20261121-0a1b"

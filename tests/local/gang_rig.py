@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from submarine_jobs.access.credentials import new_secret
+from submarine_jobs.access import new_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders

@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_server.channel.feed import Credit, Services
+from submarine_jobs.client import Job, Session
+from submarine_server.channel import Services
+from submarine_server.channel.feed import Credit
 from submarine_server.channel.log_feed import LogFeed
-from submarine_server.service.job_service import Core
+from submarine_server.service import Core
 
 
 class OwnCore(Core):

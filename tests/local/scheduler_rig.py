@@ -14,8 +14,8 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
 
-from submarine_jobs.client.session import Session
-from submarine_jobs.config.loader import load_config
+from submarine_jobs.client import Session
+from submarine_jobs.config import load_config
 from tests.local.agent_rig import wait_for
 from tests.local.server_rig import BASE, Server
 

@@ -8,12 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from submarine_jobs.backends.base import Handle, Submission
-from submarine_jobs.client import run_attempts as attempts
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.program.job_bundle import Bundle
+from submarine_jobs.backends import Handle, Submission
+from submarine_jobs.client import Job, Session, run_attempts as attempts
+from submarine_jobs.model import JobSpec
+from submarine_jobs.program import Bundle
 from submarine_runtime.protocol.states import State
 
 

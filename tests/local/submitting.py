@@ -6,11 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import JobSpec, Resources, Role
+from submarine_jobs.program import Cell, build_bundle
 
 Submit = Callable[..., Job]
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.access.agent_client import AgentAddress, AgentClient
-from submarine_jobs.access.credentials import new_secret
+from submarine_jobs.access import AgentAddress, AgentClient, new_secret
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.agent_config import Input

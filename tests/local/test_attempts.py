@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 import submarine_jobs
-from submarine_jobs.client import run_attempts as attempts, stale_runs, started_jobs as started
-from submarine_jobs.client.job import Job
-from submarine_jobs.model.headless_settings import Headless
+from submarine_jobs.client import Job, run_attempts as attempts, stale_runs, started_jobs as started
+from submarine_jobs.model import Headless
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
 

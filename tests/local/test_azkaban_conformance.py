@@ -14,12 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from submarine_workflows.azkaban.api.client import Azkaban, options_of
-from submarine_workflows.azkaban.api.errors import AzkabanError, NoProjectError, UnreachableError
-from submarine_workflows.azkaban.api.executions import Execution
-from submarine_workflows.azkaban.api.logs import Follower
+from submarine_workflows.azkaban.api import (
+    Azkaban,
+    AzkabanError,
+    Execution,
+    Follower,
+    NoProjectError,
+    options_of,
+)
+from submarine_workflows.azkaban.api.errors import UnreachableError
 from submarine_workflows.azkaban.project.compiler import compile_workflow
-from submarine_workflows.formats.flow2 import read_workflow
+from submarine_workflows.formats import read_workflow
 from tests.azkaban import probing
 from tests.local.workflow_rig import until
 

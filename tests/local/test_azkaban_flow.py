@@ -13,11 +13,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Job, Session
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.frontends import Outcome
+from submarine_jobs.model import Profile
 from submarine_runtime.protocol.states import State
 from tests.azkaban import server as servers
 from tests.azkaban.executor import Execution

@@ -18,14 +18,12 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_jobs.backends.base import Observation, Stage, Submission
-from submarine_jobs.backends.local.backend import LocalBackend
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends import Observation, Stage, Submission
+from submarine_jobs.backends.local import LocalBackend
+from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import ClusterError, RefusedError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.submit.submission import submit
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.submit import submit
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State

@@ -11,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access.agent_client import AgentAddress
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.client.session import Session
+from submarine_jobs.access import AgentAddress, JobDirectory
+from submarine_jobs.client import Session
 from submarine_jobs.errors import JobFailedError, JobNotFoundError, SubmarineError, UsageError
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import JobView, Profile
 from submarine_runtime.protocol.states import State
 from tests.local.submitting import Submit, submitting
 

@@ -12,13 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.sync.sync_thread import Syncing
+from submarine_runtime.agent.sync import Syncing
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.snapshots.event_pieces import assemble
-from submarine_runtime.snapshots.restoration import forget, restore
+from submarine_runtime.snapshots import assemble, forget, restore
+from submarine_runtime.storage import Scratch, StoreError
 from submarine_runtime.storage.local import LocalStore
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import StoreError
 from tests.local.data_rig import (
     JOB_ID,
     at_path,

@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs import display
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.commands.grammar.execution import execute
+from submarine_jobs.client import Job, Session
+from submarine_jobs.commands.grammar import execute
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import NamedInput, Resources, Role, usual_kind
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.model import NamedInput, Profile, Resources, Role, usual_kind
 from submarine_jobs.options.data_pairs import format_input, parse_input
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State

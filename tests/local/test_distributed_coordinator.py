@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_jobs.access.agent_client import tls_context
+from submarine_jobs.access import tls_context
 from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State

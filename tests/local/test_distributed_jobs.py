@@ -19,16 +19,12 @@ import psutil
 import pytest
 
 from submarine_jobs import display
-from submarine_jobs.backends.base import Stage
-from submarine_jobs.backends.local import process as localprocess
-from submarine_jobs.backends.local.backend import LocalBackend
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends import Stage
+from submarine_jobs.backends.local import LocalBackend, process as localprocess
+from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Localization, NamedInput, Resources, Role
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.model import JobSpec, Localization, NamedInput, Profile, Resources, Role
+from submarine_jobs.program import Cell, build_bundle
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.waiting import until

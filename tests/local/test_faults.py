@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.access.credentials import JobSecret
-from submarine_runtime.processes.usage import family
+from submarine_runtime.processes import family
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State

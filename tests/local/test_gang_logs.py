@@ -6,8 +6,7 @@ from pathlib import Path
 
 from submarine_jobs import display
 from submarine_jobs.commands import complete, execute
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import JOB_FAILED
+from submarine_jobs.frontends import JOB_FAILED, Mouth
 
 PROGRAM = """\
 import os, sys, time

@@ -13,9 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.config.loader import load_config
+from submarine_jobs.client import Job, Session
+from submarine_jobs.config import load_config
 from submarine_runtime.protocol.states import State
 from tests.waiting import until
 

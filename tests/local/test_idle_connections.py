@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access.agent_client import AgentAddress, AgentClient, tls_context
-from submarine_jobs.access.credentials import JobSecret, new_secret
+from submarine_jobs.access import AgentAddress, AgentClient, new_secret, tls_context
+from submarine_jobs.access.credentials import JobSecret
 from submarine_kernel.notebook_server.container.door import MOST, Door
 from submarine_runtime.coordinator.server.link_server import MIN_UNAUTHENTICATED
-from submarine_runtime.network.tls import server_context
+from submarine_runtime.network import server_context
 from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import Rig, wait_for

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.config.loader import load_config
-from submarine_jobs.model.headless_settings import Headless
+from submarine_jobs.client import Job, Session
+from submarine_jobs.config import load_config
+from submarine_jobs.model import Headless
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from submarine_jobs.access.agent_client import tls_context
+from submarine_jobs.access import tls_context
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import Rig, wait_for

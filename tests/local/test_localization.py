@@ -12,14 +12,11 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.backends.local.files import _unpack
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Session
 from submarine_jobs.errors import RefusedError, UsageError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Localization, Resources, Role
-from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.options.spec_of import spec_from_options
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.model import JobSpec, Localization, Profile, Resources, Role
+from submarine_jobs.options import RunOptions, spec_from_options
+from submarine_jobs.program import Cell, build_bundle
 
 SOURCE = """\
 from pathlib import Path

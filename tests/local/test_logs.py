@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.logs.shipped_log import ShippedLog
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.logs import ShippedLog
+from submarine_jobs.storage import LocalStorage
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import Rig, wait_for
 

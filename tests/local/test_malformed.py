@@ -22,13 +22,13 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_jobs.access.agent_client import tls_context
+from submarine_jobs.access import tls_context
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.link_validation import check_agent_line
 from submarine_runtime.protocol.states import State
 from submarine_zeppelin.installation.trial_process import rehearsal
-from submarine_zeppelin.interface.entries import ENTRIES
+from submarine_zeppelin.interface import ENTRIES
 from tests.local.agent_rig import wait_for
 from tests.local.gang_rig import GangRig
 

@@ -13,15 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.outputs.metrics import Row, read_metrics
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.outputs import Row, read_metrics
+from submarine_jobs.storage import LocalStorage
+from submarine_runtime.gpus import device_numbers
 from submarine_runtime.gpus.device_locks import Places
-from submarine_runtime.gpus.visibility import device_numbers
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import Rig, wait_for

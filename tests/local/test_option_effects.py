@@ -28,19 +28,15 @@ import nbformat
 import pytest
 
 from submarine_jobs import cli
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Job, Session
 from submarine_jobs.commands import CellBody, execute
-from submarine_jobs.commands.grammar.execution import grammar
-from submarine_jobs.commands.run.command import parse_run
-from submarine_jobs.config.loader import load_config
+from submarine_jobs.commands.grammar import grammar
+from submarine_jobs.commands.run import parse_run
+from submarine_jobs.config import load_config
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.frontends.terminal import CommandLine
-from submarine_jobs.options.spec_of import spec_from_options
-from submarine_jobs.program.cells import Cell, CellCollection
-from submarine_jobs.program.collect_line import parse_options
+from submarine_jobs.frontends import CommandLine, Mouth, Outcome
+from submarine_jobs.options import spec_from_options
+from submarine_jobs.program import Cell, CellCollection, parse_options
 from submarine_magics.commands.completion import candidates
 from submarine_minicluster import Minicluster
 from submarine_minicluster.hadoop import config
@@ -543,8 +539,7 @@ def examined(*words: str) -> str:
             roles = [vars(role.resources) | {"tasks": role.instances} for role in asked.roles]
             return SimpleNamespace(errors=[f"{asked.queue} {roles}"], extra={})
 
-    from submarine_jobs.doctor.patient import Patient
-    from submarine_jobs.doctor.result import Check
+    from submarine_jobs.doctor import Check, Patient
     from submarine_jobs.doctor.room import room
 
     with pytest.MonkeyPatch.context() as patch:
@@ -939,7 +934,7 @@ def installed(*words: str) -> str:
 
 def checked(*words: str) -> str:
     """What ``zeppelin check`` gives for one check, without starting an interpreter."""
-    from submarine_jobs.doctor.result import Result, Status
+    from submarine_jobs.doctor import Result, Status
 
     with pytest.MonkeyPatch.context() as patch:
         result = Result("python", Status.OK, "It is there.", "", 0.0)
@@ -1016,8 +1011,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @effect("%%submarine", "--file", "--only")
 def _(patch: pytest.MonkeyPatch) -> None:
-    from submarine_jobs.program.cells import Cell
-    from submarine_jobs.program.job_bundle import build_bundle
+    from submarine_jobs.program import Cell, build_bundle
 
     assert parse_options("--only").only != parse_options("").only
     assert (

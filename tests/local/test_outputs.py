@@ -12,15 +12,14 @@ from pathlib import Path
 import pandas  # type: ignore[import-untyped]
 import pytest
 
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Session
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Localization, Resources, Role
-from submarine_jobs.submit.submission import submit
+from submarine_jobs.model import JobSpec, Localization, Profile, Resources, Role
+from submarine_jobs.submit import submit
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from submarine_runtime.values.archive import pack_values, unpack_values
+from submarine_runtime.values import pack_values, unpack_values
 from tests.local.agent_rig import Rig, zip_of
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_jobs.display import MIME_TYPE
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import wait_for

@@ -18,16 +18,15 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.config.loader import load_config
+from submarine_jobs.client import Job, Session
+from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 from submarine_jobs.tensorboards.process import Process as TensorBoard
-from submarine_kernel.remote.socket_directory import SocketDirectory
+from submarine_kernel.remote import SocketDirectory
 from submarine_runtime.gpus.device_locks import DeviceLocks, Places
-from submarine_runtime.yarn.page import Page
-from submarine_zeppelin.thrift.access import Callers
+from submarine_runtime.yarn import Page
+from submarine_zeppelin.thrift import Callers
 from tests.local.server_rig import API, Server
 from tests.local.submitting import submitting
 from tests.second_user import SECOND, as_user, needs_root

@@ -10,7 +10,7 @@ import pytest
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from tests.local.server_rig import API, BASE, TOKEN, Server, running
 from tests.local.submitting import Submit
 

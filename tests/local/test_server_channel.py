@@ -20,13 +20,9 @@ from typing import Any
 import pytest
 import websocket
 
-from submarine_jobs.client.session import Session
-from submarine_jobs.client.watcher import Watcher
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.client import Session, Watcher
+from submarine_jobs.model import JobSpec, JobView, Profile, Resources, Role
+from submarine_jobs.program import Cell, build_bundle
 from submarine_runtime.protocol.states import State
 from tests.local.channel_page import Page, Proxy, connect
 from tests.local.server_rig import API, TOKEN, Server

@@ -11,13 +11,10 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.access.agent_client import AgentAddress, AgentClient
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import AgentAddress, AgentClient, JobDirectory
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.logs.position import LogKey
-from submarine_jobs.logs.shipped_log import ShippedLog
-from submarine_jobs.logs.times import parse_index, shipped_index
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.logs import LogKey, ShippedLog, parse_index, shipped_index
+from submarine_jobs.storage import LocalStorage
 from submarine_runtime.protocol.coordinator_config import RoleOrders
 from tests.local.gang_rig import GangRig
 from tests.reading import content, files_below

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.tracking.index import JobStore, Known
+from submarine_jobs.tracking import JobStore, Known
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from tests.local.server_rig import Server

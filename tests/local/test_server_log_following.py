@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import Resources, Role
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import Profile, Resources, Role
 from tests.local.log_followers import (
     TALKER,
     OwnCore,

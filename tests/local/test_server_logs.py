@@ -15,8 +15,8 @@ import pytest
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from submarine_jobs.client.job import Job
-from submarine_server.service.job_service import Core
+from submarine_jobs.client import Job
+from submarine_server.service import Core
 from tests.local.log_followers import TALKER, Page, counted, whole
 from tests.local.server_rig import API, TOKEN, Server
 from tests.local.submitting import Submit

@@ -13,8 +13,7 @@ import pytest
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Job, Session
 from submarine_runtime.protocol.states import State
 from tests.local.server_rig import API, BASE, TOKEN, Server
 from tests.local.submitting import Submit

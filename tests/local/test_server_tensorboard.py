@@ -21,12 +21,9 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.program import Cell, build_bundle
 from submarine_jobs.tensorboards.process import Process
 from tests.local.server_rig import BASE, TOKEN, Answer, Server, running
 from tests.second_user import as_user, needs_root

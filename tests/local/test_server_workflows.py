@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_workflows.azkaban.api.session_file import SessionFile
-from submarine_workflows.azkaban.api.settings import Settings
-from submarine_workflows.runs.folders import RunFolder, Runs
+from submarine_workflows.azkaban.api import SessionFile, Settings
+from submarine_workflows.runs import RunFolder, Runs
 from tests.azkaban import server as azkabans
 from tests.local.channel_page import Message, Page
 from tests.local.server_rig import Server

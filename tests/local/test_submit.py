@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.local.backend import LocalBackend
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import write_properties
-from submarine_jobs.client.listing import list_jobs, newest_months
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends.local import LocalBackend
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.backends.yarn.cluster import write_properties
+from submarine_jobs.client import Session, newest_months
+from submarine_jobs.client.listing import list_jobs
 from submarine_jobs.errors import (
     ClusterError,
     ConfigError,
@@ -24,8 +24,7 @@ from submarine_jobs.errors import (
     RefusedError,
     StorageError,
 )
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_runtime.protocol.states import State
 from tests.waiting import until
 

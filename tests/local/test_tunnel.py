@@ -13,9 +13,7 @@ from dataclasses import replace
 
 import pytest
 
-from submarine_jobs.access.agent_client import AgentAddress
-from submarine_jobs.access.tunnel import TunnelError, open_tunnel
-from submarine_jobs.access.tunnel_ports import TunnelPorts
+from submarine_jobs.access import AgentAddress, TunnelError, TunnelPorts, open_tunnel
 from submarine_runtime.protocol.tunnels import Target, declared
 from tests.local.agent_rig import OLDEST_PYTHONS, Rig, wait_for
 

@@ -16,7 +16,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_workflows.local.keeper import Keeper
-from submarine_workflows.runs.journal import is_held
+from submarine_workflows.runs import is_held
 from tests.local.workflow_rig import Workflows, is_gone, until
 
 FLOW = """

@@ -10,7 +10,7 @@ import signal
 import nbformat
 import pytest
 
-from submarine_workflows.runs.journal import is_held
+from submarine_workflows.runs import is_held
 from tests.local.workflow_rig import Training, until
 
 

@@ -9,14 +9,11 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Job, Session
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Resources, Role
-from submarine_jobs.tracking.index import JobStore
-from submarine_jobs.tracking.index_query import JobQuery
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.tracking import JobQuery, JobStore
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 

@@ -17,8 +17,8 @@ import pytest
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_workflows.local import runner
 from submarine_workflows.local.log_limit import LogLimit
-from submarine_workflows.model.errors import WorkflowError
-from submarine_workflows.runs.views import view_of
+from submarine_workflows.model import WorkflowError
+from submarine_workflows.runs import view_of
 from tests.local.workflow_rig import Workflows, is_gone, until
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import click
 import pytest
 
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Session
 from submarine_jobs.commands.grammar import verbs as grammar
-from submarine_jobs.config.loader import load_config
-from submarine_zeppelin.interface.interpreter import Code, Kind
+from submarine_jobs.config import load_config
+from submarine_zeppelin.interface import Code, Kind
 from submarine_zeppelin.submarine import captured_output as printed
 from submarine_zeppelin.submarine.job_index import KnownJobs
 from tests.local.zeppelin_rig import Note, until

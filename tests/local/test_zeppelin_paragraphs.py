@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_zeppelin.interface.interpreter import Code, Kind
+from submarine_zeppelin.interface import Code, Kind
 from tests.local.zeppelin_rig import Note, until
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from submarine_jobs.client.session import Session
-from submarine_jobs.config.loader import load_config
-from submarine_zeppelin.interface.interpreter import Code, Kind
+from submarine_jobs.client import Session
+from submarine_jobs.config import load_config
+from submarine_zeppelin.interface import Code, Kind
 from submarine_zeppelin.submarine.job_index import KnownJobs
 from tests.azkaban import server as servers
 from tests.local.zeppelin_rig import Note, ShownOutput, until

@@ -17,10 +17,8 @@ from typing import Any
 import nbformat
 
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_workflows.runs.folders import RunFolder, Runs
-from submarine_workflows.runs.views import RunView, view_of
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_workflows.runs import RunFolder, Runs, RunView, view_of
 from tests.waiting import PATIENCE
 
 LIMIT = PATIENCE

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from html import unescape
 
-from submarine_zeppelin.interface.entries import make
-from submarine_zeppelin.interface.interpreter import (
+from submarine_zeppelin.interface import (
     Code,
     Context,
     Interpreter,
@@ -21,6 +20,7 @@ from submarine_zeppelin.interface.interpreter import (
     Result,
     Server,
 )
+from submarine_zeppelin.interface.entries import make
 
 #: Far more than anything takes on a machine that others use too.
 PATIENCE = 120.0

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from submarine_jobs.display import MIME_TYPE
-from submarine_jobs.model.headless_settings import Headless
+from submarine_jobs.model import Headless
 from submarine_magics.headless.barrier import MIME_TYPE as BARRIER
 from tests.notebook.conftest import Notebook, Ran, clean_environment
 from tests.reading import files_below

@@ -21,8 +21,8 @@ import psutil
 import pytest
 
 from submarine_zeppelin.installation.trial_process import EventService, Started, rehearsal
-from submarine_zeppelin.interface.entries import ENTRIES
-from submarine_zeppelin.thrift.idl import protocol
+from submarine_zeppelin.interface import ENTRIES
+from submarine_zeppelin.thrift import protocol
 from tests.local.channel_page import Page
 from tests.local.server_rig import Server, running
 from tests.notebook.conftest import Notebook

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.client import Session
+from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
 from tests.zeppelin.server import Zeppelin
 

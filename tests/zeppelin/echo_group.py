@@ -13,8 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from submarine_zeppelin.interface import entries as interpreters
-from submarine_zeppelin.interface.interpreter import (
+from submarine_zeppelin.interface import (
     Code,
     Completion,
     Context,
@@ -25,8 +24,9 @@ from submarine_zeppelin.interface.interpreter import (
     ParagraphGoneError,
     Result,
     Server,
+    entries as interpreters,
 )
-from submarine_zeppelin.service.process import main
+from submarine_zeppelin.service import main
 
 CLASS_NAME = "echo"
 

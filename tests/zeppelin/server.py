@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from submarine_minicluster.machine.java import find_java
+from submarine_minicluster.machine import find_java
 from submarine_minicluster.machine.ports import free_port
 from submarine_minicluster.machine.processes import Identity, end, marked
 from tests.zeppelin.server_jars import ensure_jars

@@ -14,8 +14,7 @@ from pathlib import Path
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop.jars import cache_dir
 from submarine_minicluster.hadoop.maven import copy_jars
-from submarine_minicluster.machine.java import find_java
-from submarine_minicluster.machine.locking import file_lock
+from submarine_minicluster.machine import file_lock, find_java
 
 VERSION = "0.10.0"
 _POM = Path(__file__).with_name("pom.xml")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
 from tests.zeppelin.conftest import session_as
 from tests.zeppelin.server import Note, Zeppelin

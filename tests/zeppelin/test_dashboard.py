@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
 from tests.zeppelin.page import Page
 from tests.zeppelin.server import Zeppelin, output_of

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.config.loader import load_config
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.config import load_config
+from submarine_jobs.frontends import Mouth
 from submarine_runtime.protocol.states import State
 from tests.kernel.notebook_rig import Visitor
 from tests.kernel.zeppelin_home import zeppelin_at

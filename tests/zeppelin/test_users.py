@@ -8,13 +8,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_jobs.backends.yarn.backend import YarnBackend
+from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.driver.process import read_running
-from submarine_jobs.concurrency.subprocess_calls import stay_small
+from submarine_jobs.concurrency import stay_small
 from submarine_jobs.errors import StorageError
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage import Storage
 from submarine_minicluster.cluster import Minicluster
-from submarine_zeppelin.interface.interpreter import Code
+from submarine_zeppelin.interface import Code
 from tests.local.zeppelin_rig import Note as NoteOfNobody, until
 from tests.zeppelin.conftest import session_as
 from tests.zeppelin.server import Note, Zeppelin

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from submarine_workflows.model.command_line import split_command
-from submarine_workflows.model.workflow import Kind, Workflow
+from submarine_workflows.model import Kind, Workflow, split_command
 from submarine_workflows.project_files import Carried
 
 _COMMAND = re.compile(r"command(\.\d+)?")

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import IO, Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.text.sanitize import one_line, printable
+from submarine_jobs.text import one_line, printable
 from submarine_workflows.masking import mask
 
 TIMEOUT = 60.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from submarine_zeppelin.service.process import main
+from submarine_zeppelin.service import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from submarine_jobs.commands.grammar.groups import verb_group
-from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.outcome import JOB_FAILED, SUCCESS, Outcome
+from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Outcome
 
 
 @verb_group(
@@ -77,7 +76,7 @@ def uninstall(directory: str) -> Outcome:
 @click.argument("directory")
 def check(directory: str) -> Outcome:
     """Look whether the group in the Zeppelin of DIRECTORY is well; exit code 1 where it is not."""
-    from submarine_jobs.commands.doctor import result_lines
+    from submarine_jobs.commands import result_lines
     from submarine_jobs.doctor import Status
     from submarine_zeppelin.installation import checks as checking, installer as installing
 
@@ -104,9 +103,14 @@ def check(directory: str) -> Outcome:
 @option("--force", is_flag=True, help="Write over a notebook that no note was exported to.")
 def export_note(file: Path, output: Path | None, force: bool) -> Outcome:
     """Make a Jupyter notebook of the note in FILE, a .zpln, for `submarine run` and workflows."""
-    from submarine_zeppelin.notes.note_file import read_note_file
-    from submarine_zeppelin.notes.note_folder import NOTEBOOK, keep, stem_of
-    from submarine_zeppelin.notes.notebook_export import check_replaceable, export
+    from submarine_zeppelin.notes import (
+        NOTEBOOK,
+        check_replaceable,
+        export,
+        keep,
+        read_note_file,
+        stem_of,
+    )
 
     note = read_note_file(file)
     target = output or Path(stem_of(note.name, note.note_id) + NOTEBOOK)

@@ -7,7 +7,7 @@ import json
 import secrets
 from dataclasses import asdict, dataclass
 
-from submarine_jobs.concurrency.subprocess_calls import call_apart, stays_small
+from submarine_jobs.concurrency import call_apart, stays_small
 
 #: Name in the certificate; the client pins the certificate itself and checks no host name.
 CERTIFICATE_NAME = "submarine-job"

@@ -12,8 +12,8 @@ from typing import Any
 from submarine_jobs.access.agent_client import AgentAddress
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import StorageError
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.model import JobSpec
+from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import Event, JobRecord, event_json
 

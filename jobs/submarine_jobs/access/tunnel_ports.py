@@ -18,7 +18,7 @@ from typing import Protocol
 
 from submarine_jobs.access.agent_client import AgentAddress
 from submarine_jobs.access.tunnel import Tunnel, TunnelError, open_tunnel
-from submarine_runtime.network.peers import is_own
+from submarine_runtime.network import is_own
 
 HOST = "127.0.0.1"
 #: Seconds between two tries to open a tunnel: from, to.

@@ -13,10 +13,8 @@ from enum import Enum
 from typing import Any
 
 from submarine_jobs.backends.overview import Overview
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.quantities import parse_duration
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.model import JobSpec, Profile, parse_duration
+from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.reasons import EndReason

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from submarine_runtime.gpus.visibility import device_numbers, look
+from submarine_runtime.gpus import device_numbers, look
 
 
 @dataclass(frozen=True)

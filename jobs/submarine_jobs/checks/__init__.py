@@ -2,8 +2,36 @@
 
 from __future__ import annotations
 
-from submarine_jobs.checks.findings import Finding, Level
-from submarine_jobs.checks.imports import missing_imports
-from submarine_jobs.checks.program_check import check_program
+from typing import TYPE_CHECKING
 
-__all__ = ["Finding", "Level", "check_program", "missing_imports"]
+if TYPE_CHECKING:
+    from submarine_jobs.checks.calls import check_calls as check_calls
+    from submarine_jobs.checks.findings import Finding as Finding, Level as Level
+    from submarine_jobs.checks.imports import (
+        has_own_launcher as has_own_launcher,
+        imported_modules as imported_modules,
+        lacks as lacks,
+        missing_imports as missing_imports,
+        python_builtins as python_builtins,
+        version_of as version_of,
+    )
+    from submarine_jobs.checks.program_check import check_program as check_program
+else:
+    from submarine_runtime.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "calls": ("check_calls",),
+            "findings": ("Finding", "Level"),
+            "imports": (
+                "has_own_launcher",
+                "imported_modules",
+                "lacks",
+                "missing_imports",
+                "python_builtins",
+                "version_of",
+            ),
+            "program_check": ("check_program",),
+        },
+    )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
-from submarine_jobs.program.job_bundle import Bundle
+from submarine_jobs.program import Bundle
 
 #: Functions and methods whose first argument is a file to read.
 _READERS = re.compile(

@@ -11,10 +11,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from submarine_jobs.program.collect_line import parse_cell, writes_file
-from submarine_jobs.program.ipython_syntax import clean
-from submarine_jobs.program.job_bundle import Bundle
-from submarine_jobs.program.notebook_document import DocumentCell
+from submarine_jobs.program import Bundle, DocumentCell, clean, parse_cell, writes_file
 
 
 @dataclass(frozen=True)

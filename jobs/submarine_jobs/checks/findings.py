@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from submarine_jobs.program.job_bundle import Bundle
+from submarine_jobs.program import Bundle
 
 
 class Level(str, Enum):  # noqa: UP042 - the value is what JSON holds, and str() must give it

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from submarine_jobs.checks.definitions import bound_names
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
-from submarine_jobs.program.ipython_syntax import parse
-from submarine_jobs.program.job_bundle import Bundle
+from submarine_jobs.program import Bundle, parse
 
 #: Reads [[module, member], ...] and prints the level of each that is missing: "error" or "warning".
 _ASK = r"""

@@ -14,9 +14,7 @@ from collections.abc import Collection, Sequence
 
 from submarine_jobs.checks.definitions import Definition, bound_names, definitions_in
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
-from submarine_jobs.program.collect_line import parse_cell
-from submarine_jobs.program.job_bundle import Bundle
-from submarine_jobs.program.notebook_document import DocumentCell
+from submarine_jobs.program import Bundle, DocumentCell, parse_cell
 
 #: Names that each module has, beside the builtins; pyflakes knows those of its scopes itself.
 _OF_MODULES = {"__file__", "__builtins__", "__annotations__", "WindowsError"}

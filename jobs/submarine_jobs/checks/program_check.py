@@ -14,9 +14,7 @@ from submarine_jobs.checks.imports import python_builtins
 from submarine_jobs.checks.names import check_names, check_returned
 from submarine_jobs.checks.stale import check_document
 from submarine_jobs.checks.syntax import check_syntax
-from submarine_jobs.program.cells import CellCollection
-from submarine_jobs.program.job_bundle import Bundle
-from submarine_jobs.program.notebook_document import DocumentCell
+from submarine_jobs.program import Bundle, CellCollection, DocumentCell
 
 
 def check_program(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from submarine_jobs.checks.findings import Finding, Level
-from submarine_jobs.program.cell import named_labels
-from submarine_jobs.program.cells import CellCollection, CellState
+from submarine_jobs.program import CellCollection, CellState, named_labels
 
 
 def check_document(collection: CellCollection) -> list[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
-from submarine_jobs.program.job_bundle import Bundle
+from submarine_jobs.program import Bundle
 
 
 def check_syntax(bundle: Bundle) -> list[Finding]:

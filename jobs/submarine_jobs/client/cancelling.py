@@ -10,13 +10,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from submarine_jobs.backends.base import Handle, Observation, Stage
+from submarine_jobs.backends import Handle, Observation, Stage
 from submarine_jobs.client.views import known_of
-from submarine_jobs.concurrency.time_limits import patience
+from submarine_jobs.concurrency import patience
 from submarine_jobs.errors import ClusterError, NoAccessError, NoRoomError, StorageError
-from submarine_jobs.model.profile import hadoop_user
-from submarine_jobs.tracking.closing import close_unsubmitted
-from submarine_jobs.tracking.observation import remember, unread
+from submarine_jobs.model import hadoop_user
+from submarine_jobs.tracking import close_unsubmitted, remember, unread
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord

@@ -11,25 +11,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.access.agent_client import AgentAddress, AgentClient, LogChunk
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import AgentAddress, AgentClient, JobDirectory, LogChunk
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import NoAccessError, StorageError
 from submarine_jobs.logs import reading as job_logs
-from submarine_jobs.model import tasks
-from submarine_jobs.model.job_view import JobView
+from submarine_jobs.model import JobView, tasks
 from submarine_jobs.outputs import files as job_files
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
-    from submarine_jobs.backends.base import Backend, Handle
+    from submarine_jobs.backends import Backend, Handle
     from submarine_jobs.client.session import Session
-    from submarine_jobs.model.spec import JobSpec
-    from submarine_jobs.outputs.model_versions import ModelVersion
-    from submarine_jobs.outputs.returned_values import Result
-    from submarine_jobs.tracking.index import Known
+    from submarine_jobs.model import JobSpec
+    from submarine_jobs.outputs import ModelVersion, Result
+    from submarine_jobs.tracking import Known
 
 
 class Job:
@@ -202,7 +199,7 @@ class Job:
         tasks
             Names of tasks, or ``"*"`` for all; None: the chief, or the only one.
         """
-        from submarine_jobs.logs.following import follow_newest
+        from submarine_jobs.logs import follow_newest
 
         chosen = (tasks,) if isinstance(tasks, str) else tuple(tasks or (self.chief,))
         return follow_newest(self, chosen, {"stdout": stdout, "stderr": stderr})
@@ -215,7 +212,7 @@ class Job:
         SubmarineError
             If pandas is not installed; the message names the list of rows.
         """
-        from submarine_jobs.outputs.data_frame import metrics_frame
+        from submarine_jobs.outputs import metrics_frame
 
         return metrics_frame(self.directory, task)
 
@@ -228,7 +225,7 @@ class Job:
         SubmarineError
             If the job has not succeeded or returned nothing.
         """
-        from submarine_jobs.outputs.returned_values import read_result
+        from submarine_jobs.outputs import read_result
 
         return read_result(self)
 
@@ -248,7 +245,7 @@ class Job:
 
     def models(self) -> list[ModelVersion]:
         """Versions of the model that were saved, the oldest first."""
-        from submarine_jobs.outputs.model_versions import versions
+        from submarine_jobs.outputs import versions
 
         return versions(self.directory)
 

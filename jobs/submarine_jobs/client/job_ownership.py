@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from submarine_jobs.model.profile import hadoop_user
-from submarine_jobs.tracking.ownership import Owner
+from submarine_jobs.model import hadoop_user
+from submarine_jobs.tracking import Owner
 
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import JobDirectory
 from submarine_jobs.client.job import Job
-from submarine_jobs.concurrency.time_limits import call_within
+from submarine_jobs.concurrency import call_within
 from submarine_jobs.errors import (
     NAME_CLUSTER,
     ClusterError,
@@ -22,24 +22,26 @@ from submarine_jobs.errors import (
     StorageError,
     UsageError,
 )
-from submarine_jobs.model.profile import hadoop_user
-from submarine_jobs.tracking.closing import shipped_record
-from submarine_jobs.tracking.index import JobStore, Known
-from submarine_jobs.tracking.observation import (
+from submarine_jobs.model import hadoop_user
+from submarine_jobs.tracking import (
+    JobStore,
+    Known,
+    Owner,
     Target,
+    attributed,
     observe_all,
     settle,
+    shipped_record,
     unasked,
     unreachable,
     unread,
     without_directory,
 )
-from submarine_jobs.tracking.ownership import Owner, attributed
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 
 if TYPE_CHECKING:
-    from submarine_jobs.backends.base import Backend
+    from submarine_jobs.backends import Backend
     from submarine_jobs.client.session import Session
 
 #: Months of the job root that ``list`` looks into.

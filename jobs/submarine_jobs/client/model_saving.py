@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import ClusterError, StorageError, UsageError
-from submarine_jobs.outputs.model_versions import ModelVersion
+from submarine_jobs.outputs import ModelVersion
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
-from submarine_runtime.snapshots.catalog import Piece, snapshots_of
-from submarine_runtime.snapshots.versions import Draft, VersionError, check_name
-from submarine_runtime.storage.store import Store, StoreError, open_store
+from submarine_runtime.snapshots import Draft, Piece, VersionError, check_name, snapshots_of
+from submarine_runtime.storage import Store, StoreError, open_store
 
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job

@@ -9,12 +9,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from submarine_jobs.backends.base import Observation, Stage
+from submarine_jobs.backends import Observation, Stage
 from submarine_jobs.client.views import known_of, shipped_view, unheard
 from submarine_jobs.client.watched_job import Watched
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.tracking.observation import Target, settle, without_directory
+from submarine_jobs.model import JobView
+from submarine_jobs.tracking import Target, settle, without_directory
 
 if TYPE_CHECKING:
     from submarine_jobs.client.session import Session

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access.job_directory import MAX_BUNDLE
+from submarine_jobs.access import MAX_BUNDLE
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.client.job_ownership import foreign_owner
 from submarine_jobs.errors import RefusedError, SubmarineError
-from submarine_jobs.model.workflow_origin import Origin
-from submarine_jobs.submit.submission import submit
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.model import Origin
+from submarine_jobs.submit import submit
+from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
-from submarine_runtime.values.archive import DEFAULT_LIMIT
+from submarine_runtime.values import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job

@@ -17,22 +17,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import JobDirectory
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.client.job_ownership import foreign_owner
 from submarine_jobs.client.stale_runs import sweep
 from submarine_jobs.errors import ClusterError, JobNotFoundError, RefusedError
-from submarine_jobs.submit.submission import PlaceTakenError
-from submarine_jobs.text.sanitize import one_line
-from submarine_jobs.tracking.leases import renew_while_alive
+from submarine_jobs.submit import PlaceTakenError
+from submarine_jobs.text import one_line
+from submarine_jobs.tracking import renew_while_alive
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job
     from submarine_jobs.client.session import Session
-    from submarine_jobs.model.spec import JobSpec
-    from submarine_jobs.storage.base import Storage
+    from submarine_jobs.model import JobSpec
+    from submarine_jobs.storage import Storage
 
 #: Seconds for another attempt to hand over the job whose place it has just taken.
 HAND_OVER = 60.0

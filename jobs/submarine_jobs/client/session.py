@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import ClusterError, UsageError, no_cluster
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.tracking.index import JobStore
+from submarine_jobs.model import Profile
+from submarine_jobs.tracking import JobStore
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.job_directory import JobDirectory
-    from submarine_jobs.backends.base import Backend, Plan
+    from submarine_jobs.access import JobDirectory
+    from submarine_jobs.backends import Backend, Plan
     from submarine_jobs.client.job import Job
     from submarine_jobs.client.watcher import Watcher
-    from submarine_jobs.environments.provision import Progress
-    from submarine_jobs.model.spec import JobSpec
-    from submarine_jobs.program.job_bundle import Bundle
+    from submarine_jobs.environments import Progress
+    from submarine_jobs.model import JobSpec
+    from submarine_jobs.program import Bundle
     from submarine_runtime.protocol.record import JobRecord
 
 BACKENDS = ("yarn", "local")
@@ -71,7 +71,7 @@ class Session:
         claim: Callable[[str], bool] | None = None,
     ) -> Job:
         """Submit a job; see ``submarine_jobs.submit.submission``."""
-        from submarine_jobs.submit.submission import submit
+        from submarine_jobs.submit import submit
 
         data = bundle.zip_bytes() if bundle else None
         with started.submitting():
@@ -123,11 +123,11 @@ class Session:
 
 def _make_backend(name: str, profile: Profile) -> Backend:
     if name == "local":
-        from submarine_jobs.backends.local.backend import LocalBackend
+        from submarine_jobs.backends.local import LocalBackend
 
         return LocalBackend(profile)
     if name == "yarn":
-        from submarine_jobs.backends.yarn.backend import YarnBackend
+        from submarine_jobs.backends.yarn import YarnBackend
 
         return YarnBackend(profile)
     raise UsageError(f"There is no backend {name!r}.", f"Choose one of {', '.join(BACKENDS)}.")

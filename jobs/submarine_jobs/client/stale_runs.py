@@ -10,7 +10,7 @@ import json
 import time
 
 from submarine_jobs.errors import StorageError
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import layout
 
 #: Seconds that a run is left alone after its last start.

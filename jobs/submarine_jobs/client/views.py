@@ -7,17 +7,16 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access.agent_client import NotListeningError
+from submarine_jobs.access import NotListeningError
 from submarine_jobs.client.job_ownership import noted_owner
-from submarine_jobs.concurrency.time_limits import patience
+from submarine_jobs.concurrency import patience
 from submarine_jobs.errors import ClusterError, StorageError
-from submarine_jobs.logs.log_tail import TAIL_BYTES, Tail
-from submarine_jobs.logs.shipped_log import ShippedLog
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.model.tasks import ONLY_TASK, chief_in, task_of, telling_task
-from submarine_jobs.tracking.index import Known
-from submarine_jobs.tracking.observation import (
+from submarine_jobs.logs import TAIL_BYTES, ShippedLog, Tail
+from submarine_jobs.model import ONLY_TASK, JobView, chief_in, task_of, telling_task
+from submarine_jobs.tracking import (
+    Known,
     Target,
+    attributed,
     bare_record,
     observe_all,
     remember,
@@ -25,13 +24,12 @@ from submarine_jobs.tracking.observation import (
     unreachable,
     without_directory,
 )
-from submarine_jobs.tracking.ownership import attributed
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.agent_client import AgentClient
+    from submarine_jobs.access import AgentClient
     from submarine_jobs.client.job import Job
 
 #: Seconds that a call to the job directory may take while one view is put together.

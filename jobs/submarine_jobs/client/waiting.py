@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import JobFailedError, with_job
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job
-    from submarine_jobs.model.job_view import JobView
+    from submarine_jobs.model import JobView
 
 
 def wait_for_end(job: Job, timeout: float | None, on_interrupt: str) -> JobRecord:

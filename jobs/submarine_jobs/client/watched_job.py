@@ -9,16 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.access.agent_client import LogChunk, attempt_of, chunk_of
+from submarine_jobs.access import LogChunk, attempt_of, chunk_of
 from submarine_jobs.client.job_ownership import noted_owner
 from submarine_jobs.client.views import shipped_tail
 from submarine_jobs.errors import ClusterError, StorageError
-from submarine_jobs.logs.log_tail import TAIL_BYTES, Tail
-from submarine_jobs.logs.position import LogKey, LogPosition, key_of, order
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.model.tasks import chief_in, telling_task
-from submarine_jobs.tracking.observation import remember
-from submarine_jobs.tracking.ownership import Owner, attributed
+from submarine_jobs.logs import TAIL_BYTES, LogKey, LogPosition, Tail, key_of, order
+from submarine_jobs.model import JobView, chief_in, telling_task
+from submarine_jobs.tracking import Owner, attributed, remember
 from submarine_runtime.protocol.record import Event, JobRecord
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.access.agent_stream import StreamBrokenError, open_stream
+from submarine_jobs.access import StreamBrokenError, open_stream
 from submarine_jobs.client.polling import Observe, look
 from submarine_jobs.client.views import first_record, known_of, merge_live
 from submarine_jobs.client.watched_job import Callback, Watched
-from submarine_jobs.concurrency.daemon_thread import in_thread
+from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import StorageError, SubmarineError
-from submarine_jobs.logs.log_tail import Tail
-from submarine_jobs.tracking.observation import observe_all, remember
+from submarine_jobs.logs import Tail
+from submarine_jobs.tracking import observe_all, remember
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 

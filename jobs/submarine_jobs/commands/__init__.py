@@ -5,7 +5,20 @@
 
 from __future__ import annotations
 
-from submarine_jobs.commands.grammar.cell_body import CellBody
-from submarine_jobs.commands.grammar.execution import complete, execute
+from typing import TYPE_CHECKING
 
-__all__ = ["CellBody", "complete", "execute"]
+if TYPE_CHECKING:
+    from submarine_jobs.commands.doctor import result_lines as result_lines
+    from submarine_jobs.commands.grammar.cell_body import CellBody as CellBody
+    from submarine_jobs.commands.grammar.execution import complete as complete, execute as execute
+else:
+    from submarine_runtime.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "doctor": ("result_lines",),
+            "grammar.cell_body": ("CellBody",),
+            "grammar.execution": ("complete", "execute"),
+        },
+    )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import click
 
-from submarine_jobs.commands.grammar.ownership import ask_if_foreign, owner_as_known
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    Verb,
+    ask_if_foreign,
     backend_option,
     job_argument,
+    option,
+    owner_as_known,
     profile_option,
 )
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.display.summary import lost_if_cancelled
+from submarine_jobs.display import lost_if_cancelled
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
+from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
 
 
 @click.command("cancel", cls=Verb, example=("cancel last", "cancel digits-20261120-7f3a --yes"))

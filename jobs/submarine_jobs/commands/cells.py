@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from submarine_jobs.commands.grammar.verb import Verb
+from submarine_jobs.commands.grammar import Verb
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.program.cell import named_labels
-from submarine_jobs.text.sanitize import escaped, one_line
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.program import named_labels
+from submarine_jobs.text import escaped, one_line
 
 if TYPE_CHECKING:
-    from submarine_jobs.program.cells import CellCollection, ListedCell
+    from submarine_jobs.program import CellCollection, ListedCell
 
 _COLUMNS = ("CELL", "FILE", "LINES", "STATE", "FIRST LINE")
 _LIMITS = (12, 40, 8, 24, 60)

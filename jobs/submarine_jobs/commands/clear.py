@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from submarine_jobs.commands.cells import collection_of
-from submarine_jobs.commands.grammar.verb import Verb
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.commands.grammar import Verb
+from submarine_jobs.frontends import Mouth, Outcome
 
 
 @click.command("clear", cls=Verb, example=("clear",))

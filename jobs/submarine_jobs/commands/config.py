@@ -7,14 +7,19 @@ from pathlib import Path
 
 import click
 
-from submarine_jobs.commands.grammar.shared_options import backend_option, profile_option
-from submarine_jobs.commands.grammar.usage import printable
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.config.file import NAME, project_file, read_file
-from submarine_jobs.config.project_trust import confirmed_keys, forget, is_trusted, summary, trust
+from submarine_jobs.commands.grammar import Verb, backend_option, option, printable, profile_option
+from submarine_jobs.config import (
+    NAME,
+    confirmed_keys,
+    forget,
+    is_trusted,
+    project_file,
+    read_file,
+    summary,
+    trust,
+)
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
+from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
 
 TRUST = "trust"
 

@@ -7,27 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    Verb,
     backend_option,
     complete_queues,
+    option,
     profile_option,
     remember_queues,
 )
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.commands.run.option_types import MEMORY, count
+from submarine_jobs.commands.run import MEMORY, count
 from submarine_jobs.errors import ConfigError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import JOB_FAILED, SUCCESS, Outcome
-from submarine_jobs.options.role_options import RoleOptions
-from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Mouth, Outcome
+from submarine_jobs.options import RoleOptions, RunOptions
+from submarine_jobs.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from submarine_jobs.config.loader import Config
-    from submarine_jobs.doctor import Result
-    from submarine_jobs.doctor.patient import Patient
+    from submarine_jobs.config import Config
+    from submarine_jobs.doctor import Patient, Result
 
 
 @click.command("doctor", cls=Verb, example=("doctor", "doctor --profile prod", "doctor --node"))
@@ -91,10 +89,8 @@ def doctor(
     It changes nothing but a small file in the job root, which it removes. Exit code 1 when a check
     found an error.
     """
-    from submarine_jobs.config.loader import load_config
-    from submarine_jobs.doctor import Status, examine
-    from submarine_jobs.doctor.checks import CHECKS
-    from submarine_jobs.doctor.patient import Patient
+    from submarine_jobs.config import load_config
+    from submarine_jobs.doctor import CHECKS, Patient, Status, examine
 
     options = {"profile": profile, "backend": backend, "queue": queue}
     try:
@@ -161,7 +157,7 @@ def _many(number: int, word: str) -> str:
 
 
 def _stop_driver(config: Config) -> Outcome:
-    from submarine_jobs.backends.yarn.driver.driver import stop_driver
+    from submarine_jobs.backends.yarn.driver import stop_driver
 
     ended = stop_driver(config.profile)
     drivers = "driver was" if ended == 1 else "drivers were"

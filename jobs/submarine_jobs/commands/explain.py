@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from submarine_jobs.commands.grammar.execution import grammar
-from submarine_jobs.commands.grammar.verb import normal, spelled
+from submarine_jobs.commands.grammar import grammar, normal, spelled
 
 
 def explain(

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 
 import click
 
-from submarine_jobs.commands.grammar.shared_options import backend_option, profile_option
-from submarine_jobs.commands.grammar.verb import Parsed, Verb, option
+from submarine_jobs.commands.grammar import Parsed, Verb, backend_option, option, profile_option
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.model.quantities import parse_count
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.model import parse_count
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -88,7 +86,7 @@ def list_jobs(
 ) -> Outcome:
     """List your jobs, newest first: those that this machine knows and those of the job root."""
     from submarine_jobs import display
-    from submarine_jobs.text.sanitize import escaped_line, one_line
+    from submarine_jobs.text import escaped_line, one_line
 
     if everything and limit is not None:
         raise UsageError("--all and --limit exclude each other.", "Give one of them.")
@@ -120,8 +118,7 @@ def list_jobs(
 
 def _last_known(shown: Sequence[JobRecord]) -> list[str]:
     """Why states have a question mark: a line for each cause, with the age of the newest."""
-    from submarine_jobs.text.formatting import duration
-    from submarine_jobs.text.sanitize import one_line
+    from submarine_jobs.text import duration, one_line
 
     causes: dict[str, list[JobRecord]] = {}
     for record in shown:

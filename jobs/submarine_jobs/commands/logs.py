@@ -7,31 +7,36 @@ from typing import TYPE_CHECKING
 
 import click
 
-from submarine_jobs.commands.grammar.ownership import say_if_foreign
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    AS_JSON,
+    Parsed,
+    Verb,
     backend_option,
     job_argument,
+    option,
     profile_option,
+    say_if_foreign,
 )
-from submarine_jobs.commands.grammar.verb import AS_JSON, Parsed, Verb, option
-from submarine_jobs.commands.log_output.pieces import followed, kept, shown, start_of
-from submarine_jobs.commands.log_output.tasks import (
+from submarine_jobs.commands.log_output import (
     chosen_attempt,
     chosen_tasks,
     complete_tasks,
+    followed,
+    kept,
     others,
+    shown,
+    start_of,
     unsaved,
 )
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.model.quantities import parse_count
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.model import parse_count
 from submarine_runtime.protocol.layout import STREAMS
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.agent_client import LogChunk
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.logs.position import LogKey
+    from submarine_jobs.access import LogChunk
+    from submarine_jobs.client import Job
+    from submarine_jobs.logs import LogKey
     from submarine_runtime.protocol.record import JobRecord
 
 #: Who takes a log as it comes, and bounds it by itself.
@@ -184,7 +189,7 @@ def _keys(
     streams: Sequence[str],
 ) -> list[LogKey]:
     """The logs that are meant; an empty attempt stands for the only or newest one."""
-    from submarine_jobs.logs.position import LogKey
+    from submarine_jobs.logs import LogKey
 
     keys = []
     for task in chosen:
@@ -196,7 +201,7 @@ def _keys(
 def _pieces(
     job: Job, keys: Sequence[LogKey], starts: dict[LogKey, int], limit: int | None, whole: bool
 ) -> Iterator[LogChunk]:
-    from submarine_jobs.logs.merging import merged, read_from
+    from submarine_jobs.logs import merged, read_from
 
     if limit is None and len({key.task for key in keys}) > 1:
         yield from merged(job, keys, starts)

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submarine_jobs.commands.grammar.ownership import say_if_foreign
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    Verb,
     backend_option,
     job_argument,
+    option,
     profile_option,
+    say_if_foreign,
 )
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.commands.log_output.tasks import complete_tasks
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.model.tasks import choose
+from submarine_jobs.commands.log_output import complete_tasks
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.model import choose
 
 if TYPE_CHECKING:
-    from submarine_jobs.outputs.metrics import Row
+    from submarine_jobs.outputs import Row
 
 
 @click.command(
@@ -51,7 +51,7 @@ def metrics(
     not be there yet. --json gives every row.
     """
     from submarine_jobs.display import metrics_table
-    from submarine_jobs.outputs.metrics import read_metrics
+    from submarine_jobs.outputs import read_metrics
 
     found = mouth.session(mouth.config({"profile": profile, "backend": backend})).job(job)
     say_if_foreign(found, mouth)

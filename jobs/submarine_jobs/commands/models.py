@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from submarine_jobs.commands.grammar.ownership import say_if_foreign
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    Verb,
     backend_option,
     job_argument,
+    option,
     profile_option,
+    say_if_foreign,
 )
-from submarine_jobs.commands.grammar.verb import Verb, option
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.frontends import Mouth, Outcome
 
 if TYPE_CHECKING:
-    from submarine_jobs.outputs.model_versions import ModelVersion
+    from submarine_jobs.outputs import ModelVersion
 
 _COLUMNS = ("VERSION", "SAVED", "SIZE", "FILES", "SHA256")
 
@@ -81,8 +81,7 @@ def models(
 
 
 def _row(version: ModelVersion) -> tuple[str, ...]:
-    from submarine_jobs.text.formatting import moment, size
-    from submarine_jobs.text.sanitize import one_line
+    from submarine_jobs.text import moment, one_line, size
 
     count, digest = str(version.count), one_line(version.digest, 64)
     return (version.name, moment(version.time), size(version.size), count, digest)

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import click
 
-from submarine_jobs.commands.grammar.ownership import ask_if_foreign
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    Verb,
+    ask_if_foreign,
     backend_option,
     job_argument,
+    option,
     profile_option,
+    wait_for,
 )
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.commands.grammar.waiting import wait_for
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
+from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
 
 
 @click.command(

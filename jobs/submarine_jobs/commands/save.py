@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from submarine_jobs.commands.grammar.ownership import ask_if_foreign
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    Verb,
+    ask_if_foreign,
     backend_option,
     job_argument,
+    option,
     profile_option,
 )
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
+from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
 
 
 @click.command("save", cls=Verb, example=("save last", "save digits-20261120-7f3a --name best"))
@@ -30,8 +30,7 @@ def save(
     Training goes on meanwhile: files that are just being written are waited for. After the end of
     the job its final model becomes the version.
     """
-    from submarine_jobs.text.formatting import size
-    from submarine_jobs.text.sanitize import one_line
+    from submarine_jobs.text import one_line, size
 
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = session.job(job)

@@ -8,14 +8,12 @@ from collections.abc import Iterable
 import click
 
 from submarine_jobs.commands.cells import collection_of
-from submarine_jobs.commands.grammar.usage import printable
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.display.card import BOX
+from submarine_jobs.commands.grammar import Verb, option, printable
+from submarine_jobs.display import BOX
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.program.file_names import PROGRAM
-from submarine_jobs.text.sanitize import printable as harmless
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.program import PROGRAM
+from submarine_jobs.text import printable as harmless
 
 _MAX_TEXT = 4 << 20
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from submarine_jobs.commands.grammar.ownership import say_if_foreign
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    Verb,
     backend_option,
     job_argument,
+    option,
     profile_option,
+    say_if_foreign,
 )
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.frontends import Mouth, Outcome
 
 
 @click.command("show", cls=Verb, example=("show digits-20261120-7f3a", "show last --json"))
@@ -35,7 +35,7 @@ def show(
     JOB is an id, the beginning of one, a name (the newest job of that name), or last.
     """
     from submarine_jobs import display
-    from submarine_jobs.outputs.returned_values import result_words
+    from submarine_jobs.outputs import result_words
 
     session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
     found = session.job(job)

@@ -11,19 +11,20 @@ from typing import Any
 
 import click
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.commands.grammar.ownership import say_if_foreign
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.client import Job
+from submarine_jobs.commands.grammar import (
+    AS_JSON,
+    Verb,
     backend_option,
     jobs_argument,
+    option,
     profile_option,
+    say_if_foreign,
 )
-from submarine_jobs.commands.grammar.verb import AS_JSON, Verb, option
-from submarine_jobs.config.jupyter_server import server_url, tensorboard_path
+from submarine_jobs.config import server_url, tensorboard_path
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import CLUSTER, SUCCESS, Outcome
-from submarine_jobs.text.sanitize import escaped, escaped_line
+from submarine_jobs.frontends import CLUSTER, SUCCESS, Mouth, Outcome
+from submarine_jobs.text import escaped, escaped_line
 
 MIME_TYPE = "application/vnd.submarine.tensorboard.v1+json"
 MAX_JOBS = 20
@@ -99,7 +100,7 @@ def _elsewhere(ids: list[str]) -> Outcome:
 
 def _here(mouth: Mouth, jobs: list[Job], port: int) -> Outcome:
     """Serve until interrupted."""
-    from submarine_jobs.tensorboards.instance import Board
+    from submarine_jobs.tensorboards import Board
 
     board = Board(jobs, jobs[0].session.profile.state_dir, on_socket=False, port=port)
     said: set[str] = set()

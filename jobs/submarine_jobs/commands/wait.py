@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from submarine_jobs.commands.grammar.ownership import say_if_foreign
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    Verb,
     backend_option,
     complete_jobs,
+    option,
     profile_option,
+    say_if_foreign,
+    wait_for,
 )
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.commands.grammar.waiting import wait_for
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import INTERRUPTED, Outcome
+from submarine_jobs.frontends import INTERRUPTED, Mouth, Outcome
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
 
 
 @click.command("wait", cls=Verb, example=("wait last", "wait digits-20261120-7f3a --quiet"))

@@ -18,7 +18,7 @@ from submarine_jobs.config.file import ConfigFile
 from submarine_jobs.config.project_trust import trusted_files
 from submarine_jobs.config.values import CONVERTERS, check_setting, hdfs_wait, one_line, python_of
 from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 
 #: Environment variable -> key of a profile. The first group is ours, the second is Hadoop's.
 OWN_VARIABLES = {

@@ -20,8 +20,8 @@ from pathlib import Path
 from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS, ConfigFile, read_files
 from submarine_jobs.config.file_safety import make_private
 from submarine_jobs.errors import ConfigError
-from submarine_jobs.model.profile import default_state_dir
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.model import default_state_dir
+from submarine_jobs.text import printable
 
 #: Keys that need no confirmation; each key that is added elsewhere needs it until it stands here.
 HARMLESS = frozenset(

@@ -12,8 +12,7 @@ from typing import Any
 
 from submarine_jobs.config.file import KNOWN_SETTINGS
 from submarine_jobs.errors import ConfigError
-from submarine_jobs.model.python_environment import parse_python_env
-from submarine_jobs.model.quantities import parse_duration
+from submarine_jobs.model import parse_duration, parse_python_env
 
 BACKENDS = ("yarn", "local")
 _MAX_TIMEOUT = 3600.0

@@ -14,9 +14,8 @@ from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.failure import failure_html
 from submarine_jobs.display.plain import LOG_LINES
 from submarine_jobs.display.sanitized_record import tame_view
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.text.formatting import duration
-from submarine_jobs.text.sanitize import escaped, escaped_line, web_link
+from submarine_jobs.model import JobView
+from submarine_jobs.text import duration, escaped, escaped_line, web_link
 from submarine_runtime.protocol.record import JobRecord
 
 PHASE_COLOURS = {

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from submarine_jobs.display.sanitized_record import tame
 from submarine_jobs.display.timeline import timeline
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 from submarine_runtime.protocol.record import JobRecord
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from submarine_jobs.text.sanitize import escaped_line
+from submarine_jobs.text import escaped_line
 
 Row = tuple[str, ...]
 _CELL = "text-align:left;padding:2px 12px 2px 0;white-space:nowrap"

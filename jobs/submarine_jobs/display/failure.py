@@ -5,7 +5,7 @@ Does not map (the agent's record is mapped by the core) and raises nothing.
 
 from __future__ import annotations
 
-from submarine_jobs.text.sanitize import escaped, escaped_line, one_line, printable
+from submarine_jobs.text import escaped, escaped_line, one_line, printable
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 
 _MAX_FRAMES = 20

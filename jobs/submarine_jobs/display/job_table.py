@@ -9,8 +9,8 @@ from submarine_jobs.display import columns, summary
 from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.columns import Row, Table
 from submarine_jobs.display.sanitized_record import tame
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.model import JobView
+from submarine_jobs.text import one_line
 from submarine_runtime.protocol.record import JobRecord
 
 COLUMNS = ("ID", "NAME", "STATE", "REASON", "SUBMITTED", "TIME", "QUEUE", "USER")

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from submarine_jobs.display import columns
 from submarine_jobs.display.columns import Table
-from submarine_jobs.text.formatting import duration, memory
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import duration, memory, one_line
 from submarine_runtime.protocol.layout import attempt_name
 
 if TYPE_CHECKING:
-    from submarine_jobs.outputs.metrics import Row
+    from submarine_jobs.outputs import Row
 
 BARS = "▁▂▃▄▅▆▇█"
 #: Characters of one course.

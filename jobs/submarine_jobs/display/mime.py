@@ -11,8 +11,8 @@ from submarine_jobs.display import summary, task_rows
 from submarine_jobs.display.card import html
 from submarine_jobs.display.plain import text
 from submarine_jobs.display.sanitized_record import tame_view
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.model import JobView
+from submarine_jobs.text import printable
 from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from submarine_jobs.display import ansi, summary, task_rows, task_table, timeline
 from submarine_jobs.display.failure import failure_text
 from submarine_jobs.display.sanitized_record import tame_view
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.text.formatting import duration
-from submarine_jobs.text.sanitize import one_line, printable
+from submarine_jobs.model import JobView
+from submarine_jobs.text import duration, one_line, printable
 
 LOG_LINES = 12
 _BAR = 24

@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from submarine_jobs.model.job_view import JobView
+from submarine_jobs.model import JobView
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, JobRecord, Output, Phase, TaskRecord

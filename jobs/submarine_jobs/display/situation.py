@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from submarine_jobs.display.task_rows import times
-from submarine_jobs.model.job_view import JobView
+from submarine_jobs.model import JobView
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 

@@ -10,10 +10,8 @@ import time
 from dataclasses import dataclass
 
 from submarine_jobs.display import situation
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.model.roles import KERNEL_ROLE, NOTEBOOK_ROLE
-from submarine_jobs.model.tasks import failed_task
-from submarine_jobs.text.formatting import duration, memory, moment, size, ticking
+from submarine_jobs.model import KERNEL_ROLE, NOTEBOOK_ROLE, JobView, failed_task
+from submarine_jobs.text import duration, memory, moment, size, ticking
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import PHASES, JobRecord
 from submarine_runtime.protocol.states import State

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from submarine_jobs.model.tasks import chief_in
-from submarine_jobs.text.formatting import memory
+from submarine_jobs.model import chief_in
+from submarine_jobs.text import memory
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State

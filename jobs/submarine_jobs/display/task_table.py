@@ -10,8 +10,8 @@ from submarine_jobs.display.columns import Table
 from submarine_jobs.display.sanitized_record import tame_view
 from submarine_jobs.display.summary import now_of
 from submarine_jobs.display.task_rows import FEW, RoleSummary, Row
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.text.sanitize import escaped, escaped_line, one_line, web_link
+from submarine_jobs.model import JobView
+from submarine_jobs.text import escaped, escaped_line, one_line, web_link
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 
 HEADS = (

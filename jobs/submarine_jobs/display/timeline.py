@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from submarine_jobs.display.task_rows import many
-from submarine_jobs.text.formatting import duration
+from submarine_jobs.text import duration
 from submarine_runtime.protocol.record import Event, JobRecord
 from submarine_runtime.protocol.states import State
 

@@ -5,7 +5,30 @@ Looks and never repairs. A check knows nothing of the others; ``runner`` gives e
 
 from __future__ import annotations
 
-from submarine_jobs.doctor.result import Check, Result, Status
-from submarine_jobs.doctor.runner import examine
+from typing import TYPE_CHECKING
 
-__all__ = ["Check", "Result", "Status", "examine"]
+if TYPE_CHECKING:
+    from submarine_jobs.doctor.checks import CHECKS as CHECKS
+    from submarine_jobs.doctor.patient import Patient as Patient
+    from submarine_jobs.doctor.result import (
+        Check as Check,
+        Finding as Finding,
+        Result as Result,
+        Status as Status,
+        error as error,
+        ok as ok,
+        warning as warning,
+    )
+    from submarine_jobs.doctor.runner import examine as examine
+else:
+    from submarine_runtime.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "checks": ("CHECKS",),
+            "patient": ("Patient",),
+            "result": ("Check", "Finding", "Result", "Status", "error", "ok", "warning"),
+            "runner": ("examine",),
+        },
+    )

@@ -20,7 +20,7 @@ MAX_SKEW = 30.0
 
 def resourcemanager(patient: Patient) -> Finding:
     """The REST interface answers, and nodes are there."""
-    from submarine_jobs.backends.yarn.cluster.scheduler import largest_node
+    from submarine_jobs.backends.yarn.cluster import largest_node
 
     info = (patient.ask_rm("/info") or {}).get("clusterInfo") or {}
     version = str(info.get("hadoopVersion") or info.get("resourceManagerVersion") or "unknown")
@@ -59,7 +59,7 @@ def clock(patient: Patient) -> Finding:
 
 def queues(patient: Patient) -> Finding:
     """The scheduler's queues, and that the profile's is one of them."""
-    from submarine_jobs.backends.yarn.cluster.scheduler import find, queues as all_queues
+    from submarine_jobs.backends.yarn.cluster import find, queues as all_queues
 
     found = all_queues(patient.ask_rm("/scheduler"))
     leaves = [queue.name for queue in found if queue.leaf and queue.running]

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from submarine_jobs.config.file_safety import check_file
+from submarine_jobs.config import check_file
 from submarine_jobs.doctor.patient import Patient, run
 from submarine_jobs.doctor.result import Finding, error, ok, warning
 from submarine_jobs.errors import no_cluster
@@ -56,7 +56,7 @@ def configuration(patient: Patient) -> Finding:
 
 def client(patient: Patient) -> Finding:
     """The ``yarn`` command, and that it names jars."""
-    from submarine_jobs.backends.yarn.driver.classpath import java_home, yarn_command
+    from submarine_jobs.backends.yarn.driver import java_home, yarn_command
 
     command = yarn_command(patient.profile, patient.conf.directory)
     home = java_home(patient.profile)
@@ -83,7 +83,7 @@ def client(patient: Patient) -> Finding:
 
 def resource_types(patient: Patient) -> Finding:
     """``yarn.io/gpu``: a client whose configuration lacks it cannot ask for GPUs at all."""
-    from submarine_jobs.backends.yarn.cluster.scheduler import largest_node
+    from submarine_jobs.backends.yarn.cluster import largest_node
 
     known = patient.conf.knows_gpus
     most, nodes = largest_node(patient.ask_rm("/nodes"))

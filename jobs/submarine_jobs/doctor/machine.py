@@ -20,7 +20,7 @@ _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 def java(patient: Patient) -> Finding:
     """The Java of the driver."""
-    from submarine_jobs.backends.yarn.driver.classpath import java_home, java_version
+    from submarine_jobs.backends.yarn.driver import java_home, java_version
 
     home = java_home(patient.profile)
     version = java_version(home)

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import ClusterError, ConfigError, no_cluster
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.options.run_options import RunOptions
+from submarine_jobs.model import Profile
+from submarine_jobs.options import RunOptions
 
 if TYPE_CHECKING:
-    from submarine_jobs.backends.yarn.backend import YarnBackend
-    from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+    from submarine_jobs.backends.yarn import YarnBackend
+    from submarine_jobs.backends.yarn.cluster import HadoopConf
 
 _MAX_OUTPUT = 1 << 20
 
@@ -68,7 +68,7 @@ class Patient:
         NoClusterError
             If the profile is none.
         """
-        from submarine_jobs.backends.yarn.backend import YarnBackend
+        from submarine_jobs.backends.yarn import YarnBackend
 
         with self._lock:
             if self._yarn is None:

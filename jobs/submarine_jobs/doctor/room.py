@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.doctor.patient import Patient
 from submarine_jobs.doctor.result import Finding, error, ok, warning
-from submarine_jobs.options.role_options import RoleOptions
-from submarine_jobs.options.roles_of import asked_roles
-from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.options.spec_of import spec_from_options
-from submarine_runtime.yarn.capacity import Size
-from submarine_runtime.yarn.pending import Need
-from submarine_runtime.yarn.pending_sentences import words
+from submarine_jobs.options import RoleOptions, RunOptions, asked_roles, spec_from_options
+from submarine_runtime.yarn import Need, Size, words
 
 if TYPE_CHECKING:
-    from submarine_jobs.backends.base import Plan
+    from submarine_jobs.backends import Plan
 
 #: Nothing is run: a command spares the plan a program.
 _NOTHING = "true"

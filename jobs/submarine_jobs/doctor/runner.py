@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from submarine_jobs.concurrency.time_limits import call_within
+from submarine_jobs.concurrency import call_within
 from submarine_jobs.doctor.patient import Patient
 from submarine_jobs.doctor.result import Check, Finding, Result, Status
 from submarine_jobs.errors import SubmarineError

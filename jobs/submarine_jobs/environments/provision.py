@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_jobs.environments.archive import content_digest, write_archive
 from submarine_jobs.environments.conda import (
     conda_fingerprint,
@@ -32,8 +32,8 @@ from submarine_jobs.environments.conda import (
 from submarine_jobs.environments.editable import editable_sources
 from submarine_jobs.environments.inventory import Item, fingerprint, items_of, this_layout
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.python_environment import PythonEnv
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.model import PythonEnv
+from submarine_jobs.storage import Storage
 
 #: Told of what is done (``reading``, ``packing``, ``uploading``), of bytes so far and in all; of
 #: 0 in all where nobody knows how many they are.

@@ -10,13 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.client.session import Session
-    from submarine_jobs.config.file import ConfigFile
-    from submarine_jobs.config.loader import Config
-    from submarine_jobs.program.cells import CellCollection
-    from submarine_jobs.program.job_bundle import Bundle
-    from submarine_jobs.program.notebook_document import DocumentCell
+    from submarine_jobs.client import Job, Session
+    from submarine_jobs.config import Config, ConfigFile
+    from submarine_jobs.program import Bundle, CellCollection, DocumentCell
     from submarine_runtime.protocol.record import JobRecord
 
 MAX_SESSIONS = 8
@@ -71,7 +67,7 @@ class Mouth:
         UntrustedConfigError
             If the project's file has keys that the user has not confirmed.
         """
-        from submarine_jobs.config.project_trust import UntrustedConfigError, trust
+        from submarine_jobs.config import UntrustedConfigError, trust
 
         while True:
             try:
@@ -83,13 +79,13 @@ class Mouth:
 
     def read_config(self, options: Mapping[str, Any] | None = None) -> Config:
         """The configuration in force for a command with these options; asks nothing."""
-        from submarine_jobs.config.loader import load_config
+        from submarine_jobs.config import load_config
 
         return load_config(options)
 
     def session(self, config: Config) -> Session:
         """The session of a profile, the same object for the same profile."""
-        from submarine_jobs.client.session import Session
+        from submarine_jobs.client import Session
 
         key = repr(config.profile)
         if key not in self._sessions:
@@ -100,7 +96,7 @@ class Mouth:
 
     def cells_bundle(self, program: str) -> Bundle:
         """The bundle of the collected cells; only where ``collection`` is not None."""
-        from submarine_jobs.program.job_bundle import build_bundle
+        from submarine_jobs.program import build_bundle
 
         if self.collection is None:
             raise RuntimeError("this mouth has no cells")
@@ -133,7 +129,7 @@ class Mouth:
             If this mouth has no variables, or one is not there or cannot travel.
         """
         from submarine_jobs.errors import UsageError
-        from submarine_jobs.outputs.values import send_values
+        from submarine_jobs.outputs import send_values
 
         if self.namespace is None:
             raise UsageError(
@@ -179,7 +175,7 @@ class Mouth:
 
     def confirm_file(self, file: ConfigFile) -> bool:
         """Show what a project's file sets, and ask whether the user trusts it."""
-        from submarine_jobs.config.project_trust import summary
+        from submarine_jobs.config import summary
 
         for line in summary(file).splitlines():
             for start in range(0, len(line), _LINE):

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 
 _ERASE = "\r\x1b[K"
 

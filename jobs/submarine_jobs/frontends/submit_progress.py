@@ -9,7 +9,7 @@ import time
 from types import TracebackType
 
 from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.text.formatting import size
+from submarine_jobs.text import size
 
 _WORDS = {
     "reading": "Reading this environment",

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.frontends.base import Mouth
 from submarine_jobs.frontends.status_line import StatusLine
-from submarine_jobs.text.sanitize import printable
-from submarine_jobs.text.terminal import TerminalFilter
+from submarine_jobs.text import TerminalFilter, printable
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.agent_client import LogChunk
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.access import LogChunk
+    from submarine_jobs.client import Job
     from submarine_runtime.protocol.record import JobRecord
 
 #: Longest line that is said, in characters.

@@ -8,14 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from submarine_jobs.display import summary
-from submarine_jobs.display.changes import Changes
-from submarine_jobs.text.formatting import duration, ticking
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.display import Changes, summary
+from submarine_jobs.text import duration, one_line, ticking
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.model.job_view import JobView
+    from submarine_jobs.client import Job
+    from submarine_jobs.model import JobView
     from submarine_runtime.protocol.record import JobRecord
 
 

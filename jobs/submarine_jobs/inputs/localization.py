@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.model.spec import JobSpec, Localization
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.model import JobSpec, Localization
+from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import CHECKSUMMED
 
@@ -254,7 +254,7 @@ def _check_download(url: str) -> None:
 
 
 def _download(url: str, target: Path) -> Path:
-    from submarine_jobs.access.incomplete_response import must_be_whole
+    from submarine_jobs.access import must_be_whole
 
     with _opened(url) as reply, target.open("wb") as stream:
         left = _MAX_DOWNLOAD

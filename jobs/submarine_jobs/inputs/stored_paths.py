@@ -12,24 +12,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.model.gang import gang_of
-from submarine_jobs.model.placeholders import fetched_input
-from submarine_jobs.model.roles import is_board
-from submarine_jobs.model.spec import JobSpec, NamedInput
-from submarine_jobs.storage.base import Storage
-from submarine_runtime.agent.preparation.inputs import (
-    WHOLE,
-    InputError,
-    SourceFile,
-    look,
-    part_of,
-    parts,
-)
+from submarine_jobs.model import JobSpec, NamedInput, fetched_input, gang_of, is_board
+from submarine_jobs.storage import Storage
+from submarine_runtime.agent.preparation import WHOLE, InputError, SourceFile, look, part_of, parts
 from submarine_runtime.frameworks import sharing_tasks
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import Input
 from submarine_runtime.protocol.link import expected_members
-from submarine_runtime.storage.store import StoreError, open_store
+from submarine_runtime.storage import StoreError, open_store
 
 _USER = re.compile(r"//[^/@]*@")
 

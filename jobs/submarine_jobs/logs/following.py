@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.access.agent_client import AgentClient, LogChunk, attempt_of, chunk_of
+from submarine_jobs.access import AgentClient, LogChunk, attempt_of, chunk_of
 from submarine_jobs.errors import ClusterError, NoAccessError
 from submarine_jobs.logs.position import LogKey, LogPosition, order, start_at
 from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts, shipped_tasks
 from submarine_runtime.protocol.layout import STREAMS
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.job_handle import JobHandle
+    from submarine_jobs.access import JobHandle
 
 #: Seconds between looks while there is no agent to listen to: from, to, growing by half.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 10.0

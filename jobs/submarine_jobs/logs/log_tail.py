@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submarine_jobs.access.agent_client import LogChunk
+from submarine_jobs.access import LogChunk
 
 TAIL_BYTES = 8 << 10
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access.agent_client import LogChunk
+from submarine_jobs.access import LogChunk
 from submarine_jobs.logs.position import LogKey
 from submarine_jobs.logs.times import index_or_nothing
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.job_handle import JobHandle
+    from submarine_jobs.access import JobHandle
 
 #: More logs are read one after the other: each that is open holds some pieces in memory.
 MAX_OPEN = 32

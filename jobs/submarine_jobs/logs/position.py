@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from submarine_jobs.access.agent_client import FIRST_ATTEMPT, LogChunk
+from submarine_jobs.access import FIRST_ATTEMPT, LogChunk
 from submarine_runtime.protocol import layout
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.job_handle import JobHandle
+    from submarine_jobs.access import JobHandle
 
 #: Most entries of the vector that travel in one request; what is left out is sent again by the
 #: other side and dropped here.

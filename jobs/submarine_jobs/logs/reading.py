@@ -9,16 +9,16 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access.agent_client import FIRST_ATTEMPT, LogChunk
+from submarine_jobs.access import FIRST_ATTEMPT, LogChunk
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.logs.position import key_of, order
 from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts
-from submarine_jobs.model.tasks import task_of
+from submarine_jobs.model import task_of
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.job_handle import JobHandle
+    from submarine_jobs.access import JobHandle
 
 
 def read(

@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from submarine_jobs.access.agent_client import FIRST_ATTEMPT, LogChunk
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import FIRST_ATTEMPT, JobDirectory, LogChunk
 from submarine_jobs.logs.times import Mark
 from submarine_runtime.protocol import layout
 

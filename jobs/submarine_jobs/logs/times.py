@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.logs.position import LogKey
 from submarine_runtime.protocol import layout

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 
 ENVIRONMENT_KINDS = ("auto", "host", "path", "archive", "docker")
 #: What YARN's localizer can unpack.

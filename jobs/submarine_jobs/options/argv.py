@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from submarine_jobs.model.quantities import format_duration, format_memory, format_patience
+from submarine_jobs.model import format_duration, format_memory, format_patience
 from submarine_jobs.options.data_pairs import format_input, format_param, format_target
 from submarine_jobs.options.pairs import format_localization, format_pair
 from submarine_jobs.options.role_options import RoleOptions, format_role

@@ -10,8 +10,7 @@ import re
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.python_environment import SUFFIXES
-from submarine_jobs.model.spec import Localization, NamedInput
+from submarine_jobs.model import SUFFIXES, Localization, NamedInput
 from submarine_jobs.options.pairs import MAX_VALUE, parse_localization
 
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z")

@@ -9,8 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from submarine_jobs.model.roles import BOARD_COMMAND
-from submarine_jobs.model.spec import JobSpec, Role, usual_kind
+from submarine_jobs.model import BOARD_COMMAND, JobSpec, Role, usual_kind
 from submarine_jobs.options.argv import to_argv
 from submarine_jobs.options.role_options import RoleOptions
 from submarine_jobs.options.roles_of import BOARD, BOARD_LINK

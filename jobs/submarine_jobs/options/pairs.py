@@ -9,7 +9,7 @@ import re
 from urllib.parse import urlsplit
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.spec import Localization
+from submarine_jobs.model import Localization
 
 MAX_VALUE = 32 * 1024
 _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,254}\Z")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.python_environment import parse_python_env
+from submarine_jobs.model import parse_python_env
 from submarine_jobs.options.role_options import RoleOptions
 from submarine_jobs.options.roles_of import BOARD, HELPING, asked_roles, only_board
 from submarine_jobs.options.run_options import RunOptions

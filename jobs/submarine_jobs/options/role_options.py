@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.quantities import format_memory, parse_count, parse_memory
-from submarine_jobs.model.spec import KINDS
+from submarine_jobs.model import KINDS, format_memory, parse_count, parse_memory
 from submarine_jobs.options.pairs import format_pair, parse_env
 from submarine_jobs.options.role_parts import quoted, split_parts
 
@@ -168,7 +167,7 @@ def _parse(where: str, word: str, value: str) -> Any:
 
 def check_python_env(text: str) -> str:
     """``--python-env`` as it stands; raises UsageError for what is none."""
-    from submarine_jobs.model.python_environment import parse_python_env
+    from submarine_jobs.model import parse_python_env
 
     parse_python_env(text)
     return text

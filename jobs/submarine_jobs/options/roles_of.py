@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from submarine_jobs.model.python_environment import parse_python_env
-from submarine_jobs.model.roles import BOARD_COMMAND
-from submarine_jobs.model.spec import Resources, Role, usual_kind
+from submarine_jobs.model import BOARD_COMMAND, Resources, Role, parse_python_env, usual_kind
 from submarine_jobs.options.role_options import RoleOptions, merge_roles
 from submarine_jobs.options.run_options import RunOptions
 from submarine_runtime.frameworks import trait

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.spec import Localization, NamedInput
+from submarine_jobs.model import Localization, NamedInput
 from submarine_jobs.options.role_options import RoleOptions
 
 _MAX_NAME = 128

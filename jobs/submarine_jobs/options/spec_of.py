@@ -9,13 +9,18 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from submarine_jobs.config.values import python_of
+from submarine_jobs.config import python_of
 from submarine_jobs.errors import UsageError, no_cluster
-from submarine_jobs.model.gang import with_extra_roles
-from submarine_jobs.model.placeholders import fill_spec
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.python_environment import checked_image, parse_python_env
-from submarine_jobs.model.spec import JobSpec, Localization, Role
+from submarine_jobs.model import (
+    JobSpec,
+    Localization,
+    Profile,
+    Role,
+    checked_image,
+    fill_spec,
+    parse_python_env,
+    with_extra_roles,
+)
 from submarine_jobs.options.role_checks import check_image, check_roles
 from submarine_jobs.options.roles_of import (
     BOARD,
@@ -161,7 +166,7 @@ def _framework(options: RunOptions, bundle: Program | None) -> str:
         return options.framework
     if bundle is None:
         return "auto"  # a command: what it runs is not known
-    from submarine_jobs.checks.imports import imported_modules
+    from submarine_jobs.checks import imported_modules
     from submarine_runtime.frameworks import framework_of
 
     return framework_of(imported_modules(bundle.files))
@@ -191,7 +196,7 @@ def _own_launcher(framework: str, bundle: Program | None) -> bool:
     """Whether a library of the program starts the processes of a PyTorch training."""
     if bundle is None or framework != "pytorch":
         return False
-    from submarine_jobs.checks.imports import has_own_launcher
+    from submarine_jobs.checks import has_own_launcher
 
     return has_own_launcher(bundle.files)
 
@@ -208,7 +213,7 @@ def _check_framework(framework: str, roles: Sequence[Role]) -> None:
 
 def _check_shards(spec: JobSpec) -> None:
     """Refuse ``:shard`` of roles that the job does not have, or that leaves files to no task."""
-    from submarine_jobs.inputs.stored_paths import tasks_sharing  # loads the agent's modules
+    from submarine_jobs.inputs import tasks_sharing  # loads the agent's modules
 
     names = [role.name for role in spec.roles]
     for item in spec.inputs:

@@ -10,7 +10,7 @@ from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol import layout
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.job_directory import JobDirectory
+    from submarine_jobs.access import JobDirectory
 
 
 def outputs(directory: JobDirectory) -> list[tuple[str, int]]:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol import layout
 

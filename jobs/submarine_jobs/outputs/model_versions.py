@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.errors import UsageError
 from submarine_jobs.outputs.files import download as download_files
 from submarine_runtime.protocol import layout
-from submarine_runtime.snapshots.versions import NAME, VERSION_FILE
+from submarine_runtime.snapshots import NAME, VERSION_FILE
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.job_directory import JobDirectory
+    from submarine_jobs.access import JobDirectory
 
 MAX_VERSIONS = 1000
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
-from submarine_runtime.values.archive import DEFAULT_LIMIT
+from submarine_runtime.values import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.job_handle import JobHandle
+    from submarine_jobs.access import JobHandle
     from submarine_runtime.protocol.record import JobRecord
 
 #: Most bytes of values that are fetched to be shown; ``job.result`` reads any.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_runtime.values.archive import (
+from submarine_runtime.values import (
     DEFAULT_LIMIT,
     Unpacked,
     ValuesError,

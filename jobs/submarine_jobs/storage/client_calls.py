@@ -11,11 +11,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from submarine_jobs.concurrency.time_limits import call_within, limited, note_silence
+from submarine_jobs.concurrency import call_within, limited, note_silence
 from submarine_jobs.errors import NoAccessError, NoAnswerError, NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage, bounded
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
-from submarine_runtime.storage.store import NotThereError
+from submarine_runtime.storage import NotThereError
 
 T = TypeVar("T")
 CHUNK = 4 << 20

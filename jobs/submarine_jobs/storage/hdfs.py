@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.model.profile import hadoop_user
+from submarine_jobs.model import hadoop_user
 from submarine_jobs.storage.base import Entry, bounded
 from submarine_jobs.storage.client_calls import (
     TRANSFER_FACTOR,
@@ -21,8 +21,7 @@ from submarine_jobs.storage.client_calls import (
     visible,
 )
 from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.storage.store import StoreError
-from submarine_runtime.storage.webhdfs import WebHdfsStore
+from submarine_runtime.storage import StoreError, WebHdfsStore
 
 #: Bytes up to which a file is small.
 SMALL_FILE = 1 << 20

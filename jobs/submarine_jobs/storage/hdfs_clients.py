@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from submarine_jobs.model.profile import hadoop_user
+from submarine_jobs.model import hadoop_user
 from submarine_jobs.storage.hdfs import HdfsStorage
 from submarine_jobs.storage.webhdfs import WebHdfsStorage
 

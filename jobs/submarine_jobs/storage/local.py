@@ -15,7 +15,7 @@ from submarine_jobs.errors import NoAccessError, NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage, bounded
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
-from submarine_runtime.storage.local import NO_ROOM
+from submarine_runtime.storage import NO_ROOM
 
 
 @contextmanager

@@ -18,8 +18,7 @@ from submarine_jobs.errors import StorageError
 from submarine_jobs.storage.base import Entry
 from submarine_jobs.storage.client_calls import TRANSFER_FACTOR, ClientStorage, pieces, visible
 from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.storage.store import NotThereError, patiently
-from submarine_runtime.storage.webhdfs import WebHdfsStore
+from submarine_runtime.storage import NotThereError, WebHdfsStore, patiently
 
 T = TypeVar("T")
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700

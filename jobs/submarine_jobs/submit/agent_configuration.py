@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.backends.base import Plan
-from submarine_jobs.config.jupyter_server import back_links
-from submarine_jobs.inputs.stored_paths import NOTHING, Reached, without_user
-from submarine_jobs.model.gang import gang_of
-from submarine_jobs.model.roles import is_board
-from submarine_jobs.model.spec import JobSpec, Role
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.backends import Plan
+from submarine_jobs.config import back_links
+from submarine_jobs.inputs import NOTHING, Reached, without_user
+from submarine_jobs.model import JobSpec, Role, gang_of, is_board
+from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.quicklinks import settled
 from submarine_runtime.protocol.record import JobRecord, Phase

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.backends.base import Plan, Submission
-from submarine_jobs.environments.provision import Progress, provide
-from submarine_jobs.inputs.stored_paths import Reached
-from submarine_jobs.model.python_environment import parse_python_env
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.backends import Plan, Submission
+from submarine_jobs.environments import Progress, provide
+from submarine_jobs.inputs import Reached
+from submarine_jobs.model import JobSpec, parse_python_env
+from submarine_jobs.storage import Storage
 from submarine_jobs.submit.agent_configuration import agent_orders
 from submarine_jobs.submit.coordinator_configuration import coordinator_orders
 from submarine_runtime.protocol.layout import RUNTIME_CACHE

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.config.jupyter_server import back_links
-from submarine_jobs.model.gang import kind_of
-from submarine_jobs.model.spec import JobSpec, Role
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.config import back_links
+from submarine_jobs.model import JobSpec, Role, kind_of
 from submarine_runtime.frameworks import policy_of, trait
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.record import JobRecord

@@ -15,10 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import ClusterError, StorageError
-from submarine_jobs.model.profile import Profile, hadoop_user
-from submarine_jobs.model.spec import JobSpec
+from submarine_jobs.model import JobSpec, Profile, hadoop_user
 from submarine_runtime.protocol import layout
 
 #: Seconds between two publications of an intent while its submission is in progress; a third of

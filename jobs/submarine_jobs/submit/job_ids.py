@@ -7,7 +7,7 @@ import secrets
 import time
 
 from submarine_jobs.errors import StorageError
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import layout
 
 _UNSAFE = re.compile(r"[^a-z0-9]+")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import submarine_runtime
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 
 _MAIN = b"""import os
 import sys

@@ -14,12 +14,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from submarine_jobs.access.credentials import new_secret
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.access.job_handle import JobHandle
-from submarine_jobs.backends.base import Backend, Handle, Plan, Submission
-from submarine_jobs.config.values import hdfs_wait
-from submarine_jobs.environments.provision import remove_unused
+from submarine_jobs.access import JobDirectory, JobHandle, new_secret
+from submarine_jobs.backends import Backend, Handle, Plan, Submission
+from submarine_jobs.config import hdfs_wait
+from submarine_jobs.environments import remove_unused
 from submarine_jobs.errors import (
     ClusterError,
     NotSubmittedError,
@@ -28,8 +26,8 @@ from submarine_jobs.errors import (
     SubmarineError,
     with_job,
 )
-from submarine_jobs.inputs.localization import bring
-from submarine_jobs.model.profile import hadoop_user
+from submarine_jobs.inputs import bring
+from submarine_jobs.model import hadoop_user
 from submarine_jobs.submit.agent_configuration import first_record
 from submarine_jobs.submit.backend_submission import make_submission, provide_environments
 from submarine_jobs.submit.client_events import ClientEvents
@@ -37,11 +35,8 @@ from submarine_jobs.submit.intent import published_intent
 from submarine_jobs.submit.job_ids import free_job_id
 from submarine_jobs.submit.uploading import upload
 from submarine_jobs.submit.validation import Validated, validate
-from submarine_jobs.text.formatting import size
-from submarine_jobs.tracking.closing import close
-from submarine_jobs.tracking.index import Known, Origin
-from submarine_jobs.tracking.leases import renew_while_alive
-from submarine_jobs.tracking.ownership import Owner
+from submarine_jobs.text import size
+from submarine_jobs.tracking import Known, Origin, Owner, close, renew_while_alive
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, Phase
@@ -51,10 +46,9 @@ from submarine_runtime.protocol.states import State
 MAX_GOING_ON = 1000
 
 if TYPE_CHECKING:
-    from submarine_jobs.environments.provision import Progress
-    from submarine_jobs.model.profile import Profile
-    from submarine_jobs.model.spec import JobSpec
-    from submarine_jobs.tracking.index import JobStore
+    from submarine_jobs.environments import Progress
+    from submarine_jobs.model import JobSpec, Profile
+    from submarine_jobs.tracking import JobStore
 
 
 class PlaceTakenError(SubmarineError):

@@ -12,16 +12,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from submarine_jobs.backends.base import Backend, Plan
-from submarine_jobs.environments.provision import check_env
+from submarine_jobs.backends import Backend, Plan
+from submarine_jobs.environments import check_env
 from submarine_jobs.errors import RefusedError, StorageError, SubmarineError, UsageError
-from submarine_jobs.inputs.localization import check_sources
-from submarine_jobs.inputs.stored_paths import NOTHING, Reached, reach
-from submarine_jobs.model.gang import with_extra_roles
-from submarine_jobs.model.placeholders import fill_spec
-from submarine_jobs.model.python_environment import parse_python_env
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.inputs import NOTHING, Reached, check_sources, reach
+from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, with_extra_roles
+from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 
 #: About as many names as a submit creates; HDFS counts each directory and file.

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from submarine_runtime.protocol import layout
-from submarine_runtime.snapshots.event_pieces import EVENT_FILE, assemble
-from submarine_runtime.snapshots.manifest import is_below
-from submarine_runtime.storage.local import make_directories
-from submarine_runtime.storage.store import Entry, NotThereError, Store, open_store
+from submarine_runtime.snapshots import EVENT_FILE, assemble, is_below
+from submarine_runtime.storage import Entry, NotThereError, Store, make_directories, open_store
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
 
 _MAX_FILES = 20_000
 

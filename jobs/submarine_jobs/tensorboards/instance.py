@@ -16,10 +16,10 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.tensorboards.fetching import JobFiles, NoRoomError, Room
 from submarine_jobs.tensorboards.process import Process, require_tensorboard
 from submarine_jobs.tensorboards.scratch import Scratch
-from submarine_runtime.storage.store import StoreError
+from submarine_runtime.storage import StoreError
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
 
 #: Seconds between two looks at the job directories, and between two words to the agents.
 INTERVAL = 1.5

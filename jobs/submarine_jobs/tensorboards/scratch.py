@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 
 _LOCK = "lock"
 _DOOR = ".door"

@@ -15,7 +15,7 @@ import sys
 import types
 from typing import Any
 
-from submarine_runtime.tensorboards.server import options, plugins
+from submarine_runtime.tensorboards import options, plugins
 
 NOT_INSTALLED = "not_installed"
 #: Seconds between two looks of TensorBoard's at its files.
@@ -69,7 +69,7 @@ def _on_loopback() -> Any:
     """The class of a server on loopback that refuses other users of this machine."""
     from tensorboard import program
 
-    from submarine_runtime.network.peers import is_own
+    from submarine_runtime.network import is_own
 
     class LoopbackServer(program.WerkzeugServer):  # type: ignore[misc]
         def verify_request(self, request: Any, client_address: Any) -> bool:

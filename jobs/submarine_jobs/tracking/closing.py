@@ -12,11 +12,11 @@ import secrets
 import socket
 import time
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.backends.base import Observation
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.backends import Observation
 from submarine_jobs.errors import JobNotFoundError, NoRoomError
-from submarine_jobs.logs.shipped_log import shipped_lengths
-from submarine_jobs.model.spec import JobSpec
+from submarine_jobs.logs import shipped_lengths
+from submarine_jobs.model import JobSpec
 from submarine_jobs.tracking.event_folding import base_record, fold
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason, meaning_of

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_jobs.tracking.index_query import ORDER, OWN, JobQuery
 from submarine_jobs.tracking.ownership import Owner, attributed
 from submarine_runtime.protocol.record import JobRecord

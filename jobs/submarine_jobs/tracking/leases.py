@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access.agent_client import AgentAddress, AgentClient
+from submarine_jobs.access import AgentAddress, AgentClient
 from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage.leases import pause_of
+from submarine_runtime.storage import pause_of
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.job_handle import JobHandle
+    from submarine_jobs.access import JobHandle
 
 log = logging.getLogger(__name__)
 

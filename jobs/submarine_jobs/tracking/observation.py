@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.backends.base import Backend, Handle, Observation, Stage
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.backends import Backend, Handle, Observation, Stage
 from submarine_jobs.errors import ClusterError, JobNotFoundError, NoRoomError
 from submarine_jobs.tracking.closing import close_orphan, close_unsubmitted, shipped_record
 from submarine_jobs.tracking.index import JobStore, Known

@@ -1,1 +1,17 @@
 """Kernelspecs: ``submarine kernel install|list|check|uninstall``, ``kernel.json``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from submarine_kernel.kernelspecs.settings import read_own_spec as read_own_spec
+else:
+    from submarine_runtime.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "settings": ("read_own_spec",),
+        },
+    )

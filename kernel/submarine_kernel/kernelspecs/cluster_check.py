@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError
-from submarine_kernel.remote.submission import Asked, program, session_of, spec_of_kernel
+from submarine_kernel.remote import Asked, program, session_of, spec_of_kernel
 
 #: Seconds for an answer, at most: an install is not to wait for a cluster that is away.
 PATIENCE = 6.0
@@ -43,7 +43,7 @@ def judge(name: str, stanza: Mapping[str, Any]) -> Judgement:
     stanza
         Its ``metadata.kernel_provisioner``.
     """
-    from submarine_jobs.client.session import Session
+    from submarine_jobs.client import Session
 
     asked = Asked(name, dict((stanza.get("config") or {}).get("run") or {}))
     try:

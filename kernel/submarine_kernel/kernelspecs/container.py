@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from submarine_jobs.commands.grammar.verb import option
+from submarine_jobs.commands.grammar import option
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.quantities import parse_duration
-from submarine_kernel.remote.submission import Asked, run_options
+from submarine_jobs.model import parse_duration
+from submarine_kernel.remote import Asked, run_options
 
 PROVISIONER = "submarine-yarn"
 F = TypeVar("F", bound=Callable[..., Any])

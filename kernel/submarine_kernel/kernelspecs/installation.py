@@ -13,11 +13,9 @@ from typing import Any
 
 import click
 
-from submarine_jobs.commands.grammar.groups import verb_group
-from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.frontends import Mouth, Outcome
 from submarine_kernel.kernelspecs.cluster_check import judge
 from submarine_kernel.kernelspecs.container import (
     container_json,

@@ -12,11 +12,11 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.commands.grammar import Verb, option
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.frontends import JOB_FAILED, Outcome
+from submarine_jobs.text import one_line
 from submarine_kernel.kernelspecs.cluster_check import judge
 from submarine_kernel.kernelspecs.container import PROVISIONER
 from submarine_kernel.kernelspecs.settings import own_spec

@@ -25,8 +25,8 @@ def told_settings(settings: Sequence[str], defaults: Sequence[str]) -> dict[str,
     UsageError
         If the kernel, or ``%submarine run``, would refuse one.
     """
-    from submarine_jobs.commands.run.command import parse_run
-    from submarine_magics.commands.run_defaults import default_words
+    from submarine_jobs.commands.run import parse_run
+    from submarine_magics.commands import default_words
 
     told: dict[str, Any] = _pairs("--set", settings)
     run: dict[str, Any] = {

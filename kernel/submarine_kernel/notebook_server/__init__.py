@@ -8,6 +8,6 @@ job's checkpoint directory, so the agent brings each saved notebook to the job d
 
 from __future__ import annotations
 
-from submarine_jobs.model.roles import NOTEBOOK_ROLE as ROLE
+from submarine_jobs.model import NOTEBOOK_ROLE as ROLE
 
 __all__ = ["ROLE"]

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from submarine_jobs.access.agent_client import tls_context
+from submarine_jobs.access import tls_context
 from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_kernel.notebook_server.container.surroundings import token_of
 from submarine_kernel.notebook_server.container.zeppelin import USER
 from submarine_kernel.notebook_server.submission import Place, place_in
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
     from submarine_runtime.protocol.record import JobRecord
 
 ANSWER_SECONDS = 5.0

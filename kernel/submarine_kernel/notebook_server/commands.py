@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import click
 
-from submarine_jobs.commands.grammar.groups import verb_group
-from submarine_jobs.commands.grammar.ownership import ask_if_foreign
-from submarine_jobs.commands.grammar.shared_options import complete_jobs
-from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.commands.grammar import Verb, ask_if_foreign, complete_jobs, option, verb_group
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.frontends import Mouth, Outcome
 from submarine_kernel.notebook_server.access import address_of
 from submarine_kernel.notebook_server.finding import MOST, find_notebook, is_notebook, told, way_in
 from submarine_kernel.notebook_server.forwarding import forward

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.commands.grammar.ownership import owner_as_known
+from submarine_jobs.client import Job
+from submarine_jobs.commands.grammar import owner_as_known
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.frontends import Mouth, Outcome
 from submarine_kernel.notebook_server import ROLE
 from submarine_kernel.notebook_server.access import Address
 from submarine_kernel.notebook_server.submission import notebook_job

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access.tunnel_ports import HOST, TunnelPorts, tunnel_loop
+from submarine_jobs.access import HOST, TunnelPorts, tunnel_loop
 from submarine_jobs.errors import SubmarineError, UsageError
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
 
 NAME = "app"
 #: Seconds between two looks whether the job still runs, and where it listens.

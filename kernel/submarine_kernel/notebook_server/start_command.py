@@ -6,14 +6,15 @@ from typing import Any
 
 import click
 
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    Verb,
     backend_option,
     complete_jobs,
     complete_queues,
+    option,
     profile_option,
 )
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.commands.run.option_types import (
+from submarine_jobs.commands.run import (
     ARCHIVE,
     ENV,
     FILE,
@@ -24,10 +25,9 @@ from submarine_jobs.commands.run.option_types import (
     count,
     together,
 )
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.model.quantities import format_duration
-from submarine_jobs.options.run_options import RunOptions, unique
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.model import format_duration
+from submarine_jobs.options import RunOptions, unique
 from submarine_kernel.notebook_server.access import wait_until_ready
 from submarine_kernel.notebook_server.finding import told
 from submarine_kernel.notebook_server.submission import (

@@ -12,23 +12,19 @@ from importlib import resources, util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from submarine_jobs.commands.grammar.ownership import ask_if_foreign
+from submarine_jobs.commands.grammar import ask_if_foreign
 from submarine_jobs.errors import RefusedError, UsageError, no_cluster
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.submit_progress import SubmitLine
-from submarine_jobs.model.python_environment import parse_python_env
-from submarine_jobs.options.role_options import RoleOptions
-from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.options.spec_of import spec_from_options
-from submarine_jobs.program.job_bundle import Bundle
+from submarine_jobs.frontends import Mouth, SubmitLine
+from submarine_jobs.model import parse_python_env
+from submarine_jobs.options import RoleOptions, RunOptions, spec_from_options
+from submarine_jobs.program import Bundle
 from submarine_kernel.notebook_server import ROLE
 from submarine_kernel.notebook_server.container import surroundings
 from submarine_runtime.protocol.sourcemap import SourceMap
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.client.session import Session
-    from submarine_jobs.model.profile import Profile
+    from submarine_jobs.client import Job, Session
+    from submarine_jobs.model import Profile
 
 #: Application -> label of its link, path of its page. Port 0: the one reserved for the task.
 LINKS = {"lab": ("JupyterLab", "/lab"), "zeppelin": ("Zeppelin", "/")}

@@ -10,10 +10,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.access.tunnel_ports import tunnel_loop
-from submarine_jobs.concurrency.daemon_thread import in_thread
+from submarine_jobs.access import tunnel_loop
+from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends.submit_progress import SubmitLine
+from submarine_jobs.frontends import SubmitLine
 from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.remote_kernel import RemoteKernel
 from submarine_kernel.remote.start_progress import Telling
@@ -27,8 +27,7 @@ from submarine_kernel.remote.submission import (
 )
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.client.session import Session
+    from submarine_jobs.client import Job, Session
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from submarine_jobs.access.agent_client import AgentAddress
-from submarine_jobs.access.tunnel import Tunnel, TunnelError, open_tunnel
+from submarine_jobs.access import AgentAddress, Tunnel, TunnelError, open_tunnel
 from submarine_jobs.errors import SubmarineError
 
 #: Seconds that the keeper may take to answer.

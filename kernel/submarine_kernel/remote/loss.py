@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from submarine_jobs.display.summary import sentence
+from submarine_jobs.display import sentence
 from submarine_jobs.errors import SubmarineError
 from submarine_kernel.remote.submission import give_up
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
 
 log = logging.getLogger(__name__)
 

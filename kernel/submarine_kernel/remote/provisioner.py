@@ -19,10 +19,10 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import Dict, Unicode
 
-from submarine_jobs.access.tunnel_ports import tunnel_loop
-from submarine_jobs.client.session import Session
-from submarine_jobs.concurrency.daemon_thread import in_thread
-from submarine_jobs.model.quantities import parse_duration
+from submarine_jobs.access import tunnel_loop
+from submarine_jobs.client import Session
+from submarine_jobs.concurrency import in_thread
+from submarine_jobs.model import parse_duration
 from submarine_kernel.remote.acquisition import forget, get_kernel, take_over
 from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.loss_notice import LastWords

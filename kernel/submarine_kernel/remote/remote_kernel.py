@@ -12,9 +12,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.access.tunnel import TunnelError
-from submarine_jobs.access.tunnel_ports import TunnelPorts
-from submarine_jobs.concurrency.daemon_thread import in_thread
+from submarine_jobs.access import TunnelError, TunnelPorts
+from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import SubmarineError
 from submarine_kernel.remote.container.kernel_process import CHANNELS
 from submarine_kernel.remote.keeper_client import ANSWER, Conversation, KernelGoneError
@@ -24,8 +23,8 @@ from submarine_kernel.remote.sent_requests import SentRequests
 from submarine_kernel.remote.socket_directory import SocketDirectory
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.agent_client import AgentAddress
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.access import AgentAddress
+    from submarine_jobs.client import Job
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.config.file_safety import make_private
-from submarine_jobs.tensorboards.scratch import Scratch
+from submarine_jobs.config import make_private
+from submarine_jobs.tensorboards import Scratch
 from submarine_kernel.remote.container.kernel_process import CHANNELS
 
 #: A Unix socket's path is shorter than this on every system, whatever the file system takes.

@@ -11,10 +11,9 @@ import sqlite3
 import sys
 from collections.abc import Callable
 
-from submarine_jobs.commands.grammar.usage import of_this_machine
+from submarine_jobs.commands.grammar import of_this_machine
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.status_line import StatusLine
+from submarine_jobs.frontends import Mouth, StatusLine
 from submarine_kernel.remote.pending_starts import Start
 
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z`])")

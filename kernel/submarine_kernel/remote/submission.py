@@ -12,23 +12,21 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.client.job_ownership import foreign_owner
-from submarine_jobs.concurrency.daemon_thread import in_thread
-from submarine_jobs.display.summary import next_step, sentence
+from submarine_jobs.client import foreign_owner
+from submarine_jobs.concurrency import in_thread
+from submarine_jobs.display import next_step, sentence
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.pending_starts import over
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.agent_client import AgentAddress
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.client.session import Session
-    from submarine_jobs.environments.provision import Progress
-    from submarine_jobs.model.profile import Profile
-    from submarine_jobs.model.spec import JobSpec
-    from submarine_jobs.options.run_options import RunOptions
-    from submarine_jobs.program.job_bundle import Bundle
+    from submarine_jobs.access import AgentAddress
+    from submarine_jobs.client import Job, Session
+    from submarine_jobs.environments import Progress
+    from submarine_jobs.model import JobSpec, Profile
+    from submarine_jobs.options import RunOptions
+    from submarine_jobs.program import Bundle
 
 #: Options of ``run`` that a kernel may be given.
 TAKEN = (
@@ -78,9 +76,9 @@ def run_options(asked: Asked) -> RunOptions:
     UsageError
         If ``run`` does not know one, or a kernel cannot have it.
     """
-    from submarine_jobs.commands.run.command import parse_run
-    from submarine_jobs.model.roles import KERNEL_ROLE
-    from submarine_jobs.options.role_options import RoleOptions
+    from submarine_jobs.commands.run import parse_run
+    from submarine_jobs.model import KERNEL_ROLE
+    from submarine_jobs.options import RoleOptions
     from submarine_jobs.python_api import words_of
 
     for key in asked.run:
@@ -102,7 +100,7 @@ def run_options(asked: Asked) -> RunOptions:
 
 def program() -> Bundle:
     """What travels: ``container`` as a package, and a program that starts it."""
-    from submarine_jobs.program.job_bundle import Bundle
+    from submarine_jobs.program import Bundle
     from submarine_runtime.protocol.sourcemap import SourceMap
 
     sources = {"main.py": _MAIN.encode()}
@@ -114,8 +112,8 @@ def program() -> Bundle:
 
 def session_of(asked: Asked) -> Session:
     """The session of the profile that the kernelspec names."""
-    from submarine_jobs.client.session import Session
-    from submarine_jobs.config.loader import load_config
+    from submarine_jobs.client import Session
+    from submarine_jobs.config import load_config
     from submarine_jobs.errors import no_cluster
 
     config = load_config(run_options(asked).config_options)
@@ -126,7 +124,7 @@ def session_of(asked: Asked) -> Session:
 
 def spec_of_kernel(profile: Profile, asked: Asked, bundle: Bundle) -> JobSpec:
     """The job that a kernel is."""
-    from submarine_jobs.options.spec_of import spec_from_options
+    from submarine_jobs.options import spec_from_options
 
     options = replace(run_options(asked), args=("--idle", f"{asked.idle:g}"))
     return spec_from_options(options, profile, bundle, notebook=asked.notebook or None)

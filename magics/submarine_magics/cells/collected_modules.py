@@ -14,9 +14,7 @@ from collections.abc import Callable, Sequence
 from importlib.abc import InspectLoader, MetaPathFinder
 from types import CodeType, ModuleType
 
-from submarine_jobs.program.cells import Cell, CellCollection
-from submarine_jobs.program.file_names import PROGRAM, package_files
-from submarine_jobs.program.merging import merge_cells
+from submarine_jobs.program import PROGRAM, Cell, CellCollection, merge_cells, package_files
 
 
 class CollectedModules(MetaPathFinder):

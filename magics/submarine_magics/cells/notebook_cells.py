@@ -13,11 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.cells import Cell, CellCollection, Collected
-from submarine_jobs.program.collect_line import MarkedCell, parse_cell, parse_options
-from submarine_jobs.program.notebook_document import NotebookError, read_notebook
-from submarine_jobs.text.sanitize import one_line
-from submarine_magics.execution.executions import Execution
+from submarine_jobs.program import (
+    Cell,
+    CellCollection,
+    Collected,
+    MarkedCell,
+    NotebookError,
+    parse_cell,
+    parse_options,
+    read_notebook,
+)
+from submarine_jobs.text import one_line
+from submarine_magics.execution import Execution
 
 _MAX_RUNS = 2000
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Set
 from pathlib import Path
 
-from submarine_jobs.program.notebook_document import NotebookError, read_notebook
+from submarine_jobs.program import NotebookError, read_notebook
 
 #: Most notebooks of a directory that are looked into, newest first, and their largest size.
 MAX_FILES = 50

@@ -41,7 +41,7 @@ def complete(shell: InteractiveShell, marks: str, typed: str) -> dict[str, Any]:
 
 def candidates(shell: InteractiveShell, marks: str, words: list[str]) -> list[str]:
     """The words that may stand in the place of the last of ``words``."""
-    from submarine_jobs.program.cell_entry_points import cell_verbs
+    from submarine_jobs.program import cell_verbs
 
     in_cell = marks == "%%" and words[0] in cell_verbs()
     if marks == "%%" and (len(words) < 2 or not (in_cell or words[0] == "run")):
@@ -67,7 +67,7 @@ def complete_text(text: str, line: int, column: int) -> dict[str, Any] | None:
     """
     from IPython.core.completer import SimpleCompletion
 
-    from submarine_jobs.commands.grammar.cell_body import complete_below
+    from submarine_jobs.commands.grammar import complete_below
 
     lines = text.split("\n")[: line + 1]
     below = verb_above("\n".join([*lines[:-1], lines[-1][:column]]))
@@ -86,8 +86,7 @@ def complete_text(text: str, line: int, column: int) -> dict[str, Any] | None:
 
 def verb_above(before: str) -> tuple[str, str] | None:
     """The verb of ``submarine.cells`` below whose line ``before`` ends, and the text from there."""
-    from submarine_jobs.program.cell_entry_points import cell_verbs
-    from submarine_jobs.program.collect_line import parse_cell
+    from submarine_jobs.program import cell_verbs, parse_cell
 
     marked = parse_cell(before)
     words = marked.line.split(maxsplit=1) if marked is not None else []

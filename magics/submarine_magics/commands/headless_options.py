@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from submarine_magics.commands.run_defaults import default_words, key_of, spellings
-from submarine_magics.execution.headless_mode import headless_of
+from submarine_magics.execution import headless_of
 
 if TYPE_CHECKING:
     import click
@@ -69,7 +69,7 @@ def imposed(options: Mapping[str, Any], typed: list[str]) -> list[str]:
 
 def _options(words: list[str]) -> Iterator[tuple[click.Parameter | None, str, list[str]]]:
     """Each option with its value and the words that say it; None for what is no option."""
-    from submarine_jobs.commands.grammar.verb import normal
+    from submarine_jobs.commands.grammar import normal
 
     known = spellings()
     position = 0
@@ -96,7 +96,7 @@ def _pair(param: click.Parameter | None, value: str) -> str:
 def _in_parts(typed: list[str]) -> list[str]:
     """``--worker_resources memory=8G,gpu=2`` as single options, each of which may be replaced."""
     from submarine_jobs.errors import UsageError
-    from submarine_jobs.model.quantities import parse_resources
+    from submarine_jobs.model import parse_resources
 
     found: list[str] = []
     cut = typed.index("--") if "--" in typed else len(typed)
@@ -119,6 +119,6 @@ def _as_flag(name: str, value: Any) -> Any:
 
 
 def _param(name: str) -> click.Parameter | None:
-    from submarine_jobs.commands.grammar.verb import normal
+    from submarine_jobs.commands.grammar import normal
 
     return spellings().get("--" + normal(str(name)))

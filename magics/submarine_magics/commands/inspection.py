@@ -54,7 +54,7 @@ def help_on(marks: str, words: list[str]) -> str | None:
     if words[:1] == ["help"]:
         words = words[1:]
     if marks == "%%" and words[:1] != ["run"]:
-        from submarine_jobs.program.cell_entry_points import cell_verbs
+        from submarine_jobs.program import cell_verbs
 
         if not words or words[0] not in cell_verbs():
             return COLLECTING
@@ -66,7 +66,7 @@ def _help_below(code: str, cursor: int) -> str | None:
     """Help on a word of the text below ``%%submarine VERB``."""
     if not code.lstrip().startswith("%%submarine"):
         return None
-    from submarine_jobs.commands.grammar.cell_body import explain_below
+    from submarine_jobs.commands.grammar import explain_below
 
     whole_word = re.match(r"[\w.$-]*", code[cursor:])
     below = verb_above(code[: cursor + len(whole_word[0] if whole_word else "")])

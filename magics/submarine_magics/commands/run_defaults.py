@@ -61,7 +61,7 @@ def with_defaults(words: list[str], shell: InteractiveShell) -> list[str]:
 
 def default_words(defaults: Mapping[str, Any], typed: list[str], source: str) -> list[str]:
     """The defaults as words, less those whose option is typed."""
-    from submarine_jobs.commands.grammar.verb import normal
+    from submarine_jobs.commands.grammar import normal
 
     by_spelling = spellings()
     params = {name: option_named(str(name), source, by_spelling) for name in defaults}
@@ -91,7 +91,7 @@ def option_named(
     ConfigError
         If it is none.
     """
-    from submarine_jobs.commands.grammar.verb import normal
+    from submarine_jobs.commands.grammar import normal
 
     param = by_spelling.get("--" + normal(name))
     if param is None or key_of(param) in _NOT_HERE:
@@ -101,8 +101,8 @@ def option_named(
 
 def spellings() -> Mapping[str, click.Parameter]:
     """The options of ``run`` by each of their spellings, as ``verb.normal`` has them."""
-    from submarine_jobs.commands.grammar.verb import normal
-    from submarine_jobs.commands.run.command import run
+    from submarine_jobs.commands.grammar import normal
+    from submarine_jobs.commands.run import run
 
     return {normal(name): param for param in run.params for name in param.opts}
 

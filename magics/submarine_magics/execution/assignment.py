@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
 
 #: Packages whose frames lie between the cell and the command.
 _BETWEEN = ("IPython", "submarine_magics", "contextlib")

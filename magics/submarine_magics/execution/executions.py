@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.program.collect_line import tags_in
+from submarine_jobs.program import tags_in
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

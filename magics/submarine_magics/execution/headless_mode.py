@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from submarine_jobs.model.headless_settings import ATTENDED, VARIABLE, Headless
+from submarine_jobs.model import ATTENDED, VARIABLE, Headless
 from submarine_magics.execution.executions import requested
 
 if TYPE_CHECKING:

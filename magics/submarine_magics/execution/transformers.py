@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from submarine_jobs.program.collect_line import parse_cell
+from submarine_jobs.program import parse_cell
 
 if TYPE_CHECKING:
     from submarine_magics.execution.executions import Requested

@@ -10,8 +10,8 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.model.job_view import JobView
+    from submarine_jobs.client import Job
+    from submarine_jobs.model import JobView
     from submarine_magics.frontend.cards import LiveCard
 
 #: Cards that are kept up to date at the same time. At three updates a second of some 12 kB each

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import display
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.outputs.returned_values import has_result, result_words
-from submarine_magics.execution.interrupts import in_one_go
+from submarine_jobs.model import JobView
+from submarine_jobs.outputs import has_result, result_words
+from submarine_magics.execution import in_one_go
 from submarine_magics.frontend.card_rota import CardRota
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
 
 #: Jobs of which is remembered that they were shown.
 _MAX_SHOWN = 2000

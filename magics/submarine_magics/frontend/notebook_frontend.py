@@ -8,22 +8,18 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.program.cells import Cell, CellCollection
-from submarine_jobs.program.job_bundle import Bundle, build_bundle
-from submarine_jobs.program.notebook_document import DocumentCell
-from submarine_jobs.text.sanitize import printable
-from submarine_jobs.text.terminal import TerminalFilter
-from submarine_magics.cells.notebook_cells import NotebookCells
-from submarine_magics.execution.assignment import bind
-from submarine_magics.execution.executions import Executions
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell, build_bundle
+from submarine_jobs.text import TerminalFilter, printable
+from submarine_magics.cells import NotebookCells
+from submarine_magics.execution import Executions, bind
 from submarine_magics.frontend.cards import LiveDisplays
 from submarine_magics.frontend.outcomes import OutputLimitReached
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
     from submarine_runtime.protocol.record import JobRecord
 
 #: Most that one command writes into an output, in bytes; front ends freeze on much more.
@@ -118,7 +114,7 @@ class NotebookMouth(Mouth):
     @property
     def own_jobs(self) -> list[Job]:
         """Jobs that this kernel has started and nobody has waited for to the end."""
-        from submarine_magics.jobs.kernel_jobs import KernelJobs
+        from submarine_magics.jobs import KernelJobs
 
         return [entry.job for entry in KernelJobs.of(self.shell).open()]
 
@@ -194,7 +190,7 @@ class NotebookMouth(Mouth):
             record = job.wait(on_interrupt=on_interrupt)
             self.displays.finish(job)
             return record
-        from submarine_jobs.frontends.terminal import CommandLine
+        from submarine_jobs.frontends import CommandLine
 
         self.displays.note_shown(job)
         terminal = CommandLine(json_asked=False)

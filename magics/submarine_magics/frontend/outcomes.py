@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import JobFailedError, SubmarineError
-from submarine_jobs.frontends.outcome import INTERRUPTED, SUCCESS, Outcome, to_json
-from submarine_jobs.text.sanitize import printable
-from submarine_magics.execution.headless_mode import headless_of
+from submarine_jobs.frontends import INTERRUPTED, SUCCESS, Outcome, to_json
+from submarine_jobs.text import printable
+from submarine_magics.execution import headless_of
 from submarine_magics.frontend.cards import show
-from submarine_magics.jobs.kernel_jobs import KernelJobs
+from submarine_magics.jobs import KernelJobs
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.job_handle import JobHandle
-    from submarine_jobs.client.job import Job
-    from submarine_magics.cells.notebook_cells import NotebookCells
+    from submarine_jobs.access import JobHandle
+    from submarine_jobs.client import Job
+    from submarine_magics.cells import NotebookCells
     from submarine_magics.frontend.notebook_frontend import NotebookMouth
 
 MAX_TEXT = 1 << 20

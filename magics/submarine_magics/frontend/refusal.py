@@ -6,7 +6,7 @@ The error keeps its class, so that code can catch it, and the cell fails as with
 from __future__ import annotations
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text import printable
 
 _MAX_SENTENCE = 4000
 

@@ -12,20 +12,19 @@ import linecache
 import types
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.client.waiting import ending_words
-from submarine_jobs.display.failure import failure_text, frames_shown
-from submarine_jobs.display.sanitized_record import tame
+from submarine_jobs.client import ending_words
+from submarine_jobs.display import failure_text, frames_shown, tame
 from submarine_jobs.errors import JobFailedError
-from submarine_jobs.program.collect_line import parse_cell
-from submarine_jobs.text.sanitize import one_line, printable
+from submarine_jobs.program import parse_cell
+from submarine_jobs.text import one_line, printable
 from submarine_magics.frontend.refusal import sentence_lines
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from submarine_jobs.client.job import Job
-    from submarine_magics.cells.notebook_cells import NotebookCells
+    from submarine_jobs.client import Job
+    from submarine_magics.cells import NotebookCells
 
 _MAX_LINE = 100_000
 

@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import started_jobs as started
-from submarine_magics.execution import thread_errors
-from submarine_magics.execution.cell_threads import threads_of_cells
+from submarine_magics.execution import thread_errors, threads_of_cells
 
 if TYPE_CHECKING:
-    from submarine_magics.execution.executions import Execution
+    from submarine_magics.execution import Execution
     from submarine_magics.headless.open_jobs import Answering, Failed
 
 MIME_TYPE = "application/vnd.submarine.barrier.v1+json"
@@ -58,7 +57,7 @@ def _end(how: Callable[[Answering], object]) -> None:
     if shell is None or not (started.anything() or thread_errors.some() or threads_of_cells(shell)):
         _tell([], [])
         return
-    from submarine_magics.execution.interrupts import interruptible, undisturbed
+    from submarine_magics.execution import interruptible, undisturbed
     from submarine_magics.headless.open_jobs import INTERRUPTED, Answering
 
     with undisturbed():
@@ -111,7 +110,7 @@ def _put(told: dict[str, Any], text: str) -> None:
 
 def _failure(item: Failed) -> dict[str, Any]:
     """What a runner writes below the cell that has started a job."""
-    from submarine_magics.frontend.refusal import sentence_lines
+    from submarine_magics.frontend import sentence_lines
 
     error = item.error
     render = error.__dict__.get("_render_traceback_")

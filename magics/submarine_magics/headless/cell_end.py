@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import SubmarineError
-from submarine_magics.execution import thread_errors
-from submarine_magics.execution.headless_mode import headless_of
-from submarine_magics.execution.interrupts import interruptible
-from submarine_magics.frontend.outcomes import WaitInterrupted
-from submarine_magics.frontend.refusal import as_refusal
+from submarine_magics.execution import headless_of, interruptible, thread_errors
+from submarine_magics.frontend import WaitInterrupted, as_refusal
 from submarine_magics.headless.open_jobs import INTERRUPTED, Answering, Failed
 
 if TYPE_CHECKING:

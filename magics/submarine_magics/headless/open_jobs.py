@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import SubmarineError
-from submarine_magics.execution import thread_errors
-from submarine_magics.execution.cell_threads import threads_of_cells
-from submarine_magics.execution.headless_mode import headless_of
-from submarine_magics.execution.interrupts import undisturbed
-from submarine_magics.frontend.tracebacks import job_failed
-from submarine_magics.jobs.kernel_jobs import KernelJob, KernelJobs
+from submarine_magics.execution import headless_of, thread_errors, threads_of_cells, undisturbed
+from submarine_magics.frontend import job_failed
+from submarine_magics.jobs import KernelJob, KernelJobs
 from submarine_magics.magics import SubmarineMagics
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from submarine_magics.execution.executions import Execution
+    from submarine_magics.execution import Execution
 
 INTERRUPTED = "its notebook was interrupted"
 #: Seconds that the ends of interrupted jobs may take together: a scheduler that ends a run kills it

@@ -1,1 +1,17 @@
 """Jobs that one kernel has started, and the guard process for the kernel's death."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from submarine_magics.jobs.kernel_jobs import KernelJob as KernelJob, KernelJobs as KernelJobs
+else:
+    from submarine_runtime.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "kernel_jobs": ("KernelJob", "KernelJobs"),
+        },
+    )

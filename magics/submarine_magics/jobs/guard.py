@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.model.profile import Profile
+    from submarine_jobs.client import Job
+    from submarine_jobs.model import Profile
 
 _SCRIPT = Path(__file__).with_name("guard_process.py")
 _START_SECONDS = 20.0

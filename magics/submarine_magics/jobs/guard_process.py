@@ -71,7 +71,7 @@ def end_all(jobs: list[_Told]) -> None:
 
 def end(told: _Told, deadline: float) -> None:
     """Cancel one job, again and again while its cluster does not answer."""
-    from submarine_jobs.client.session import Session
+    from submarine_jobs.client import Session
     from submarine_jobs.errors import ClusterError, SubmarineError
 
     pause = FIRST_PAUSE
@@ -89,7 +89,7 @@ def end(told: _Told, deadline: float) -> None:
 
 def profile_of(raw: _Told) -> Any:
     """The kernel's profile, from its JSON."""
-    from submarine_jobs.model.profile import Profile
+    from submarine_jobs.model import Profile
 
     paths = {
         name: Path(raw[name])

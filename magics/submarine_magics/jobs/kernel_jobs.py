@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from submarine_jobs.client import started_jobs as started
-from submarine_magics.execution.assignment import bind
-from submarine_magics.execution.executions import Execution, Executions
-from submarine_magics.execution.headless_mode import headless_of
+from submarine_magics.execution import Execution, Executions, bind, headless_of
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
     from submarine_magics.jobs.guard import Guard
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine.java import Java
+from submarine_minicluster.machine import Java
 
 _SCRIPT = """\
 #!/bin/sh

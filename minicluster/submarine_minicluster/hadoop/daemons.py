@@ -15,8 +15,7 @@ from pathlib import Path
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop.config import HOST, MARK, SUPERUSER, nodemanagers
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine import processes
-from submarine_minicluster.machine.java import Java
+from submarine_minicluster.machine import Java, processes
 from submarine_minicluster.settings import Saved
 from submarine_minicluster.status import DaemonStatus
 

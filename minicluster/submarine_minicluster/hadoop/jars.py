@@ -14,8 +14,7 @@ import platformdirs
 
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop.maven import copy_jars
-from submarine_minicluster.machine.java import Java
-from submarine_minicluster.machine.locking import file_lock
+from submarine_minicluster.machine import Java, file_lock
 
 Progress = Callable[[str], None]
 

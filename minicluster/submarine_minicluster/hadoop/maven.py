@@ -16,7 +16,7 @@ from pathlib import Path
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
 from submarine_minicluster.errors import MiniclusterError
-from submarine_minicluster.machine.java import Java
+from submarine_minicluster.machine import Java
 
 TRIES = 3
 #: Seconds between two tries.

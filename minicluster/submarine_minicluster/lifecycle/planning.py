@@ -10,8 +10,7 @@ from collections.abc import Callable
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop import config
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine import ports
-from submarine_minicluster.machine.locking import file_lock
+from submarine_minicluster.machine import file_lock, ports
 from submarine_minicluster.settings import Saved, Settings
 
 Progress = Callable[[str], None]

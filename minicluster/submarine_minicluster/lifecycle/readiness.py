@@ -8,9 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from submarine_minicluster.hadoop import rest
-from submarine_minicluster.hadoop.config import SUPERUSER
-from submarine_minicluster.hadoop.daemons import Daemon, Runner
+from submarine_minicluster.hadoop import SUPERUSER, Daemon, Runner, rest
 
 TIMEOUT = 180.0
 """Seconds for one step; a quiet machine needs 10, five JVMs on a loaded one take longer."""

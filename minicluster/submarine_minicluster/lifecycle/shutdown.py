@@ -8,8 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 
-from submarine_minicluster.hadoop import config
-from submarine_minicluster.hadoop.daemons import Daemon, Runner
+from submarine_minicluster.hadoop import Daemon, Runner, config
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.lifecycle import applications, drivers
 from submarine_minicluster.machine import processes

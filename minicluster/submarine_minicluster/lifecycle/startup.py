@@ -9,8 +9,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 
-from submarine_minicluster.hadoop import config, rest
-from submarine_minicluster.hadoop.daemons import Daemon, Runner, all_daemons
+from submarine_minicluster.hadoop import Daemon, Runner, all_daemons, config, rest
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.lifecycle import node_labels as labelling, readiness
 from submarine_minicluster.machine import processes

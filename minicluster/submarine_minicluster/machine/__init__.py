@@ -1,1 +1,19 @@
 """Resources of this machine: Java, ports, memory, processes, locks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from submarine_minicluster.machine.java import Java as Java, find_java as find_java
+    from submarine_minicluster.machine.locking import file_lock as file_lock
+else:
+    from submarine_runtime.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "java": ("Java", "find_java"),
+            "locking": ("file_lock",),
+        },
+    )

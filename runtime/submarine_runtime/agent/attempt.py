@@ -12,26 +12,29 @@ import threading
 from typing import Any, Callable, Mapping, Sequence
 
 from submarine_runtime import frameworks
-from submarine_runtime.agent.measurement.samples import SampleLog, sample_shipper
-from submarine_runtime.agent.program.ending import Ending
-from submarine_runtime.agent.program.environment import Found
-from submarine_runtime.agent.program.helpers import Beside, HelperError
-from submarine_runtime.agent.program.process import Program
-from submarine_runtime.agent.program.start import helper_ending, setup_of, start_program
-from submarine_runtime.agent.program.wakeup import Wakeup
-from submarine_runtime.agent.shipping.log_shipper import LogShipper, log_shippers
-from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints
-from submarine_runtime.agent.sync.sync_thread import Syncing
+from submarine_runtime.agent.measurement import SampleLog, sample_shipper
+from submarine_runtime.agent.program import (
+    Beside,
+    Ending,
+    Found,
+    HelperError,
+    Program,
+    Wakeup,
+    helper_ending,
+    setup_of,
+    start_program,
+)
+from submarine_runtime.agent.shipping import LogShipper, log_shippers
+from submarine_runtime.agent.sync import ChiefCheckpoints, Syncing
 from submarine_runtime.frameworks.ranks import EVALUATOR, crew_of, first_rank
-from submarine_runtime.network.ports import PortUse, Reservation
-from submarine_runtime.processes.guard import Guard
+from submarine_runtime.network import PortUse, Reservation
+from submarine_runtime.processes import Guard
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member, chief_of
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.record.status import Status
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Store
+from submarine_runtime.record import Status
+from submarine_runtime.storage import Scratch, Store
 
 
 class Attempt:
@@ -234,7 +237,7 @@ class Attempt:
         alone
             There is no gang: a port that is taken is the program's own affair.
         """
-        from submarine_runtime.agent.program.running import watch_to_end
+        from submarine_runtime.agent.program import watch_to_end
 
         assert self._program is not None
         words = () if alone else tuple(frameworks.trait(self.config.framework, "ADDRESS_IN_USE"))
@@ -296,7 +299,7 @@ class Attempt:
 
     def memory_ending(self) -> Ending | None:
         """Out of memory, if the program holds too much now; it is ended in any case."""
-        from submarine_runtime.agent.program.monitor import memory_ending
+        from submarine_runtime.agent.program import memory_ending
 
         if (program := self._program) is None:
             return None

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"submarine agent: cannot read the orders in {directory}: {exc!r}\n")
         return 2
     if COORDINATOR_VARIABLE in os.environ:
-        from submarine_runtime.agent.gang_task.task_agent import TaskAgent
+        from submarine_runtime.agent.gang_task import TaskAgent
 
         try:
             agent = TaskAgent(config, secret, directory)
@@ -48,6 +48,6 @@ def main(arguments: Sequence[str]) -> int:
             sys.stderr.write(f"submarine agent: the environment makes no sense: {exc!r}\n")
             return 2
         return agent.run()
-    from submarine_runtime.agent.single_task.supervisor import Supervisor
+    from submarine_runtime.agent.single_task import Supervisor
 
     return Supervisor(config, secret, directory).run()

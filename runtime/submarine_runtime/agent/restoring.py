@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from submarine_runtime.agent.program.ending import Ending
+from submarine_runtime.agent.program import Ending
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.record.status import Status
-from submarine_runtime.snapshots.restoration import restore, restore_as_told
-from submarine_runtime.storage.fetching import DamagedError
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import NotThereError, Store, StoreError
+from submarine_runtime.record import Status
+from submarine_runtime.snapshots import restore, restore_as_told
+from submarine_runtime.storage import DamagedError, NotThereError, Scratch, Store, StoreError
 
 
 def put_checkpoints_back(

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import json
 
-from submarine_runtime.coordinator.job_directory.snapshot_survey import Surveyor
-from submarine_runtime.coordinator.machine.actions import (
+from submarine_runtime.coordinator.job_directory import Surveyor
+from submarine_runtime.coordinator.machine import (
     Action,
     Ask,
     End,
     Note,
+    Play,
     Release,
     Send,
     Start,
     Survey,
+    question,
 )
-from submarine_runtime.coordinator.machine.restore_state import question
-from submarine_runtime.coordinator.machine.state import Play
-from submarine_runtime.coordinator.placement.placer import PlacementThread
-from submarine_runtime.coordinator.record.job_status import JobStatus
+from submarine_runtime.coordinator.placement import PlacementThread
+from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.coordinator.reporter import Reporter
-from submarine_runtime.coordinator.server.link_server import LinkServer, Peer
+from submarine_runtime.coordinator.server import LinkServer, Peer
 from submarine_runtime.protocol.link import Member
 
 

@@ -11,10 +11,9 @@ from collections import deque
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.action_executor import Hands
-from submarine_runtime.coordinator.machine import state_machine as machine
-from submarine_runtime.coordinator.machine.state import Play, Stage
-from submarine_runtime.coordinator.record.job_status import JobStatus
-from submarine_runtime.coordinator.server.link_server import Peer
+from submarine_runtime.coordinator.machine import Play, Stage, state_machine as machine
+from submarine_runtime.coordinator.record import JobStatus
+from submarine_runtime.coordinator.server import Peer
 from submarine_runtime.protocol.link_validation import check_agent_line
 from submarine_runtime.suspend import monotonic
 

@@ -15,11 +15,11 @@ import time
 from typing import TYPE_CHECKING, Any, Mapping
 
 from submarine_runtime.coordinator.event_loop import Conductor
-from submarine_runtime.coordinator.job_directory.publisher import Shipper
-from submarine_runtime.coordinator.job_directory.snapshot_survey import Surveyor
-from submarine_runtime.coordinator.job_directory.storage_wait import StorageWait
-from submarine_runtime.coordinator.job_directory.takeover import (
+from submarine_runtime.coordinator.job_directory import (
     Earlier,
+    Shipper,
+    StorageWait,
+    Surveyor,
     application_attempt,
     claim,
     earlier,
@@ -27,25 +27,27 @@ from submarine_runtime.coordinator.job_directory.takeover import (
     stand_down,
     watch_containers,
 )
-from submarine_runtime.coordinator.machine.state import new_play
-from submarine_runtime.coordinator.placement.inquiry import Inquiry, needs_of
-from submarine_runtime.coordinator.placement.placer import PlacementThread, Placer
-from submarine_runtime.coordinator.record.job_status import JobStatus
-from submarine_runtime.coordinator.record.journal import SEATS_FILE, Journal, is_complete
+from submarine_runtime.coordinator.machine import new_play
+from submarine_runtime.coordinator.placement import Inquiry, PlacementThread, Placer, needs_of
+from submarine_runtime.coordinator.record import SEATS_FILE, JobStatus, Journal, is_complete
 from submarine_runtime.coordinator.reporter import new_job_record
-from submarine_runtime.coordinator.server.client_requests import Viewers
-from submarine_runtime.coordinator.server.link_server import LinkServer
+from submarine_runtime.coordinator.server import LinkServer, Viewers
 from submarine_runtime.coordinator.shutdown import Finale
-from submarine_runtime.coordinator.supervision.liveness import Pulse
-from submarine_runtime.coordinator.supervision.process_identity import Master
+from submarine_runtime.coordinator.supervision import Master, Pulse
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.record import Event
-from submarine_runtime.storage.claims import application_id, asked_to_cancel, replaced
-from submarine_runtime.storage.leases import LeaseWatch
-from submarine_runtime.storage.store import Store, StoreError, open_store
+from submarine_runtime.storage import (
+    LeaseWatch,
+    Store,
+    StoreError,
+    application_id,
+    asked_to_cancel,
+    open_store,
+    replaced,
+)
 from submarine_runtime.suspend import WriteGate
-from submarine_runtime.yarn.container import (
+from submarine_runtime.yarn import (
     LAUNCH_SCRIPT,
     first_change,
     reachable_host,
@@ -339,10 +341,10 @@ class Performance:
 
     def _placer(self, address: str) -> Placer:
         if os.environ.get("SKEIN_APPMASTER_ADDRESS"):
-            from submarine_runtime.coordinator.placement.yarn_placer import YarnPlacer
+            from submarine_runtime.coordinator.placement import YarnPlacer
 
             return YarnPlacer(self._config, self._directory, address)
-        from submarine_runtime.coordinator.placement.local_placer import LocalPlacer
+        from submarine_runtime.coordinator.placement import LocalPlacer
 
         return LocalPlacer(self._directory, os.path.abspath(sys.argv[0]), address)
 

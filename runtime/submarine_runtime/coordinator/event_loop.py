@@ -13,15 +13,19 @@ from contextlib import suppress
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.agent_links import Ears
-from submarine_runtime.coordinator.machine import state_machine as machine
-from submarine_runtime.coordinator.machine.actions import Survey
-from submarine_runtime.coordinator.machine.gang import waiting_sentence
-from submarine_runtime.coordinator.machine.losses import silent
-from submarine_runtime.coordinator.machine.state import ATTENDED, Act, Play, Stage
-from submarine_runtime.coordinator.record.job_status import JobStatus
-from submarine_runtime.coordinator.record.journal import Journal
-from submarine_runtime.coordinator.server.agent_stream import Source
-from submarine_runtime.coordinator.supervision.liveness import Pulse
+from submarine_runtime.coordinator.machine import (
+    ATTENDED,
+    Act,
+    Play,
+    Stage,
+    Survey,
+    silent,
+    state_machine as machine,
+    waiting_sentence,
+)
+from submarine_runtime.coordinator.record import JobStatus, Journal
+from submarine_runtime.coordinator.server import Source
+from submarine_runtime.coordinator.supervision import Pulse
 from submarine_runtime.suspend import SuspendMeter, monotonic
 
 #: Seconds between two looks at the time.

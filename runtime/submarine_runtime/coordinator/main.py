@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(USAGE + "\n")
         return 2
     from submarine_runtime.coordinator.coordinator import Performance
-    from submarine_runtime.coordinator.supervision.supervisor import CRASHED
+    from submarine_runtime.coordinator.supervision import CRASHED
     from submarine_runtime.protocol import layout
     from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return Performance(config, secret, directory, master).run()
     except Exception:
-        from submarine_runtime.yarn.container import write_traceback
+        from submarine_runtime.yarn import write_traceback
 
         write_traceback()
         return CRASHED

@@ -6,18 +6,18 @@ import os
 import time
 from typing import Any, Mapping
 
-from submarine_runtime.coordinator.job_directory.takeover import Earlier
-from submarine_runtime.coordinator.machine.state import Play, Stage, Task
-from submarine_runtime.coordinator.record.job_status import JobStatus
+from submarine_runtime.coordinator.job_directory import Earlier
+from submarine_runtime.coordinator.machine import Play, Stage, Task
+from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.quicklinks import resolved, settled
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record.status import MAX_MISSING, MAX_WARNINGS
-from submarine_runtime.storage.claims import application_id
-from submarine_runtime.yarn.pending_sentences import localizing
+from submarine_runtime.record import MAX_MISSING, MAX_WARNINGS
+from submarine_runtime.storage import application_id
+from submarine_runtime.yarn import localizing
 
 _WORDS = {
     Stage.NONE: State.PENDING,

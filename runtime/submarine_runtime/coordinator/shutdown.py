@@ -9,21 +9,17 @@ from contextlib import suppress
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.event_loop import Conductor
-from submarine_runtime.coordinator.job_directory.publisher import Shipper
-from submarine_runtime.coordinator.job_directory.snapshot_survey import remove_superfluous
-from submarine_runtime.coordinator.machine.restore_state import question
-from submarine_runtime.coordinator.machine.state import ACTIVE, Outcome
-from submarine_runtime.coordinator.placement.placer import Placer
-from submarine_runtime.coordinator.server.client_requests import Viewers
-from submarine_runtime.coordinator.supervision.process_identity import Master
+from submarine_runtime.coordinator.job_directory import Shipper, remove_superfluous
+from submarine_runtime.coordinator.machine import ACTIVE, Outcome, question
+from submarine_runtime.coordinator.placement import Placer
+from submarine_runtime.coordinator.server import Viewers
+from submarine_runtime.coordinator.supervision import Master
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
-from submarine_runtime.snapshots.restoration import forget
-from submarine_runtime.storage.claims import asked_to_cancel
-from submarine_runtime.storage.store import Store, StoreError, open_store, patiently
-from submarine_runtime.yarn.container import write_error
-from submarine_runtime.yarn.resourcemanager import application_is_over, application_was_killed
+from submarine_runtime.snapshots import forget
+from submarine_runtime.storage import Store, StoreError, asked_to_cancel, open_store, patiently
+from submarine_runtime.yarn import application_is_over, application_was_killed, write_error
 
 #: Seconds that one call may take once somebody ends us; YARN's own patience is 0.25 s by default.
 LAST_WORDS = 1.0

@@ -10,7 +10,7 @@ import threading
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.event_loop import Conductor
-from submarine_runtime.yarn.page import Master, Page
+from submarine_runtime.yarn import Master, Page
 
 LOOK_SECONDS = 2.0
 

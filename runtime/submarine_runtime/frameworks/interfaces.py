@@ -19,7 +19,7 @@ def interface_for(address: str, asked: str | None) -> str:
     ValueError
         If this node has none of the name that was asked for.
     """
-    from submarine_runtime.network.addresses import address_of, interface_of
+    from submarine_runtime.network import address_of, interface_of
 
     if asked is None:
         return interface_of(address)

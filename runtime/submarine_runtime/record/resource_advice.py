@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Sequence
 
 if TYPE_CHECKING:
-    from submarine_runtime.gpus.meter import Idleness
+    from submarine_runtime.gpus import Idleness
     from submarine_runtime.protocol.failure import Failure
 
 #: A run shorter than this, in seconds, tells nothing about what the real one will need.

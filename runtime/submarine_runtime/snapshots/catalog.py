@@ -14,7 +14,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.link import CHIEF_ROLES
 from submarine_runtime.snapshots.checkpoint_path import CONTROL, manifests
 from submarine_runtime.snapshots.manifest import Manifest, is_below
-from submarine_runtime.storage.store import Entry, NotThereError, Store, StoreError
+from submarine_runtime.storage import Entry, NotThereError, Store, StoreError
 
 #: So many snapshots are looked at before giving up.
 MOST_CANDIDATES = 8

@@ -14,7 +14,7 @@ from typing import Iterator, Mapping
 from submarine_runtime.snapshots.manifest import Manifest, Saved
 from submarine_runtime.snapshots.scan import Seen
 from submarine_runtime.snapshots.writer import Reader
-from submarine_runtime.storage.store import NotThereError, Store
+from submarine_runtime.storage import NotThereError, Store
 
 #: Directory of our own below the checkpoint path.
 CONTROL = ".submarine"

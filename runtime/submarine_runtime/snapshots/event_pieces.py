@@ -15,8 +15,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots.manifest import is_below
 from submarine_runtime.snapshots.scan import Seen
 from submarine_runtime.snapshots.writer import ChangedError, Reader
-from submarine_runtime.storage.local import make_directories
-from submarine_runtime.storage.store import Entry, NotThereError, Store
+from submarine_runtime.storage import Entry, NotThereError, Store, make_directories
 
 EVENT_FILE = "tfevents"
 LARGEST_PIECE = 16 << 20

@@ -10,8 +10,7 @@ import shutil
 from typing import Sequence
 
 from submarine_runtime.snapshots.catalog import Piece
-from submarine_runtime.storage.fetching import Fetching, Wanted
-from submarine_runtime.storage.local import make_directories
+from submarine_runtime.storage import Fetching, Wanted, make_directories
 
 
 def put_back(fetching: Fetching, root: str, pieces: Sequence[Piece]) -> None:

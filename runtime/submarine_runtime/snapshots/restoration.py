@@ -25,9 +25,14 @@ from submarine_runtime.snapshots.checkpoint_path import base_of
 from submarine_runtime.snapshots.event_pieces import assemble, task_directory
 from submarine_runtime.snapshots.replacement import put_back
 from submarine_runtime.snapshots.scan import STATE_FILE
-from submarine_runtime.storage.fetching import DamagedError, Fetching
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import NotThereError, Store, StoreError
+from submarine_runtime.storage import (
+    DamagedError,
+    Fetching,
+    NotThereError,
+    Scratch,
+    Store,
+    StoreError,
+)
 
 #: How often a checkpoint path is looked at that changes while it is read.
 TRIES = 3

@@ -16,8 +16,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots.scan import Seen, is_coherent, is_whole, look
 from submarine_runtime.snapshots.writer import COPY_BYTES, ChangedError
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Store, StoreError, patiently, temporary_name
+from submarine_runtime.storage import Scratch, Store, StoreError, patiently, temporary_name
 
 VERSION_FILE = "version.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from submarine_runtime.snapshots.manifest import Manifest, Saved
 from submarine_runtime.snapshots.scan import Seen, is_metadata, step_in
-from submarine_runtime.storage.store import Store, StoreError
+from submarine_runtime.storage import Store, StoreError
 
 COPY_BYTES = 1 << 18
 #: Smaller files share one file of the store: its NameNode counts files, not bytes.

@@ -20,11 +20,11 @@ from contextlib import suppress
 from types import FrameType
 from typing import Iterator, Sequence
 
-from submarine_runtime.agent.program.environment import runtime_path
-from submarine_runtime.network.ports import Reservation
+from submarine_runtime.agent.program import runtime_path
+from submarine_runtime.network import Reservation
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.storage.store import NotThereError, Store, StoreError, open_store
+from submarine_runtime.storage import NotThereError, Store, StoreError, open_store
 
 #: Seconds between two looks, and between two listings of a user's jobs.
 LOOK, LIST = 5.0, 30.0
@@ -54,7 +54,7 @@ class Mirror:
 
     def running(self, job: str, name: str) -> None:
         """What the tasks of a job have written so far, in runs called ``name/worker-0``."""
-        from submarine_runtime.snapshots.event_pieces import assemble
+        from submarine_runtime.snapshots import assemble
 
         place = posixpath.join(job, layout.GROWING)
         for entry in self._store.entries(place):

@@ -14,7 +14,7 @@ from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.quicklinks import settled
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.storage.claims import application_id, container_id
+from submarine_runtime.storage import application_id, container_id
 
 #: Seconds between two lines of the container's log about a wait.
 LOG_SECONDS = 60.0

@@ -17,7 +17,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, Sequence
 
-from submarine_runtime.network.peers import (
+from submarine_runtime.network import (
     Address,
     UnknownPeerError,
     addresses_of,

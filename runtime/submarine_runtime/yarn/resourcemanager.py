@@ -9,7 +9,7 @@ import urllib.request
 from typing import Any, Sequence
 
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.storage.claims import application_id
+from submarine_runtime.storage import application_id
 
 MAX_BYTES = 4 << 20
 #: Seconds; the question is asked while YARN is already killing us.

@@ -19,7 +19,7 @@ from submarine_jobs.errors import (
     SubmarineError,
     UsageError,
 )
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 
 #: Characters of a sentence that may go out; the cluster's words can be long.
 MAX_SENTENCE = 600

@@ -17,11 +17,11 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from tornado.web import HTTPError, authenticated, stream_request_body
 
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
 from submarine_server.base.errors import ApiError, api_error
 from submarine_server.base.origin import refusal
-from submarine_server.service.job_service import Core
+from submarine_server.service import Core
 
 #: What authorizers are asked about.
 RESOURCE = "submarine"

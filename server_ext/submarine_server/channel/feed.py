@@ -17,11 +17,9 @@ from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol import layout
 
 if TYPE_CHECKING:
-    from submarine_server.displays.jobs import Displays
-    from submarine_server.displays.metrics import MetricsReaders
-    from submarine_server.displays.workflows import RunDisplays
-    from submarine_server.monitor.job_monitor import JobsWatch
-    from submarine_server.service.job_service import Core
+    from submarine_server.displays import Displays, MetricsReaders, RunDisplays
+    from submarine_server.monitor import JobsWatch
+    from submarine_server.service import Core
 
 #: A message without its ``id``, or its text.
 Message = Mapping[str, Any] | str

@@ -16,13 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.logs.position import LogKey
+from submarine_jobs.logs import LogKey
 from submarine_server.channel.feed import Credit, Feed, Send, Services, job_in
 from submarine_server.channel.log_request import Beginnings, Wanted
-from submarine_server.logs import job_logs
-from submarine_server.logs.growing_log import GrowingLog
-from submarine_server.logs.live_logs import JobLog
-from submarine_server.logs.reader import LogReader
+from submarine_server.logs import GrowingLog, JobLog, LogReader, job_logs
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.logs.position import LogKey, key_of, order
-from submarine_jobs.logs.reading import check
-from submarine_jobs.model.tasks import MAX_TOGETHER
+from submarine_jobs.logs import LogKey, check, key_of, order
+from submarine_jobs.model import MAX_TOGETHER
 from submarine_server.channel.feed import number_in
-from submarine_server.logs.growing_log import GrowingLog
-from submarine_server.logs.lengths import EVERY
+from submarine_server.logs import EVERY, GrowingLog
 
 #: Logs that a page may go on with, and the largest offset in one.
 MAX_AT, FARTHEST = 4096, (1 << 53) - 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from submarine_server.channel.feed import Credit, Feed, Send, Services, job_in, number_in
-from submarine_server.views.series import series_json
+from submarine_server.views import series_json
 
 
 class MetricsFeed(Feed):

@@ -9,9 +9,9 @@ import asyncio
 import contextlib
 from typing import ClassVar
 
-from submarine_jobs.text.sanitize import one_line
-from submarine_jobs.tracking.index import Origin
-from submarine_kernel.remote.pending_starts import Start, going_on, listening
+from submarine_jobs.text import one_line
+from submarine_jobs.tracking import Origin
+from submarine_kernel.remote import Start, going_on, listening
 from submarine_server.channel.feed import Feed
 
 #: Seconds between two messages.

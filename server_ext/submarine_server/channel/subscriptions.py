@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_server.base.errors import ApiError, api_error
+from submarine_server.base import ApiError, api_error
 from submarine_server.channel.feed import Credit, Feed, Message, Send, Services, number_in
 
 log = logging.getLogger(__name__)

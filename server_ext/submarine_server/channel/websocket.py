@@ -16,7 +16,7 @@ from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from submarine_server import API, version
-from submarine_server.base.handlers import guarded
+from submarine_server.base import guarded
 from submarine_server.channel.feed import Services
 from submarine_server.channel.kinds import KINDS
 from submarine_server.channel.subscriptions import GoneError, Page

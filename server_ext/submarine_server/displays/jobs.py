@@ -14,19 +14,17 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
-from submarine_jobs.client.views import final_record
-from submarine_jobs.client.watcher import Watcher
+from submarine_jobs.client import Watcher, final_record
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model.job_view import JobView
+from submarine_jobs.model import JobView
 from submarine_runtime.protocol.states import State
 from submarine_server.displays.shared import Shared
-from submarine_server.views.job import About, view_json
+from submarine_server.views import About, view_json
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.client.session import Session
-    from submarine_server.monitor.job_monitor import JobsWatch
-    from submarine_server.service.job_service import Core
+    from submarine_jobs.client import Job, Session
+    from submarine_server.monitor import JobsWatch
+    from submarine_server.service import Core
 
 log = logging.getLogger(__name__)
 

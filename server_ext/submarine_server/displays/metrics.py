@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import ClusterError, SubmarineError
-from submarine_jobs.outputs.metrics import MetricsReader, Row
+from submarine_jobs.outputs import MetricsReader, Row
 from submarine_server.displays.shared import Shared
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_server.monitor.job_monitor import JobsWatch
-    from submarine_server.service.job_service import Core
+    from submarine_jobs.client import Job
+    from submarine_server.monitor import JobsWatch
+    from submarine_server.service import Core
 
 #: Seconds between looks: at least, at most, and as a share of the job's age, for an old job ships
 #: its samples seldom; each look costs two listings a task.

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_server.displays.jobs import Display
 from submarine_server.displays.shared import Shared
-from submarine_workflows.display.outputs import MIME_TYPE
-from submarine_workflows.notebook.live_display import RunWatcher
-from submarine_workflows.notebook.run_lookup import find_run
+from submarine_workflows.display import MIME_TYPE
+from submarine_workflows.notebook import RunWatcher, find_run
 
 if TYPE_CHECKING:
-    from submarine_server.service.job_service import Core
-    from submarine_workflows.notebook.live_display import Source
+    from submarine_server.service import Core
+    from submarine_workflows.notebook import Source
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,9 @@ import asyncio
 import contextlib
 from typing import Any
 
-from submarine_jobs.client.job import Job
-from submarine_server.base.errors import ApiError
-from submarine_server.base.handlers import BaseHandler, checked_job_id, guarded
-from submarine_server.service.job_details import demand_mine
+from submarine_jobs.client import Job
+from submarine_server.base import ApiError, BaseHandler, checked_job_id, guarded
+from submarine_server.service import demand_mine
 
 #: Seconds that an answer waits for what goes wrong at once; ending a job takes longer than that.
 AT_ONCE = 2.0

@@ -8,19 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from submarine_jobs.backends.gpu_holders import placed
-from submarine_jobs.backends.overview import Holder, NodeUse, Overview, QueueUse
-from submarine_jobs.commands.grammar.shared_options import remember_queues
-from submarine_jobs.config.loader import Config
-from submarine_jobs.model.profile import hadoop_user
-from submarine_jobs.text.sanitize import one_line
-from submarine_jobs.tracking.index import Known
-from submarine_jobs.tracking.index_query import JobQuery
+from submarine_jobs.backends import Holder, NodeUse, Overview, QueueUse, placed
+from submarine_jobs.commands.grammar import remember_queues
+from submarine_jobs.config import Config
+from submarine_jobs.model import hadoop_user
+from submarine_jobs.text import one_line
+from submarine_jobs.tracking import JobQuery, Known
 from submarine_runtime.protocol.states import State
-from submarine_server.base.errors import api_error
-from submarine_server.base.handlers import BaseHandler, guarded
-from submarine_server.service.job_service import Core
-from submarine_server.views.record import Json
+from submarine_server.base import BaseHandler, api_error, guarded
+from submarine_server.service import Core
+from submarine_server.views import Json
 
 #: Seconds for which what the cluster said is good, and for which it may be asked.
 FRESH, ASKING = 5.0, 25.0

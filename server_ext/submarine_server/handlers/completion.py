@@ -11,10 +11,9 @@ import contextlib
 from typing import Any
 
 from submarine_jobs.commands import complete
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.text.sanitize import one_line
-from submarine_server.base.errors import ApiError
-from submarine_server.base.handlers import BaseHandler, guarded
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.text import one_line
+from submarine_server.base import ApiError, BaseHandler, guarded
 from submarine_server.handlers.cluster import cluster_now
 
 #: Words of a line, characters of one, and answers.

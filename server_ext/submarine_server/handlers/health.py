@@ -10,8 +10,7 @@ import contextlib
 
 from submarine_jobs.errors import SubmarineError
 from submarine_server import API, version
-from submarine_server.base.errors import ApiError, api_error
-from submarine_server.base.handlers import BaseHandler, guarded
+from submarine_server.base import ApiError, BaseHandler, api_error, guarded
 
 #: Seconds that an answer waits for the cluster, and that the cluster's answer stands.
 MOMENT = 1.5

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.views import view_job
-from submarine_jobs.display.sanitized_record import tame
-from submarine_jobs.outputs.metrics import read_metrics
-from submarine_server.base.errors import ApiError
-from submarine_server.base.handlers import BaseHandler, checked_job_id, guarded
-from submarine_server.service.job_service import Core
-from submarine_server.views.job import view_json
-from submarine_server.views.record import Json, event_json, task_json
-from submarine_server.views.series import series_json
+from submarine_jobs.client import Job, view_job
+from submarine_jobs.display import tame
+from submarine_jobs.outputs import read_metrics
+from submarine_server.base import ApiError, BaseHandler, checked_job_id, guarded
+from submarine_server.service import Core
+from submarine_server.views import Json, event_json, series_json, task_json, view_json
 
 #: Seconds for which one view is good for all who ask.
 FRESH = 1.0

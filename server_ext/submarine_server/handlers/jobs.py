@@ -10,20 +10,16 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, cast
 
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Session
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.profile import hadoop_user
-from submarine_jobs.tracking.index import Origin
-from submarine_jobs.tracking.index_query import JobQuery, cursor_of
-from submarine_jobs.tracking.observation import bare_record
+from submarine_jobs.model import hadoop_user
+from submarine_jobs.tracking import JobQuery, Origin, bare_record, cursor_of
 from submarine_runtime.protocol.states import State
-from submarine_server.base.handlers import BaseHandler, guarded
-from submarine_server.channel.feed import Services
-from submarine_server.channel.websocket import SERVICES
-from submarine_server.monitor.job_monitor import JobsWatch
-from submarine_server.service.job_service import PATIENCE, Core
-from submarine_server.views.job import row_json
-from submarine_server.views.record import Json
+from submarine_server.base import BaseHandler, guarded
+from submarine_server.channel import SERVICES, Services
+from submarine_server.monitor import JobsWatch
+from submarine_server.service import PATIENCE, Core
+from submarine_server.views import Json, row_json
 
 #: Seconds that a page waits for the cluster, and for which what it said is good.
 MOMENT = 2.0

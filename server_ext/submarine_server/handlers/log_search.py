@@ -15,14 +15,21 @@ from dataclasses import asdict
 from tornado.iostream import StreamClosedError
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.logs.position import LogKey
-from submarine_server.base.errors import api_error
-from submarine_server.base.handlers import guarded
+from submarine_jobs.logs import LogKey
+from submarine_server.base import api_error, guarded
 from submarine_server.handlers.logs import FARTHEST, LogHandler
-from submarine_server.logs.pattern import ERRORS, LONGEST, compiled
-from submarine_server.logs.reader import LogReader
-from submarine_server.logs.search_run import SECONDS, Done, Search, lane_of, search
-from submarine_server.logs.searching import Hit
+from submarine_server.logs import (
+    ERRORS,
+    LONGEST,
+    SECONDS,
+    Done,
+    Hit,
+    LogReader,
+    Search,
+    compiled,
+    lane_of,
+    search,
+)
 
 LINES = "application/x-ndjson; charset=utf-8"
 #: Seconds within which a page must take hits, and those that a search may wait for its turn.

@@ -9,13 +9,10 @@ from __future__ import annotations
 from tornado.iostream import StreamClosedError
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.logs.position import LogKey
-from submarine_jobs.logs.reading import check
-from submarine_jobs.logs.times import part_of
+from submarine_jobs.logs import LogKey, check, part_of
 from submarine_runtime.protocol import wire
-from submarine_server.base.handlers import BaseHandler, checked_job_id, guarded
-from submarine_server.logs.listing import list_logs, newest_attempt, reader_of
-from submarine_server.logs.reader import MOST, LogReader, log_key
+from submarine_server.base import BaseHandler, checked_job_id, guarded
+from submarine_server.logs import MOST, LogReader, list_logs, log_key, newest_attempt, reader_of
 
 #: The largest offset that may be asked for; what JavaScript can count to.
 FARTHEST = (1 << 53) - 1

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from submarine_server.base.handlers import BaseHandler, checked_job_id, guarded
-from submarine_server.service.job_details import demand_mine
-from submarine_server.views.job import model_json
-from submarine_server.views.record import Json
+from submarine_server.base import BaseHandler, checked_job_id, guarded
+from submarine_server.service import demand_mine
+from submarine_server.views import Json, model_json
 
 #: Seconds for saving: a model of some GB goes to the job directory.
 SAVE = 600.0

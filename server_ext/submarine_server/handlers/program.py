@@ -10,15 +10,14 @@ import zipfile
 import zlib
 from typing import Any
 
-from submarine_jobs.access.job_directory import MAX_BUNDLE
-from submarine_jobs.client.job import Job
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.text.sanitize import one_line, printable
+from submarine_jobs.access import MAX_BUNDLE
+from submarine_jobs.client import Job
+from submarine_jobs.model import JobSpec
+from submarine_jobs.text import one_line, printable
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.sourcemap import MAP_PATH, SourceMap
-from submarine_server.base.errors import ApiError
-from submarine_server.base.handlers import BaseHandler, checked_job_id, guarded
-from submarine_server.views.record import Json
+from submarine_server.base import ApiError, BaseHandler, checked_job_id, guarded
+from submarine_server.views import Json
 
 #: Bytes of the list of files in a bundle, of its source map, of all its texts together, and files
 #: and cells that are told.

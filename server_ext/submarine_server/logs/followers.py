@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from submarine_jobs.logs.position import LogKey
+from submarine_jobs.logs import LogKey
 from submarine_server.logs.lengths import EVERY, EVERYTHING
 
 #: Tasks that are named in a request; of more all are heard.

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from submarine_server.logs.followers import Follower
 from submarine_server.logs.live_logs import JobLog
-from submarine_server.service.job_service import Core
+from submarine_server.service import Core
 
 _followed: WeakKeyDictionary[Core, dict[str, JobLog]] = WeakKeyDictionary()
 

@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from submarine_jobs.errors import ClusterError, SubmarineError
-from submarine_jobs.logs.position import LogKey
-from submarine_jobs.logs.shipped_log import shipped_attempts, shipped_lengths, shipped_tasks
-from submarine_jobs.model.tasks import MAX_TOGETHER
+from submarine_jobs.logs import LogKey, shipped_attempts, shipped_lengths, shipped_tasks
+from submarine_jobs.model import MAX_TOGETHER
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.logs.reader import LogReader, recorded

@@ -12,16 +12,15 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from submarine_jobs.access.agent_client import AgentClient
+from submarine_jobs.access import AgentClient
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.logs.position import LogKey, order
-from submarine_jobs.logs.shipped_log import shipped_attempts
-from submarine_jobs.model.tasks import MAX_TOGETHER
+from submarine_jobs.logs import LogKey, order, shipped_attempts
+from submarine_jobs.model import MAX_TOGETHER
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.logs.lengths import EVERYTHING, final_lengths, shipped_now
 from submarine_server.logs.reader import LogReader
-from submarine_server.service.job_service import Core
+from submarine_server.service import Core
 
 #: Jobs whose readers are kept.
 MAX_READERS = 64

@@ -16,16 +16,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from submarine_jobs.access.agent_client import attempt_of
-from submarine_jobs.access.agent_stream import StreamBrokenError, open_stream
+from submarine_jobs.access import StreamBrokenError, attempt_of, open_stream
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.logs.position import LogKey, key_of, order
+from submarine_jobs.logs import LogKey, key_of, order
 from submarine_server.logs.followers import Follower, Followers, wants_history
 from submarine_server.logs.growing_log import GrowingLog
 from submarine_server.logs.lengths import EVERY, Survey, shipped_now, survey
 from submarine_server.logs.listing import reader_of
 from submarine_server.logs.reader import LogReader
-from submarine_server.service.job_service import Core
+from submarine_server.service import Core
 
 log = logging.getLogger(__name__)
 

@@ -14,17 +14,22 @@ from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from submarine_jobs.access.agent_client import AgentAddress, AgentClient, LogChunk
+from submarine_jobs.access import AgentAddress, AgentClient, LogChunk
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.logs import reading as job_logs
-from submarine_jobs.logs.position import LogKey, key_of
-from submarine_jobs.logs.shipped_log import ShippedLog
-from submarine_jobs.logs.times import Mark, parse_index, shipped_index
+from submarine_jobs.logs import (
+    LogKey,
+    Mark,
+    ShippedLog,
+    key_of,
+    parse_index,
+    reading as job_logs,
+    shipped_index,
+)
 from submarine_runtime.protocol import layout, wire
 from submarine_runtime.protocol.record import JobRecord
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.logs.position import LogKey
+from submarine_jobs.logs import LogKey
 from submarine_server.logs.reader import LogReader
 from submarine_server.logs.searching import (
     FIRST_PIECE,
@@ -26,7 +26,7 @@ from submarine_server.logs.searching import (
     backward,
     forward,
 )
-from submarine_server.service.job_service import Core, Lane
+from submarine_server.service import Core, Lane
 
 #: Searches at once, and those that may wait for their turn.
 AT_ONCE, WAITING = 4, 32

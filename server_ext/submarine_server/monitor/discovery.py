@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.client.listing import (
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.client import (
+    Session,
     all_months,
     import_job,
     newest_months,
     remove_abandoned,
     unknown_jobs,
 )
-from submarine_jobs.client.session import Session
-from submarine_jobs.concurrency.daemon_thread import in_thread
+from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import NoClusterError
 
 #: Jobs that are read in one step, so many at once.

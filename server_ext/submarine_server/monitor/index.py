@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from submarine_jobs.tracking.index import JobStore, Known
+from submarine_jobs.tracking import JobStore, Known
 from submarine_runtime.protocol.states import State
 
 #: Jobs that a list shows besides those that go on.

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.concurrency.daemon_thread import in_thread
+from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import ClusterError, SubmarineError
-from submarine_jobs.model.profile import hadoop_user
+from submarine_jobs.model import hadoop_user
 from submarine_server.monitor.discovery import Discovery
 from submarine_server.monitor.job_table import Board, Row
 from submarine_server.monitor.observer import SharedObserver
@@ -26,8 +26,8 @@ from submarine_server.monitor.poll import Poll, Seen, sentence
 from submarine_server.monitor.rows import Rows
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.session import Session
-    from submarine_server.service.job_service import Core
+    from submarine_jobs.client import Session
+    from submarine_server.service import Core
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 
-from submarine_jobs.backends.base import Observation
+from submarine_jobs.backends import Observation
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.tracking.observation import Target
+from submarine_jobs.tracking import Target
 
 #: Seconds after which a poll that nobody makes counts as a cluster that does not answer.
 PATIENCE = 120.0

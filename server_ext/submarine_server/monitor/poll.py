@@ -11,12 +11,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from submarine_jobs.backends.base import Backend, Observation
-from submarine_jobs.client.listing import target_of
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends import Backend, Observation
+from submarine_jobs.client import Session, target_of
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
-from submarine_jobs.tracking.index import Known
-from submarine_jobs.tracking.observation import Target, settle
+from submarine_jobs.tracking import Known, Target, settle
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from submarine_jobs.tracking.index import JobStore, Origin
-from submarine_jobs.tracking.index_query import JobQuery
-from submarine_jobs.tracking.observation import bare_record
+from submarine_jobs.tracking import JobQuery, JobStore, Origin, bare_record
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.monitor.index import KnownJobs, News
 from submarine_server.monitor.job_table import Row
 from submarine_server.monitor.poll import Seen
-from submarine_server.views.job import row_json
+from submarine_server.views import row_json
 
 #: Ids that go into one question to the index, and origins that are remembered.
 _IDS, _KEPT = 500, 5000

@@ -14,19 +14,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from submarine_jobs.client.job_ownership import noted_owner
+from submarine_jobs.client import noted_owner
 from submarine_jobs.errors import ClusterError, StorageError, UsageError
-from submarine_jobs.model.profile import hadoop_user
-from submarine_jobs.options.from_spec import command_of
-from submarine_jobs.tracking.index import Origin
+from submarine_jobs.model import hadoop_user
+from submarine_jobs.options import command_of
+from submarine_jobs.tracking import Origin
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
-from submarine_server.base.errors import ApiError
-from submarine_server.views.job import About
+from submarine_server.base import ApiError
+from submarine_server.views import About
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.model.spec import JobSpec
+    from submarine_jobs.client import Job
+    from submarine_jobs.model import JobSpec
 
 #: Jobs that are remembered.
 MAX_KEPT = 5000

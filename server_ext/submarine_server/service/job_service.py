@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from submarine_jobs.concurrency.daemon_thread import in_thread
+from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import ClusterError
 from submarine_server.service.job_details import Abouts
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.client.session import Session
+    from submarine_jobs.client import Job, Session
 
 T = TypeVar("T")
 
@@ -105,8 +104,8 @@ class Core:
 
         As long as no cluster is configured the configuration is read anew each time.
         """
-        from submarine_jobs.client.session import Session
-        from submarine_jobs.config.loader import load_config
+        from submarine_jobs.client import Session
+        from submarine_jobs.config import load_config
 
         name = profile or self.profile
         with self._opening:

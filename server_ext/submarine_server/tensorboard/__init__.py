@@ -5,7 +5,18 @@ What TensorBoard shows and its process are ``submarine_jobs.tensorboards``.
 
 from __future__ import annotations
 
-from submarine_server.tensorboard.handler import PAGES
-from submarine_server.tensorboard.registry import attach
+from typing import TYPE_CHECKING
 
-__all__ = ["PAGES", "attach"]
+if TYPE_CHECKING:
+    from submarine_server.tensorboard.handler import PAGES as PAGES
+    from submarine_server.tensorboard.registry import attach as attach
+else:
+    from submarine_runtime.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "handler": ("PAGES",),
+            "registry": ("attach",),
+        },
+    )

@@ -15,10 +15,9 @@ from jupyter_server_proxy.handlers import ProxyHandler, RewritableResponse
 from tornado.httputil import HTTPHeaders
 from tornado.web import HTTPError
 
-from submarine_jobs.tensorboards.instance import MAX_JOBS, Board
-from submarine_jobs.text.sanitize import escaped
-from submarine_server.base.errors import ApiError, api_error
-from submarine_server.base.handlers import checked_job_id, core_of, guarded
+from submarine_jobs.tensorboards import MAX_JOBS, Board
+from submarine_jobs.text import escaped
+from submarine_server.base import ApiError, api_error, checked_job_id, core_of, guarded
 from submarine_server.tensorboard import proxy_headers as headers
 from submarine_server.tensorboard.registry import SETTING, Key, TensorBoards
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, quote, urlencode
 
-from submarine_jobs.text.sanitize import escaped
+from submarine_jobs.text import escaped
 
 _TO_BACKEND = ("accept", "accept-language", "content-type", "range", "user-agent")
 _PREFIX_TO_BACKEND = "x-tensorboard-"

@@ -16,13 +16,17 @@ from typing import Any
 from traitlets import Float, Int
 from traitlets.config import LoggingConfigurable
 
-from submarine_jobs.concurrency.daemon_thread import in_thread
+from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.tensorboards.instance import MAX_BYTES, Board, scratch_parent
-from submarine_jobs.tensorboards.process import require_tensorboard
-from submarine_jobs.tensorboards.scratch import remove_stale
-from submarine_server.base.errors import ApiError
-from submarine_server.service.job_service import Core
+from submarine_jobs.tensorboards import (
+    MAX_BYTES,
+    Board,
+    remove_stale,
+    require_tensorboard,
+    scratch_parent,
+)
+from submarine_server.base import ApiError
+from submarine_server.service import Core
 
 SETTING = "submarine_tensorboards"
 Key = tuple[str, ...]

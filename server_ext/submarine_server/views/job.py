@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from submarine_jobs.display import summary
-from submarine_jobs.display.sanitized_record import number, tame
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.model.tasks import telling_task
-from submarine_jobs.outputs.model_versions import ModelVersion
-from submarine_jobs.text.sanitize import one_line
-from submarine_jobs.tracking.index import Origin
+from submarine_jobs.display import number, summary, tame
+from submarine_jobs.model import JobView, telling_task
+from submarine_jobs.outputs import ModelVersion
+from submarine_jobs.text import one_line
+from submarine_jobs.tracking import Origin
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.views.record import (

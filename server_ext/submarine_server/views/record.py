@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from submarine_jobs.display import summary, task_rows
-from submarine_jobs.display.sanitized_record import number
-from submarine_jobs.text.sanitize import one_line, printable, web_link
+from submarine_jobs.display import number, summary, task_rows
+from submarine_jobs.text import one_line, printable, web_link
 from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.record import Event, JobRecord, TaskRecord
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from submarine_jobs.outputs.metrics import Row
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.outputs import Row
+from submarine_jobs.text import one_line
 from submarine_runtime.protocol.layout import attempt_name
 
 #: Series of one answer, and scalars of one attempt.

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
 from tests.cluster.conftest import make_spec
 from tests.cluster.training import program, until_step, workers

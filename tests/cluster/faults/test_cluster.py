@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.model.spec import NamedInput
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import NamedInput
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.cluster.training import (

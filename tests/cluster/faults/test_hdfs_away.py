@@ -12,9 +12,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.logs.shipped_log import ShippedLog
+from submarine_jobs.client import Job, Session
+from submarine_jobs.logs import ShippedLog
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State

@@ -10,9 +10,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Session
 from submarine_jobs.errors import StorageError
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage import Storage
 from submarine_minicluster import Minicluster
 from tests.headless.rig import Rig, cell
 from tests.waiting import until

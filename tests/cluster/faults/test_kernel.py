@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Session
 from submarine_minicluster import Minicluster
 from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of, until
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver.driver import stop_driver
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends.yarn.driver import stop_driver
+from submarine_jobs.client import Session
 from submarine_jobs.errors import StorageError
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import JobView, Profile
 from submarine_jobs.storage.webhdfs import WebHdfsStorage
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.states import State

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.cluster.training import (

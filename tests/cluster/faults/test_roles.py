@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.model.spec import Resources, Role
+from submarine_jobs.client import Job
+from submarine_jobs.model import Resources, Role
 from tests.cluster.training import check_result, kill, processes, program, task_of, until, whole_log
 
 pytestmark = pytest.mark.cluster

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_jobs.commands import execute
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.states import State

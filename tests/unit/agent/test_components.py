@@ -17,26 +17,35 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_runtime.agent.outputs.files import Unsaved, find_outputs, written_files
-from submarine_runtime.agent.program.ending import Ending, Facts, judge
-from submarine_runtime.agent.program.start import copy_writable, note_beginning
+from submarine_runtime.agent.outputs import Unsaved
+from submarine_runtime.agent.outputs.files import find_outputs, written_files
+from submarine_runtime.agent.program import Ending, copy_writable, note_beginning
+from submarine_runtime.agent.program.ending import Facts, judge
+from submarine_runtime.agent.shipping import LogShipper
 from submarine_runtime.agent.shipping.log_shipper import GROWING_INTERVAL, MAX_FAILURES
-from submarine_runtime.agent.shipping.publisher import LARGEST_SEGMENT, LogShipper
+from submarine_runtime.agent.shipping.publisher import LARGEST_SEGMENT
 from submarine_runtime.agent.single_task.closing import Closing
 from submarine_runtime.frameworks import setup
-from submarine_runtime.network.ports import PortUse, Reservation, port_states
-from submarine_runtime.processes.usage import family, read_process
+from submarine_runtime.network import PortUse, Reservation
+from submarine_runtime.network.ports import port_states
+from submarine_runtime.processes import family, read_process
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record.status import MAX_EVENTS, Status
-from submarine_runtime.storage.claims import application_id, claim
+from submarine_runtime.record import MAX_EVENTS, Status
+from submarine_runtime.storage import (
+    Appender,
+    Scratch,
+    StoreError,
+    UnconfirmedError,
+    application_id,
+    claim,
+    patiently,
+)
 from submarine_runtime.storage.local import LocalStore
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Appender, StoreError, UnconfirmedError, patiently
 from tests.waiting import until
 
 

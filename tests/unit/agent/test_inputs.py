@@ -9,22 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.model.spec import usual_kind
-from submarine_runtime.agent.preparation.inputs import (
-    NOTHING,
-    InputError,
-    Share,
-    SourceFile,
-    fetch,
-    part_of,
-    share,
-)
+from submarine_jobs.model import usual_kind
+from submarine_runtime.agent.preparation import InputError, SourceFile, part_of
+from submarine_runtime.agent.preparation.inputs import NOTHING, Share, fetch, share
 from submarine_runtime.frameworks import sharing_tasks
 from submarine_runtime.protocol.agent_config import Input
 from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.storage import StoreError
 from submarine_runtime.storage.local import LocalStore
-from submarine_runtime.storage.store import StoreError
 from tests.local.data_rig import (
     contents,
     make_config,

@@ -18,10 +18,10 @@ from submarine_runtime.agent.gang_task.end_messages import ended_line
 from submarine_runtime.agent.gang_task.orders import Orders
 from submarine_runtime.agent.link.deadman import DeadMan
 from submarine_runtime.agent.link.outbox import MAX_KEPT, Outbox, encoded
-from submarine_runtime.agent.program.ending import Ending, Facts, judge
-from submarine_runtime.network.addresses import address_of, interface_of, own_address
-from submarine_runtime.network.ports import Reservation
-from submarine_runtime.processes.guard import Guard
+from submarine_runtime.agent.program import Ending
+from submarine_runtime.agent.program.ending import Facts, judge
+from submarine_runtime.network import Reservation, address_of, interface_of, own_address
+from submarine_runtime.processes import Guard
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.link_validation import check_agent_line, check_order, read_line

@@ -16,16 +16,14 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.outputs.data_frame import COLUMNS, frame_of, metrics_frame
-from submarine_jobs.outputs.metrics import read_metrics
-from submarine_jobs.storage.local import LocalStorage
-from submarine_runtime.agent.measurement import samples
-from submarine_runtime.agent.measurement.samples import SampleLog, sample_shipper
-from submarine_runtime.agent.shipping.publisher import LogShipper
-from submarine_runtime.processes import usage as processes
-from submarine_runtime.processes.usage import Tree
+from submarine_jobs.outputs import metrics_frame, read_metrics
+from submarine_jobs.outputs.data_frame import COLUMNS, frame_of
+from submarine_jobs.storage import LocalStorage
+from submarine_runtime.agent.measurement import SampleLog, sample_shipper, samples
+from submarine_runtime.agent.shipping import LogShipper
+from submarine_runtime.processes import Tree, usage as processes
 from submarine_runtime.storage.local import LocalStore
 
 WEEK = 7 * 24 * 3600

@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.agent.gang_task import task_agent as task
-from submarine_runtime.agent.gang_task.task_agent import TaskAgent
-from submarine_runtime.agent.program.wakeup import Terminated, Wakeup
-from submarine_runtime.agent.single_task import supervisor
-from submarine_runtime.agent.single_task.supervisor import Supervisor
+from submarine_runtime.agent.gang_task import TaskAgent, task_agent as task
+from submarine_runtime.agent.program import Terminated, Wakeup
+from submarine_runtime.agent.single_task import Supervisor, supervisor
 
 
 def lose() -> None:

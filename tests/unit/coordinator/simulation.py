@@ -9,20 +9,22 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.coordinator.machine import state_machine as machine
-from submarine_runtime.coordinator.machine.actions import (
+from submarine_runtime.coordinator.machine import (
     Action,
     Ask,
+    Choice,
     End,
     Note,
+    Play,
     Release,
     Send,
+    Stage,
     Start,
     Survey,
+    new_play,
+    silent,
+    state_machine as machine,
 )
-from submarine_runtime.coordinator.machine.losses import silent
-from submarine_runtime.coordinator.machine.restore_point import Choice
-from submarine_runtime.coordinator.machine.state import Play, Stage, new_play
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.reasons import EndReason

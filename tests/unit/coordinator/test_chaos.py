@@ -7,11 +7,13 @@ from unittest.mock import patch
 from hypothesis import given, settings, strategies as st
 
 from submarine_runtime.coordinator.machine import (
+    Act,
+    Stage,
     faults as faults_of_tasks,
+    new_play,
     state_machine as machine,
 )
 from submarine_runtime.coordinator.machine.restore_point import Progress
-from submarine_runtime.coordinator.machine.state import Act, Stage, new_play
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from tests.unit.coordinator.simulation import World, orders, role
 

@@ -18,13 +18,10 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.coordinator.job_directory import takeover
-from submarine_runtime.coordinator.job_directory.publisher import Shipper
-from submarine_runtime.coordinator.job_directory.takeover import Earlier
-from submarine_runtime.coordinator.machine.state import new_play
+from submarine_runtime.coordinator.job_directory import Earlier, Shipper, takeover
+from submarine_runtime.coordinator.machine import new_play
 from submarine_runtime.coordinator.placement.yarn_placer import ending_of
-from submarine_runtime.coordinator.record.job_status import JobStatus
-from submarine_runtime.coordinator.record.journal import Journal
+from submarine_runtime.coordinator.record import JobStatus, Journal
 from submarine_runtime.coordinator.reporter import new_job_record
 from submarine_runtime.coordinator.server.http_messages import knows_token, parse_head
 from submarine_runtime.coordinator.server.job_stream import positions_of

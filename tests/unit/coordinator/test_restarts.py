@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.coordinator.machine import faults
+from submarine_runtime.coordinator.machine import Outcome, Stage, faults
 from submarine_runtime.coordinator.machine.causes import cause_of, identity, is_connection_error
 from submarine_runtime.coordinator.machine.restore_point import Progress
-from submarine_runtime.coordinator.machine.state import Outcome, Stage
 from submarine_runtime.protocol.reasons import EndReason
 from tests.unit.coordinator.simulation import LOST_AFTER, World, orders, role, run_to_end
 

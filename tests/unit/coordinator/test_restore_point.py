@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.coordinator.machine.restore_point import (
-    Choice,
-    Names,
-    Part,
-    Progress,
-    Snapshot,
-    choose,
-    progress,
-)
+from submarine_runtime.coordinator.machine import Choice, Part, Snapshot, choose
+from submarine_runtime.coordinator.machine.restore_point import Names, Progress, progress
 
 TASKS = ("worker:0", "worker:1")
 

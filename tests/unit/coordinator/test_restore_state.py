@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.coordinator.machine import state_machine as machine
-from submarine_runtime.coordinator.machine.actions import Send, Survey
-from submarine_runtime.coordinator.machine.restore_point import Choice, Part, Progress, Snapshot
+from submarine_runtime.coordinator.machine import (
+    Choice,
+    Part,
+    Send,
+    Snapshot,
+    Stage,
+    Survey,
+    new_play,
+    state_machine as machine,
+)
+from submarine_runtime.coordinator.machine.restore_point import Progress
 from submarine_runtime.coordinator.machine.restore_state import gained, predicted
-from submarine_runtime.coordinator.machine.state import Stage, new_play
 from submarine_runtime.protocol.reasons import EndReason
 from tests.unit.coordinator.simulation import World, orders, role
 

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.coordinator.machine import state_machine as machine
-from submarine_runtime.coordinator.machine.actions import Send
-from submarine_runtime.coordinator.machine.gang import waiting_sentence
-from submarine_runtime.coordinator.machine.state import Act, Stage
-from submarine_runtime.coordinator.placement.inquiry import needs_of
+from submarine_runtime.coordinator.machine import (
+    Act,
+    Send,
+    Stage,
+    state_machine as machine,
+    waiting_sentence,
+)
+from submarine_runtime.coordinator.placement import needs_of
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import LOCALIZED
 from submarine_runtime.protocol.states import State

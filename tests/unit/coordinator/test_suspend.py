@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from submarine_runtime.agent.link.deadman import AFTER_SUSPEND, DeadMan
+from submarine_runtime.storage import StoreError, WebHdfsStore
 from submarine_runtime.storage.local import LocalStore
-from submarine_runtime.storage.store import StoreError
-from submarine_runtime.storage.webhdfs import WebHdfsStore
 from submarine_runtime.suspend import TEST_VARIABLE, SuspendMeter, WriteGate, monotonic, suspended
 from tests.unit.coordinator.simulation import World, orders, role, run_to_end
 from tests.waiting import until

@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.gpus import claims as gpus, visibility as gpu_view
+from submarine_runtime.gpus import GpuMeter, Reading, claims as gpus, visibility as gpu_view
 from submarine_runtime.gpus.device_locks import DeviceLocks, LocksError, Places
-from submarine_runtime.gpus.meter import GpuMeter
-from submarine_runtime.gpus.nvml import Nvml, Reading, within
+from submarine_runtime.gpus.nvml import Nvml, within
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from tests.unit.gpus.gpu_node import RUNTIME, Claimer, build_driver, device_line
 

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.display.summary import lost_if_cancelled
+from submarine_jobs.display import lost_if_cancelled
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.model.profile import hadoop_user
-from submarine_jobs.model.roles import KERNEL_ROLE, NOTEBOOK_ROLE
-from submarine_jobs.tracking.ownership import Owner
-from submarine_kernel.remote.submission import Asked, program, spec_of_kernel
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.model import KERNEL_ROLE, NOTEBOOK_ROLE, hadoop_user
+from submarine_jobs.tracking import Owner
+from submarine_kernel.remote import Asked, program, spec_of_kernel
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
@@ -111,7 +110,7 @@ def test_other_jobs_are_cancelled_without_it() -> None:
 
 
 def test_a_kernels_job_is_known_by_its_role(tmp_path: Path) -> None:
-    from submarine_jobs.model.profile import Profile
+    from submarine_jobs.model import Profile
 
     profile = Profile(backend="yarn", state_dir=tmp_path)
     spec = spec_of_kernel(profile, Asked("far", {"gpu": 1, "memory": "3G"}), program())

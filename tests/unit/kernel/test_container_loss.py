@@ -8,12 +8,10 @@ from typing import cast
 
 import pytest
 
-from submarine_jobs.access.agent_client import AgentAddress
-from submarine_jobs.access.credentials import new_secret
-from submarine_jobs.access.tunnel import Tunnel, TunnelError
-from submarine_jobs.client.job import Job
+from submarine_jobs.access import AgentAddress, Tunnel, TunnelError, new_secret
+from submarine_jobs.client import Job
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.model.job_view import JobView
+from submarine_jobs.model import JobView
 from submarine_kernel.remote.keeper_client import Conversation, KernelGoneError
 from submarine_kernel.remote.loss import why_gone
 from submarine_minicluster.machine.ports import free_port

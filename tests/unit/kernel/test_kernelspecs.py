@@ -11,10 +11,10 @@ from jupyter_client.kernelspec import KernelSpecManager
 
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
+from submarine_kernel.kernelspecs import read_own_spec
 from submarine_kernel.kernelspecs.installation import install_kernel, kernel_json
-from submarine_kernel.kernelspecs.settings import read_own_spec
-from submarine_magics.commands.run_defaults import default_words
+from submarine_magics.commands import default_words
 
 
 def test_kernel_json_starts_our_kernel_with_this_interpreter() -> None:

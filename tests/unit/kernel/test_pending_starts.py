@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from submarine_kernel.remote import submission as placing
+from submarine_kernel.remote import Start, end_starts, going_on, submission as placing
 from submarine_kernel.remote.keeper_client import KernelGoneError
-from submarine_kernel.remote.pending_starts import Start, end_starts, going_on, over, waiting
+from submarine_kernel.remote.pending_starts import over, waiting
 from submarine_kernel.remote.start_progress import Telling
 
 

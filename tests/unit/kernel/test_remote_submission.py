@@ -11,20 +11,24 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.base import Plan
+from submarine_jobs.backends import Plan
+from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.application import coordinator_python as coordinatorpython
 from submarine_jobs.backends.yarn.application.distributed import Parts, build_gang
-from submarine_jobs.backends.yarn.backend import YarnBackend
 from submarine_jobs.commands import execute
-from submarine_jobs.config.loader import load_config
+from submarine_jobs.config import load_config
 from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.model.roles import KERNEL_ROLE
-from submarine_jobs.model.spec import JobSpec
-from submarine_kernel.remote import acquisition as getting
-from submarine_kernel.remote.pending_starts import Start
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.model import KERNEL_ROLE, JobSpec
+from submarine_kernel.remote import (
+    Asked,
+    Start,
+    acquisition as getting,
+    program,
+    run_options,
+    spec_of_kernel,
+)
 from submarine_kernel.remote.start_progress import Telling, for_a_dialog
-from submarine_kernel.remote.submission import Asked, program, run_options, spec_of_kernel
 from tests.unit.jobs.backends.yarn.test_distributed import submission
 
 

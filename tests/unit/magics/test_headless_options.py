@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.commands.run.command import parse_run
+from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import ConfigError
-from submarine_jobs.model.headless_settings import ATTENDED, VARIABLE, Headless
+from submarine_jobs.model import ATTENDED, VARIABLE, Headless
 from submarine_magics.commands import headless_options as headless_words
 from submarine_magics.execution import headless_mode
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from submarine_magics.execution.interrupts import in_one_go, interruptible, undisturbed
+from submarine_magics.execution import in_one_go, interruptible, undisturbed
 
 
 def test_an_interrupt_between_two_steps_comes_after_them() -> None:

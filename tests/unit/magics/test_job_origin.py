@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.model.spec import JobSpec
-from submarine_magics.cells.notebook_cells import NotebookCells
-from submarine_magics.execution.executions import Executions
-from submarine_magics.frontend.notebook_frontend import NotebookMouth
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.model import JobSpec
+from submarine_magics.cells import NotebookCells
+from submarine_magics.execution import Executions
+from submarine_magics.frontend import NotebookMouth
 from submarine_runtime.protocol import layout
 
 

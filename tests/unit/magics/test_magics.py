@@ -17,18 +17,16 @@ from traitlets.config import Config
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.program.collect_line import parse_cell
+from submarine_jobs.model import JobView
+from submarine_jobs.program import parse_cell
 from submarine_magics import load_ipython_extension, unload_ipython_extension
-from submarine_magics.cells.notebook_cells import NotebookCells
+from submarine_magics.cells import NotebookCells
 from submarine_magics.commands.completion import words_of
-from submarine_magics.execution.executions import Execution, Executions
-from submarine_magics.execution.transformers import run_body_here
+from submarine_magics.execution import Execution, Executions, run_body_here
+from submarine_magics.frontend import NotebookMouth, OutputLimitReached, as_refusal
 from submarine_magics.frontend.card_rota import MAX_CARDS, MAX_KEPT, CardRota
 from submarine_magics.frontend.cards import LiveCard
-from submarine_magics.frontend.notebook_frontend import MAX_LOG_BYTES, NotebookMouth
-from submarine_magics.frontend.outcomes import OutputLimitReached
-from submarine_magics.frontend.refusal import as_refusal
+from submarine_magics.frontend.notebook_frontend import MAX_LOG_BYTES
 from submarine_magics.frontend.tracebacks import build_traceback
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.record import JobRecord, Output

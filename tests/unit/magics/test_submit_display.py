@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from submarine_jobs.model.job_view import JobView
+from submarine_jobs.model import JobView
 from submarine_magics.frontend import cards as live_display
 from submarine_magics.frontend.cards import LiveDisplays
 from submarine_runtime.protocol.record import JobRecord

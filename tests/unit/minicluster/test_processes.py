@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from submarine_minicluster import MiniclusterError
-from submarine_minicluster.machine import processes
-from submarine_minicluster.machine.locking import file_lock
+from submarine_minicluster.machine import file_lock, processes
 
 
 def start_sleeper(tmp_path: Path, **env: str) -> processes.Identity:

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 import pytest
 
-from submarine_jobs.commands.grammar.execution import grammar
+from submarine_jobs.commands.grammar import grammar
 from submarine_jobs.commands.grammar.verbs import VERBS
+from submarine_jobs.config import OWN_VARIABLES
 from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS
-from submarine_jobs.config.loader import OWN_VARIABLES, SHARED_VARIABLES
+from submarine_jobs.config.loader import SHARED_VARIABLES
 
 DOCS = Path(__file__).parents[3] / "docs"
 COMMANDS = (DOCS / "commands.md").read_text(encoding="utf-8")

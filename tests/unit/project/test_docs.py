@@ -14,11 +14,12 @@ import click
 import pytest
 
 from submarine_jobs import errors
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
+from submarine_jobs.commands.grammar import plugins
 from submarine_jobs.commands.grammar.verb import HelpRequested
-from submarine_jobs.commands.grammar.verbs import VERBS, build, plugins
-from submarine_jobs.config.file import read_file
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.commands.grammar.verbs import VERBS, build
+from submarine_jobs.config import read_file
+from submarine_jobs.frontends import Mouth
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import MEANINGS
 from submarine_runtime.protocol.states import TRANSITIONS, State

@@ -25,32 +25,33 @@ from hypothesis import given, settings, strategies as st
 from submarine_jobs.backends.yarn.application import single as application
 from submarine_jobs.cli import _complain
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.placeholders import fill_spec
-from submarine_jobs.model.python_environment import checked_image
-from submarine_jobs.model.spec import JobSpec, Role
+from submarine_jobs.model import JobSpec, Role, checked_image, fill_spec
 from submarine_jobs.options.data_pairs import parse_param
 from submarine_jobs.options.pairs import parse_env
 from submarine_jobs.submit.job_ids import slug
-from submarine_jobs.text.terminal import TerminalFilter, for_terminal
-from submarine_jobs.tracking.index import JobStore, Known
-from submarine_jobs.tracking.index_query import JobQuery
+from submarine_jobs.text import TerminalFilter, for_terminal
+from submarine_jobs.tracking import JobQuery, JobStore, Known
 from submarine_runtime.protocol.states import State
-from submarine_workflows.azkaban.project.command_values import with_values
+from submarine_workflows.azkaban.project import with_values
 from submarine_workflows.azkaban.project.compiler import compile_workflow
 from submarine_workflows.azkaban.project.flow_yaml import flow_text
-from submarine_workflows.display.drawing import as_svg
+from submarine_workflows.display import Caption, NodeState, RunState, Step, as_svg
 from submarine_workflows.display.html import run_html, workflow_html
-from submarine_workflows.display.states import Caption, NodeState, RunState, Step
 from submarine_workflows.export.airflow import dag_of
 from submarine_workflows.export.crontab import crontab_of
 from submarine_workflows.export.shell import line_of
+from submarine_workflows.formats import read_workflow
 from submarine_workflows.formats.flow1 import read_properties
-from submarine_workflows.formats.flow2 import read_workflow
 from submarine_workflows.local.parameters import as_properties
-from submarine_workflows.model.names import file_name
-from submarine_workflows.model.node_commands import Setting, environment_of
-from submarine_workflows.model.validation import check
-from submarine_workflows.model.workflow import Kind, Node as Node_, Workflow
+from submarine_workflows.model import (
+    Kind,
+    Node as Node_,
+    Setting,
+    Workflow,
+    check,
+    environment_of,
+    file_name,
+)
 from submarine_workflows.notifications import Notice
 from tests.azkaban.executor import partition, resolve
 from tests.azkaban.project import Node, load_project

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from submarine_runtime.network.connection_limit import ConnectionLimit
+from submarine_runtime.network import ConnectionLimit
 
 
 def test_the_oldest_of_the_same_address_gives_way() -> None:

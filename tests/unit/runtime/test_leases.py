@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage.leases import Lease, LeaseWatch, pause_of
+from submarine_runtime.storage import Entry, LeaseWatch, StoreError, pause_of
+from submarine_runtime.storage.leases import Lease
 from submarine_runtime.storage.local import LocalStore
-from submarine_runtime.storage.store import Entry, StoreError
 from tests.waiting import until
 
 # --- the count

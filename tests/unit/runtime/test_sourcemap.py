@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.program import Cell, build_bundle
 from submarine_runtime.protocol.sourcemap import Segment, SourceMap
 
 MAP = SourceMap(

@@ -24,12 +24,9 @@ from hypothesis import given, settings, strategies as st
 
 import submarine_runtime
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.outputs.values import (
-    parse_names,
-    send_values,
-    unpack_values as unpack_for_person,
-)
-from submarine_runtime.values.archive import ValuesError, pack_values, unpack_values
+from submarine_jobs.outputs import parse_names, send_values
+from submarine_jobs.outputs.values import unpack_values as unpack_for_person
+from submarine_runtime.values import ValuesError, pack_values, unpack_values
 
 
 def there_and_back(**values: Any) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from submarine_jobs.tracking.index import Known
-from submarine_jobs.tracking.observation import bare_record
+from submarine_jobs.tracking import Known, bare_record
 from submarine_runtime.protocol.states import State
 
 

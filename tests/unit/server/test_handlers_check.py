@@ -15,7 +15,7 @@ from jupyter_server_proxy.handlers import ProxyHandler
 from tornado.web import RequestHandler, authenticated
 from tornado.websocket import WebSocketHandler
 
-from submarine_server.base.handlers import BaseHandler, guarded
+from submarine_server.base import BaseHandler, guarded
 from submarine_server.routes import routes
 
 

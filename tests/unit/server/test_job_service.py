@@ -20,9 +20,10 @@ from submarine_jobs.errors import (
     StorageError,
     UsageError,
 )
-from submarine_server.base.errors import ApiError, api_error
+from submarine_server.base import ApiError, api_error
 from submarine_server.base.origin import own_origin, parse_origin, refusal
-from submarine_server.service.job_service import BusyError, Core, Lane
+from submarine_server.service import Core, Lane
+from submarine_server.service.job_service import BusyError
 
 
 def test_a_lane_is_as_wide_as_it_says_and_no_caller_waits_for_ever() -> None:

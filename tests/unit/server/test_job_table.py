@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.base import Observation, Stage
+from submarine_jobs.backends import Observation, Stage
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.tracking.observation import Target
+from submarine_jobs.tracking import Target
 from submarine_server.monitor.index import NEWEST
 from submarine_server.monitor.job_table import Board
 from submarine_server.monitor.observer import SharedObserver

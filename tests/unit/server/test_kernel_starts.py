@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.tracking.index import Origin
-from submarine_kernel.remote.pending_starts import Start, waiting
+from submarine_jobs.tracking import Origin
+from submarine_kernel.remote import Start
+from submarine_kernel.remote.pending_starts import waiting
 from submarine_server.channel import starts_feed
 from submarine_server.channel.feed import Credit
 from submarine_server.channel.kinds import KINDS

@@ -11,13 +11,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from submarine_jobs.access.credentials import new_secret
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.client.job import Job
-from submarine_jobs.logs.position import LogKey
-from submarine_jobs.logs.times import Mark, parse_index, part_of
-from submarine_jobs.storage.local import LocalStorage
-from submarine_server.logs.reader import LogReader
+from submarine_jobs.access import JobDirectory, new_secret
+from submarine_jobs.client import Job
+from submarine_jobs.logs import LogKey, Mark, parse_index, part_of
+from submarine_jobs.storage import LocalStorage
+from submarine_server.logs import LogReader
 
 
 def test_an_index_is_a_stranger_s_text() -> None:

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_server.logs import searching
-from submarine_server.logs.pattern import ERRORS, compiled
-from submarine_server.logs.reader import log_key, recorded
+from submarine_server.logs import ERRORS, Hit, compiled, log_key, searching
+from submarine_server.logs.reader import recorded
 from submarine_server.logs.search_run import Ahead
-from submarine_server.logs.searching import Found, Hit, backward, forward
+from submarine_server.logs.searching import Found, backward, forward
 
 
 class Text:

@@ -11,23 +11,21 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.base import Stage
-from submarine_jobs.backends.yarn.cluster.application_poll import Survey
-from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends import Stage
+from submarine_jobs.backends.yarn.cluster import Survey, Waits
+from submarine_jobs.client import Session
 from submarine_jobs.errors import StorageError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.tracking.index import JobStore, Known, Origin
-from submarine_jobs.tracking.observation import bare_record
+from submarine_jobs.model import JobSpec, Profile
+from submarine_jobs.tracking import JobStore, Known, Origin, bare_record
 from submarine_runtime.protocol.states import State
 from submarine_server.displays import metrics
-from submarine_server.monitor import job_monitor as jobs_module
+from submarine_server.monitor import job_monitor as jobs_module, teller
 from submarine_server.monitor.index import NEWEST, KnownJobs
-from submarine_server.monitor.job_events import SCHEMA, teller
+from submarine_server.monitor.job_events import SCHEMA
 from submarine_server.monitor.poll import Seen
 from submarine_server.monitor.rows import Rows
-from submarine_server.service.job_details import Abouts, demand_mine
+from submarine_server.service import demand_mine
+from submarine_server.service.job_details import Abouts
 from tests.unit.server.job_rows import job, known, row
 
 

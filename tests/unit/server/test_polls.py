@@ -13,15 +13,17 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.base import Observation, Stage
-from submarine_jobs.backends.gpu_holders import placed
-from submarine_jobs.backends.overview import Holder, NodeUse, Overview
-from submarine_jobs.backends.yarn.cluster import application_poll as survey, cache as answers
-from submarine_jobs.backends.yarn.cluster.application_poll import Survey
-from submarine_jobs.backends.yarn.cluster.cache import APPS, NODES
-from submarine_jobs.backends.yarn.cluster.overview import overview_of
-from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits
-from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
+from submarine_jobs.backends import Holder, NodeUse, Observation, Overview, Stage, placed
+from submarine_jobs.backends.yarn.cluster import (
+    APPS,
+    NODES,
+    ResourceManager,
+    Survey,
+    Waits,
+    application_poll as survey,
+    cache as answers,
+    overview_of,
+)
 from submarine_server.handlers.cluster import Mine, cluster_json
 
 BENCHMARKS = str(Path(__file__).parents[3] / "benchmarks")

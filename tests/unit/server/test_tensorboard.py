@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.commands.grammar.execution import execute
+from submarine_jobs.commands.grammar import execute
 from submarine_jobs.commands.tensorboard import MIME_TYPE
-from submarine_jobs.config.jupyter_server import back_links, server_url
+from submarine_jobs.config import back_links, server_url
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.storage import LocalStorage
+from submarine_jobs.tensorboards import Scratch, remove_stale
 from submarine_jobs.tensorboards.fetching import JobFiles, NoRoomError, Room
 from submarine_jobs.tensorboards.process import Process
-from submarine_jobs.tensorboards.scratch import Scratch, remove_stale
-from submarine_runtime.record.onlookers import Onlookers
-from submarine_server.base.errors import ApiError
+from submarine_runtime.record import Onlookers
+from submarine_server.base import ApiError
 from submarine_server.tensorboard import proxy_headers as headers
 from submarine_server.tensorboard.handler import job_ids
 

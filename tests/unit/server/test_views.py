@@ -12,20 +12,17 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.commands.run.command import parse_run
+from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.options.from_spec import command_of, options_of
-from submarine_jobs.options.spec_of import spec_from_options
-from submarine_jobs.outputs.metrics import Row
-from submarine_jobs.tracking.index import JobStore, Known, Origin
-from submarine_jobs.tracking.index_query import JobQuery, cursor_of
+from submarine_jobs.model import JobView, Profile
+from submarine_jobs.options import command_of, spec_from_options
+from submarine_jobs.options.from_spec import options_of
+from submarine_jobs.outputs import Row
+from submarine_jobs.tracking import JobQuery, JobStore, Known, Origin, cursor_of
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_server.service.job_details import Abouts
-from submarine_server.views.job import About, row_json, view_json
-from submarine_server.views.series import series_json
+from submarine_server.views import About, row_json, series_json, view_json
 
 NONSENSE: Mapping[str, Any] = {
     "job_id": "a-20261120-7f3a",

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from submarine_runtime.agent.outputs.files import find_outputs
-from submarine_runtime.snapshots import versions
-from submarine_runtime.snapshots.checkpoint_path import Mirror
-from submarine_runtime.snapshots.event_pieces import Growing, assemble, shipped_lengths
+from submarine_runtime.snapshots import Growing, Mirror, assemble, shipped_lengths, versions
+from submarine_runtime.storage import StoreError
 from submarine_runtime.storage.local import LocalStore
-from submarine_runtime.storage.store import StoreError
 from tests.local.data_rig import (
     DyingStore,
     at_path,

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints
-from submarine_runtime.snapshots.scan import look
-from submarine_runtime.snapshots.writer import Snapshots
+from submarine_runtime.agent.sync import ChiefCheckpoints
+from submarine_runtime.snapshots import Snapshots, look
 from submarine_runtime.storage.local import LocalStore
 from tests.local.data_rig import reader, seen, write
 

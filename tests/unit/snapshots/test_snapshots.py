@@ -12,12 +12,18 @@ import pytest
 
 from submarine_runtime.agent.sync.hold import Hold
 from submarine_runtime.agent.sync.settling import Settling
+from submarine_runtime.snapshots import (
+    ChangedError,
+    Reader,
+    Snapshots,
+    is_coherent,
+    is_whole,
+    restore,
+)
 from submarine_runtime.snapshots.manifest import Manifest, Saved
-from submarine_runtime.snapshots.restoration import restore
-from submarine_runtime.snapshots.scan import is_coherent, is_whole
-from submarine_runtime.snapshots.writer import MAX_PACKS, ChangedError, Reader, Snapshots
+from submarine_runtime.snapshots.writer import MAX_PACKS
+from submarine_runtime.storage import StoreError
 from submarine_runtime.storage.local import LocalStore
-from submarine_runtime.storage.store import StoreError
 from tests.local.data_rig import (
     DyingStore,
     contents,

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from submarine_runtime.network import peers
-from submarine_runtime.yarn.page import Page
+from submarine_runtime.yarn import Page
 from tests.second_user import as_user, needs_root
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.yarn.capacity import Size, holders, running_nodes
-from submarine_runtime.yarn.pending import Need, explain
+from submarine_runtime.yarn import Need, Size, explain
+from submarine_runtime.yarn.capacity import holders, running_nodes
 from submarine_runtime.yarn.queues import queue_of
 from tests.unit.yarn.recorded_waits import recorded_waits
 

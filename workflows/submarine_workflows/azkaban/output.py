@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from submarine_jobs.text.formatting import duration
-from submarine_jobs.text.sanitize import one_line
-from submarine_workflows.azkaban.api.executions import Execution, NodeSeen, PastExecution
+from submarine_jobs.text import duration, one_line
+from submarine_workflows.azkaban.api import Execution, NodeSeen, PastExecution
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.azkaban.submission import Submitted, run_url
 

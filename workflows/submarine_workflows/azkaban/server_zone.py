@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.model.schedule import Schedule, read_schedule, read_timezone
+from submarine_workflows.model import Schedule, read_schedule, read_timezone
 
 _DAYS = 366 * 3
 _NAMED = 'Name the server\'s under [azkaban] in submarine.toml: timezone = "Asia/Shanghai".'

@@ -13,17 +13,26 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.azkaban.api.client import Azkaban, options_of, parameters_of
-from submarine_workflows.azkaban.api.errors import AzkabanError, NoProjectError, UnsureError
-from submarine_workflows.azkaban.api.executions import Started
-from submarine_workflows.azkaban.api.settings import Settings
-from submarine_workflows.azkaban.project.archive import Project, digest
-from submarine_workflows.azkaban.project.compiler import unfit_value
-from submarine_workflows.azkaban.project.secrets import looks_secret
-from submarine_workflows.azkaban.project.source import has_trigger
+from submarine_workflows.azkaban.api import (
+    Azkaban,
+    AzkabanError,
+    NoProjectError,
+    Settings,
+    Started,
+    UnsureError,
+    options_of,
+    parameters_of,
+)
+from submarine_workflows.azkaban.project import (
+    Project,
+    digest,
+    has_trigger,
+    looks_secret,
+    unfit_value,
+)
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.azkaban.server_zone import for_server
-from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.model import Workflow
 
 #: ``ProjectManager.createProject``.
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z_0-9-]*")

@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from submarine_jobs.concurrency.time_limits import call_within
+from submarine_jobs.concurrency import call_within
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.text.formatting import duration
-from submarine_workflows.locations.location import without_password
-from submarine_workflows.locations.urls import place_of, profile_in_force
-from submarine_workflows.model.node_commands import parameters_in
+from submarine_jobs.model import Profile
+from submarine_jobs.text import duration
+from submarine_workflows.locations import place_of, profile_in_force, without_password
+from submarine_workflows.model import parameters_in
 
 #: Seconds between two looks: at first, and at most.
 FIRST, LONGEST = 1.0, 60.0
@@ -38,7 +37,7 @@ def filled_in(url: str, values: Mapping[str, str]) -> str:
     UsageError
         If one of them has no value.
     """
-    from submarine_workflows.local.parameters import filler
+    from submarine_workflows.local import filler
 
     try:
         return filler(values)(parameters_in(url))

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import click
 
-from submarine_jobs.commands.grammar.shared_options import parameters_option
-from submarine_jobs.commands.grammar.verb import Verb, option
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_workflows.azkaban.api.client import CONCURRENT, FAILURE_ACTIONS
+from submarine_jobs.commands.grammar import Verb, option, parameters_option
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_workflows.azkaban.api import CONCURRENT, FAILURE_ACTIONS
 from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
 
 _TO = click.Choice(["azkaban"])
@@ -62,7 +60,7 @@ def submit(
     url: str | None,
 ) -> Outcome:
     """Upload the workflow in FILE to Azkaban, and start or schedule it there."""
-    from submarine_workflows.azkaban.submission import Wishes
+    from submarine_workflows.azkaban import Wishes
     from submarine_workflows.commands import azkaban_runs as verbs
 
     wishes = Wishes(

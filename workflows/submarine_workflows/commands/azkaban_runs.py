@@ -10,26 +10,30 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.text.sanitize import printable
-from submarine_workflows.azkaban import output as showing
-from submarine_workflows.azkaban.api.client import Azkaban
-from submarine_workflows.azkaban.api.connection import Connection
-from submarine_workflows.azkaban.api.credentials import find_password
-from submarine_workflows.azkaban.api.errors import NoProjectError
-from submarine_workflows.azkaban.api.session_file import SessionFile
-from submarine_workflows.azkaban.api.settings import Settings, load_settings, local_settings
-from submarine_workflows.azkaban.project.source import project_of
-from submarine_workflows.azkaban.run_ids import RUN_PREFIX, execution_id
-from submarine_workflows.azkaban.submission import (
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.text import printable
+from submarine_workflows.azkaban import (
+    RUN_PREFIX,
     Wishes,
+    execution_id,
+    output as showing,
     project_name,
     run_url,
     submit as submit_to,
 )
-from submarine_workflows.formats.files import FLOWS, open_workflow
-from submarine_workflows.model.node_commands import Setting
+from submarine_workflows.azkaban.api import (
+    Azkaban,
+    Connection,
+    NoProjectError,
+    SessionFile,
+    Settings,
+    find_password,
+    load_settings,
+    local_settings,
+)
+from submarine_workflows.azkaban.project import project_of
+from submarine_workflows.formats import FLOWS, open_workflow
+from submarine_workflows.model import Setting
 
 #: Where executed notebooks go unless somewhere else is named: not over their originals.
 OUTPUTS = "executed"
@@ -58,7 +62,7 @@ def status(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
     execution = azkaban.execution(execution_id(run))
     value = showing.execution_json(execution, azkaban.url)
     if mouth.kind in ("notebook", "zeppelin"):
-        from submarine_workflows.notebook.azkaban_run import show_execution
+        from submarine_workflows.notebook import show_execution
 
         # In the background nobody can be asked: it has the session that was just kept.
         again = connect(_settings(mouth, url), Mouth())
@@ -85,7 +89,7 @@ def logs(
     tail
         At most so many lines, the last ones; not with ``follow``.
     """
-    from submarine_workflows.azkaban.api.logs import Follower
+    from submarine_workflows.azkaban.api import Follower
 
     azkaban = connect(_settings(mouth, url), mouth)
     follower = Follower(azkaban, execution_id(run), node)

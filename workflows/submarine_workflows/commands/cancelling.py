@@ -5,13 +5,9 @@ from __future__ import annotations
 import time
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
-from submarine_workflows.local.keeper import GRACE
-from submarine_workflows.runs.folders import RunFolder
-from submarine_workflows.runs.journal import is_held
-from submarine_workflows.runs.tables import head_of
-from submarine_workflows.runs.views import view_of
+from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
+from submarine_workflows.local import GRACE
+from submarine_workflows.runs import RunFolder, head_of, is_held, view_of
 
 #: Seconds that are waited for its end.
 PATIENCE = GRACE + 15.0

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 from submarine_workflows.commands.runs_option import runs_of
 from submarine_workflows.commands.workflow_file import find_workflow, names_here
 
@@ -31,7 +31,7 @@ def complete_nodes_of_run(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Nodes of the run that was typed before."""
-    from submarine_workflows.runs.views import view_of
+    from submarine_workflows.runs import view_of
 
     runs = runs_of(ctx.find_object(Mouth) or Mouth(), ctx.params.get("runs"))
     with suppress(SubmarineError):
@@ -44,8 +44,8 @@ def complete_nodes_of_file(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Nodes of the workflow that was typed before."""
-    from submarine_workflows.formats.files import open_workflow
-    from submarine_workflows.model.node_commands import path_of
+    from submarine_workflows.formats import open_workflow
+    from submarine_workflows.model import path_of
 
     with suppress(SubmarineError):
         mouth = ctx.find_object(Mouth) or Mouth()

@@ -12,13 +12,12 @@ from pathlib import Path, PurePosixPath
 
 import click
 
-from submarine_jobs.commands.grammar.verb import CONTEXT, Verb, option
+from submarine_jobs.commands.grammar import CONTEXT, Verb, option
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
-from submarine_workflows.azkaban.project.command_values import VERB
+from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
+from submarine_workflows.azkaban.project import VERB
 from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
-from submarine_workflows.export.targets import TARGETS, Export, Wishes
+from submarine_workflows.export import TARGETS, Export, Wishes
 
 
 @click.command(
@@ -113,7 +112,7 @@ def with_values(mouth: Mouth, /, words: tuple[str, ...]) -> Outcome:
     word, whatever it holds.
     """
     from submarine_jobs.commands import execute
-    from submarine_workflows.azkaban.project.command_values import with_values as replaced
+    from submarine_workflows.azkaban.project import with_values as replaced
 
     return execute(replaced(words, os.environ), mouth)
 

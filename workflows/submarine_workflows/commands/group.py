@@ -9,16 +9,14 @@ from pathlib import Path
 
 import click
 
-from submarine_jobs.commands.grammar.groups import verb_group
-from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.frontends import Outcome
 from submarine_workflows.commands.azkaban import submit, unschedule
 from submarine_workflows.commands.export import export, holds, with_values
 from submarine_workflows.commands.runs import VERBS
 from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
-from submarine_workflows.model.errors import WorkflowError
-from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.model import Workflow, WorkflowError
 
 #: The verbs by section, each with one line.
 SECTIONS = {
@@ -53,8 +51,8 @@ def workflow() -> None:
 
 def sound(file: Path) -> Workflow:
     """The workflow in ``file``, or every problem that it has."""
-    from submarine_workflows.formats.files import open_workflow
-    from submarine_workflows.model.validation import check as problems_of
+    from submarine_workflows.formats import open_workflow
+    from submarine_workflows.model import check as problems_of
 
     found = open_workflow(file)
     problems = problems_of(found)
@@ -67,8 +65,8 @@ def sound(file: Path) -> Workflow:
 @click.argument("file", type=WORKFLOW_FILE)
 def check(file: Path) -> Outcome:
     """Say what is wrong with the workflow in FILE, or when it would run next."""
-    from submarine_workflows.local.checks import missing_notebooks
-    from submarine_workflows.model.time_zones import next_runs
+    from submarine_workflows.local import missing_notebooks
+    from submarine_workflows.model import next_runs
 
     found = sound(file)
     nodes = sum(1 for _ in found.walk())
@@ -91,10 +89,8 @@ def check(file: Path) -> Outcome:
 @option("--svg", "target", type=click.Path(path_type=Path), help="Write a picture there.")
 def graph(file: Path, target: Path | None) -> Outcome:
     """Show the nodes of the workflow in FILE in an order in which they may run."""
-    from submarine_workflows.display.drawing import as_svg, as_text
-    from submarine_workflows.display.outputs import of_workflow
-    from submarine_workflows.display.states import Caption
-    from submarine_workflows.model.time_zones import next_runs
+    from submarine_workflows.display import Caption, as_svg, as_text, of_workflow
+    from submarine_workflows.model import next_runs
 
     found = sound(file)
     picture = as_svg(found)

@@ -6,18 +6,21 @@ from contextlib import suppress
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_workflows.local.session import scheduled_starts
-from submarine_workflows.model.time_zones import zone_of
-from submarine_workflows.runs.folders import RunNotFoundError, Runs
-from submarine_workflows.runs.missed_runs import Missed, missed
-from submarine_workflows.runs.tables import (
+from submarine_jobs.frontends import Outcome
+from submarine_workflows.local import scheduled_starts
+from submarine_workflows.model import zone_of
+from submarine_workflows.runs import (
+    Missed,
+    RunNotFoundError,
+    Runs,
+    RunView,
     history_html,
     history_rows,
     history_text,
+    missed,
     missed_sentence,
+    view_of,
 )
-from submarine_workflows.runs.views import RunView, view_of
 
 
 def history_of(runs: Runs, name: str | None, limit: int, now: float) -> Outcome:

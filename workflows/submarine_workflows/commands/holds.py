@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.model.conditions import ConditionError, Facts, read_condition
+from submarine_workflows.model import ConditionError, Facts, read_condition
 
 _MOST = 1 << 20
 

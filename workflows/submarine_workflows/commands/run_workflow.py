@@ -7,12 +7,10 @@ from typing import Any
 
 import click
 
-from submarine_jobs.commands.grammar.shared_options import duration_option, parameters_option
-from submarine_jobs.commands.grammar.verb import Parsed, Verb, option
+from submarine_jobs.commands.grammar import Parsed, Verb, duration_option, option, parameters_option
 from submarine_jobs.errors import RefusedError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.model.quantities import parse_count
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.model import parse_count
 from submarine_workflows.commands.completion import (
     complete_files,
     complete_nodes_of_file,
@@ -20,7 +18,7 @@ from submarine_workflows.commands.completion import (
 )
 from submarine_workflows.commands.runs_option import runs_of, runs_option
 from submarine_workflows.commands.workflow_file import find_workflow
-from submarine_workflows.runs.statuses import Concurrent, FailureAction
+from submarine_workflows.runs import Concurrent, FailureAction
 
 
 @click.command(
@@ -140,8 +138,7 @@ def run(
     shows them. Ctrl-C ends the nodes, and they cancel their jobs. In a notebook the run has a
     process of its own, which outlives the kernel, and FILE may be the name of a workflow of a cell.
     """
-    from submarine_workflows.local.options import MAX_PARALLEL, RunOptions
-    from submarine_workflows.local.session import LocalSession
+    from submarine_workflows.local import MAX_PARALLEL, LocalSession, RunOptions
 
     if resume is not None and file is None and resume.endswith((".flow", ".yaml", ".yml", ".zip")):
         file, resume = resume, ""
@@ -164,7 +161,7 @@ def run(
     if dry_run:
         return session.dry_run(path, nodes, disable)
     if mouth.kind in ("notebook", "zeppelin"):
-        from submarine_workflows.notebook.launching import launch, words_of
+        from submarine_workflows.notebook import launch, words_of
 
         unseen = mouth.kind == "notebook" and not mouth.interactive
         words = words_of(ctx, path, ("wait", "runs"))

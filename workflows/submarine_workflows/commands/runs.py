@@ -7,22 +7,23 @@ import time
 
 import click
 
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
+    AS_JSON,
+    Parsed,
+    Verb,
     duration_option,
+    option,
     parameters_option,
     profile_option,
 )
-from submarine_jobs.commands.grammar.verb import AS_JSON, Parsed, Verb, option
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.quantities import parse_count
-from submarine_workflows.azkaban.run_ids import is_azkabans
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.model import Profile, parse_count
+from submarine_workflows.azkaban import is_azkabans
 from submarine_workflows.commands.completion import complete_nodes_of_run, complete_runs
 from submarine_workflows.commands.run_workflow import run
 from submarine_workflows.commands.runs_option import runs_of, runs_option
-from submarine_workflows.model.workflow import NEED_TIMEOUT
+from submarine_workflows.model import NEED_TIMEOUT
 
 
 def _count(text: str) -> int:
@@ -39,13 +40,12 @@ def status(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
         from submarine_workflows.commands import azkaban_runs as verbs
 
         return verbs.status(mouth, run)
-    from submarine_workflows.runs.tables import html_of, table_of
-    from submarine_workflows.runs.views import view_of
+    from submarine_workflows.runs import html_of, table_of, view_of
 
     found = runs_of(mouth, runs).find(run)
     view = view_of(found)
     if mouth.kind in ("notebook", "zeppelin"):
-        from submarine_workflows.notebook.launching import show_run
+        from submarine_workflows.notebook import show_run
 
         return show_run(found, mouth)
     now = time.time()
@@ -79,7 +79,7 @@ def logs(
     runs: str | None,
 ) -> Outcome:
     """Print what the commands of a node wrote; without NODE, of all nodes in their order."""
-    from submarine_workflows.runs.logs import followed, shown
+    from submarine_workflows.runs import followed, shown
 
     mouth = ctx.find_object(Mouth) or Mouth()
     if attempt is not None and (node is None or follow):
@@ -156,9 +156,9 @@ def await_(
     profile: str | None,
 ) -> Outcome:
     """Wait until a file or folder is there: a path, hdfs:// or any URL that fsspec knows."""
-    from submarine_jobs.text.formatting import duration
+    from submarine_jobs.text import duration
     from submarine_workflows.commands.awaiting import filled_in, wait_for_data
-    from submarine_workflows.locations.location import without_password
+    from submarine_workflows.locations import without_password
 
     limit = NEED_TIMEOUT if timeout is None else timeout
     target = filled_in(url, dict(parameters))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from submarine_jobs.commands.grammar.verb import Callback, option
-from submarine_jobs.frontends.base import Mouth
-from submarine_workflows.runs.folders import Runs
+from submarine_jobs.commands.grammar import Callback, option
+from submarine_jobs.frontends import Mouth
+from submarine_workflows.runs import Runs
 
 
 def runs_option(command: Callback) -> Callback:

@@ -9,14 +9,8 @@ from pathlib import Path
 
 import click
 
-from submarine_jobs.frontends.base import Mouth
-from submarine_workflows.notebook.workflow_files import (
-    SUFFIX,
-    folder_of,
-    kept_file,
-    kept_names,
-    notebook_of,
-)
+from submarine_jobs.frontends import Mouth
+from submarine_workflows.notebook import SUFFIX, folder_of, kept_file, kept_names, notebook_of
 
 
 def find_workflow(text: str, mouth: Mouth) -> Path:

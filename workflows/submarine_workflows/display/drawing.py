@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from submarine_jobs.text.sanitize import escaped_line
+from submarine_jobs.text import escaped_line
 from submarine_workflows.display.layout import HEIGHT, WIDTH, Point, columns, lay_out
-from submarine_workflows.model.workflow import Kind, Node, Workflow
+from submarine_workflows.model import Kind, Node, Workflow
 
 __all__ = ["COLOURS", "SIGNS", "as_svg", "as_text", "columns", "words_of"]
 

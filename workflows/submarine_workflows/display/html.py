@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from submarine_jobs.text.formatting import moment
-from submarine_jobs.text.sanitize import escaped, escaped_line, web_link
+from submarine_jobs.text import escaped, escaped_line, moment, web_link
 from submarine_workflows.display.drawing import COLOURS, MAX_DRAWN, MAX_EDGES, as_svg
 from submarine_workflows.display.states import Caption, RunState, Step
 from submarine_workflows.display.text import (
@@ -22,7 +21,7 @@ from submarine_workflows.display.text import (
     status_words,
     time_taken,
 )
-from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.model import Workflow
 
 _CARD = (
     "border:1px solid rgba(127,127,127,.35);border-left:4px solid {colour};border-radius:6px;"

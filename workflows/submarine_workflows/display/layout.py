@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from submarine_workflows.model.workflow import Node
+from submarine_workflows.model import Node
 
 WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 168, 42, 52, 18, 2
 #: Height of the place that an edge has in a column which it skips.

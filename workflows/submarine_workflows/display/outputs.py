@@ -11,12 +11,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 from submarine_workflows.display.drawing import MAX_DRAWN, words_of
 from submarine_workflows.display.html import run_html, workflow_html
 from submarine_workflows.display.states import Caption, RunState, Step
 from submarine_workflows.display.text import run_text, workflow_text
-from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.model import Workflow
 
 MIME_TYPE = "application/vnd.submarine.workflow.v1+json"
 _MAX_NAMED = 50

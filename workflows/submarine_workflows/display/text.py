@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from submarine_jobs.text.formatting import duration
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text import duration, printable
 from submarine_workflows.display.drawing import COLOURS, MAX_DRAWN, SIGNS, columns, words_of
 from submarine_workflows.display.states import Caption, NodeState, RunState, Step
-from submarine_workflows.model.workflow import Node, Workflow
+from submarine_workflows.model import Node, Workflow
 
 
 def workflow_text(workflow: Workflow, caption: Caption) -> str:

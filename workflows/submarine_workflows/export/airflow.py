@@ -18,8 +18,7 @@ from submarine_workflows.export.airflow_parameters import Parameters
 from submarine_workflows.export.airflow_step import SKIP, Steps, checked_name
 from submarine_workflows.export.airflow_text import table
 from submarine_workflows.export.crontab import five_fields
-from submarine_workflows.model.node_commands import EXECUTION, Setting, path_of
-from submarine_workflows.model.workflow import Kind, Node, Workflow
+from submarine_workflows.model import EXECUTION, Kind, Node, Setting, Workflow, path_of
 
 #: Executed notebooks of each run, in the folder of the notebooks unless a URL is given.
 OUTPUTS = f"runs/{EXECUTION}"

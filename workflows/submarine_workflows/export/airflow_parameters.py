@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from submarine_workflows.export.shell import expand
-from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.model import Workflow
 
 _STARTED = "started(dag_run)"
 #: Azkaban's runtime parameters in Airflow's templates.

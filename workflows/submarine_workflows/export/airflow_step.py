@@ -9,20 +9,23 @@ import re
 from collections.abc import Mapping, Sequence
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.workflow_origin import NODE, RUN, WORKFLOW
+from submarine_jobs.model import NODE, RUN, WORKFLOW
 from submarine_workflows.export.airflow_parameters import Parameters
 from submarine_workflows.export.airflow_text import block, call, names
 from submarine_workflows.export.shell import line_of, word_of
-from submarine_workflows.model.conditions import Condition, read_condition
-from submarine_workflows.model.node_commands import (
+from submarine_workflows.model import (
+    Condition,
+    Kind,
+    Node,
     Setting,
+    Workflow,
     commands_of,
     environment_of,
     path_of,
     properties_of,
+    read_condition,
     returns_of,
 )
-from submarine_workflows.model.workflow import Kind, Node, Workflow
 
 #: BashOperator's own exit code for a step that is skipped.
 SKIP = 99

@@ -17,10 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.text.sanitize import one_line
-from submarine_workflows.model.node_commands import no_option
-from submarine_workflows.model.schedule import read_schedule, read_timezone
-from submarine_workflows.model.workflow import Workflow
+from submarine_jobs.text import one_line
+from submarine_workflows.model import Workflow, no_option, read_schedule, read_timezone
 
 
 def crontab_of(

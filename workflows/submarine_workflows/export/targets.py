@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.model import Workflow
 
 _PROGRAM = "submarine"
 
@@ -66,7 +66,7 @@ def _here() -> str:
 def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
     from submarine_workflows.carrying import carry
     from submarine_workflows.export.airflow import OUTPUTS, dag_of
-    from submarine_workflows.model.node_commands import Setting
+    from submarine_workflows.model import Setting
 
     setting = Setting(
         outputs=wishes.outputs or OUTPUTS,
@@ -96,8 +96,8 @@ def _cron(workflow: Workflow, wishes: Wishes) -> Export:
 
 
 def _azkaban(_workflow: Workflow, wishes: Wishes) -> Export:
-    from submarine_workflows.azkaban.project.source import project_of
-    from submarine_workflows.commands.azkaban_runs import setting_of
+    from submarine_workflows.azkaban.project import project_of
+    from submarine_workflows.commands import setting_of
 
     said = {"outputs": wishes.outputs, "program": " ".join(wishes.program or (_PROGRAM,))}
     _, made = project_of(wishes.file, setting_of(said), extra=tuple(wishes.also))

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.text.neighbours import beside
+from submarine_jobs.text import beside
 from submarine_workflows.formats.flow1 import MAX_BYTES, read_jobs
 from submarine_workflows.formats.flow2 import read_workflow
-from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.model import Workflow
 
 FLOWS = (".flow", ".yaml", ".yml")
 _JOBS = (".job", ".properties")

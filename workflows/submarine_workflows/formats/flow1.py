@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from submarine_workflows.model.errors import Problem, WorkflowError
-from submarine_workflows.model.workflow import Kind, Node, Workflow
+from submarine_workflows.model import Kind, Node, Problem, Workflow, WorkflowError
 
 MAX_BYTES = 1 << 20
 _KINDS = {"command": Kind.COMMAND, "noop": Kind.NOOP, "flow": Kind.FLOW}

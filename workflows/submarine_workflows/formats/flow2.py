@@ -9,10 +9,18 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.quantities import parse_duration
+from submarine_jobs.model import parse_duration
 from submarine_workflows.formats.marked_yaml import Value, load
-from submarine_workflows.model.errors import Problem, WorkflowError
-from submarine_workflows.model.workflow import NEED_TIMEOUT, Kind, Need, Node, Scalar, Workflow
+from submarine_workflows.model import (
+    NEED_TIMEOUT,
+    Kind,
+    Need,
+    Node,
+    Problem,
+    Scalar,
+    Workflow,
+    WorkflowError,
+)
 
 AZKABANS = ("name", "type", "config", "dependsOn", "condition", "nodes", "trigger")
 OURS = ("notebook", "cells", "params", "job", "needs")

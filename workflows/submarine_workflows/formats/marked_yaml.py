@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from submarine_workflows.model.errors import Problem, WorkflowError
+from submarine_workflows.model import Problem, WorkflowError
 
 #: PyYAML may have been built without libyaml, which is ten times as fast.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

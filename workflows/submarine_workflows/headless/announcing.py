@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from submarine_jobs.display.mime import MIME_TYPE
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.display import MIME_TYPE
+from submarine_jobs.text import printable
 
 _APPLICATION = re.compile(r"application_\d{1,20}_\d{1,10}")
 _ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "LOST")

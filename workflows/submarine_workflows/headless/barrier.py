@@ -14,7 +14,7 @@ from typing import Any
 from nbformat import NotebookNode
 from papermill.log import logger
 
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text import printable
 from submarine_workflows.headless.document import add_error, code_cells, last_executed
 
 MIME_TYPE = "application/vnd.submarine.barrier.v1+json"

@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import output_from_msg
 from papermill.clientwrap import PapermillNotebookClient
 
-from submarine_jobs.display.mime import MIME_TYPE as CARD
+from submarine_jobs.display import MIME_TYPE as CARD
 
 #: What a cell that has ended may still send, from threads of its own.
 _LATE = frozenset({"stream", "display_data", "update_display_data"})

@@ -14,15 +14,8 @@ from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.collect_line import (
-    MAGIC,
-    ONLY_TAG,
-    parse_cell,
-    parse_options,
-    starts_job,
-    tags_in,
-)
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.program import MAGIC, ONLY_TAG, parse_cell, parse_options, starts_job, tags_in
+from submarine_jobs.text import printable
 
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
 #: Id of the cell that this run adds to submit what is collected.

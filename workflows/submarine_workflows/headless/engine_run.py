@@ -24,8 +24,7 @@ from submarine_workflows.headless.execution import Execution
 from submarine_workflows.headless.saving import Output, SavingManager, whole
 from submarine_workflows.headless.settings import Settings
 from submarine_workflows.headless.signals import Traps
-from submarine_workflows.locations.location import Place
-from submarine_workflows.locations.papermill_handlers import papermill_place, whole_at_last
+from submarine_workflows.locations import Place, papermill_place, whole_at_last
 
 #: A loaded machine takes longer to send outputs than nbclient's four seconds.
 _IOPUB_TIMEOUT = 60

@@ -19,9 +19,9 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model.quantities import format_duration
-from submarine_jobs.text.sanitize import printable
-from submarine_kernel.remote.socket_directory import SocketDirectory
+from submarine_jobs.model import format_duration
+from submarine_jobs.text import printable
+from submarine_kernel.remote import SocketDirectory
 from submarine_workflows.headless import barrier
 from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import add_error, mark_failed

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from nbformat import NotebookNode
 
-from submarine_jobs.display.mime import MIME_TYPE
-from submarine_jobs.model.workflow_origin import Origin
-from submarine_workflows.locations.location import without_password
-from submarine_workflows.locations.urls import is_url
+from submarine_jobs.display import MIME_TYPE
+from submarine_jobs.model import Origin
+from submarine_workflows.locations import is_url, without_password
 
 if TYPE_CHECKING:
-    from submarine_jobs.commands.run.notebook import NotebookRun
-    from submarine_jobs.frontends.base import Mouth
+    from submarine_jobs.commands.run import NotebookRun
+    from submarine_jobs.frontends import Mouth
 
 _CARD_LOG = re.compile(r"^  Log[^\n]*:\n((?:  \|[^\n]*\n?)+)", re.M)
 _SECRET_NAME = re.compile(r"passw|secret|token|credential|api_?key|access_?key", re.I)

@@ -9,7 +9,7 @@ import json
 import re
 from pathlib import Path
 
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text import printable
 
 MAX_MESSAGE = 1000
 #: The error below the last cell of a run that was ended from outside.

@@ -10,8 +10,8 @@ import yaml
 from nbformat import NotebookNode
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.text.sanitize import printable
-from submarine_workflows.locations.urls import place_of
+from submarine_jobs.text import printable
+from submarine_workflows.locations import place_of
 
 _WORDS = {"True": True, "False": False, "None": None}
 

@@ -8,9 +8,9 @@ import warnings
 import nbformat
 from nbformat import NotebookNode
 
-from submarine_jobs.program.notebook_document import NotebookError
-from submarine_jobs.text.sanitize import printable
-from submarine_workflows.locations.location import Place
+from submarine_jobs.program import NotebookError
+from submarine_jobs.text import printable
+from submarine_workflows.locations import Place
 
 
 def read_document(place: Place) -> tuple[NotebookNode, bool]:

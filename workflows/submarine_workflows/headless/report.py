@@ -18,17 +18,17 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from submarine_jobs import errors
-from submarine_jobs.frontends.outcome import JOB_FAILED, SUCCESS, Outcome
-from submarine_jobs.model.quantities import format_duration
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Outcome
+from submarine_jobs.model import format_duration
+from submarine_jobs.text import printable
 from submarine_workflows.headless.document import INJECTED, code_cells
 from submarine_workflows.headless.ending import Ending, is_success
 from submarine_workflows.headless.failure_notice import job_log, tell
-from submarine_workflows.locations.local_file import write_by_rename
+from submarine_workflows.locations import write_by_rename
 
 if TYPE_CHECKING:
-    from submarine_jobs.commands.run.notebook import NotebookRun
-    from submarine_jobs.frontends.base import Mouth
+    from submarine_jobs.commands.run import NotebookRun
+    from submarine_jobs.frontends import Mouth
 
 #: Where a workflow's scheduler wants the outputs of a node: Azkaban's variable.
 OUTPUTS = "JOB_OUTPUT_PROP_FILE"

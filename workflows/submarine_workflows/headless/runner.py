@@ -12,23 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.model.quantities import format_duration
-from submarine_jobs.model.workflow_origin import Origin
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.frontends import Outcome
+from submarine_jobs.model import Origin, format_duration
+from submarine_jobs.text import printable
 from submarine_workflows.headless.failure_notice import tell
 from submarine_workflows.headless.signals import Traps
-from submarine_workflows.locations.local_file import LocalPlace
-from submarine_workflows.locations.location import Place, without_password
-from submarine_workflows.locations.remote import HdfsPlace
-from submarine_workflows.locations.urls import is_url, place_of
+from submarine_workflows.locations import (
+    HdfsPlace,
+    LocalPlace,
+    Place,
+    is_url,
+    place_of,
+    without_password,
+)
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-    from submarine_jobs.commands.run.notebook import NotebookRun
-    from submarine_jobs.frontends.base import Mouth
-    from submarine_jobs.model.profile import Profile
+    from submarine_jobs.commands.run import NotebookRun
+    from submarine_jobs.frontends import Mouth
+    from submarine_jobs.model import Profile
     from submarine_workflows.headless.settings import Settings
 
 _READ_ONLY = ("http://", "https://")
@@ -88,8 +91,8 @@ class _Run:
 
     def _settings(self) -> Settings:
         """The wishes, and that each job option is one: found out before anything runs."""
-        from submarine_jobs.commands.run.command import parse_run
-        from submarine_magics.commands.run_defaults import default_words
+        from submarine_jobs.commands.run import parse_run
+        from submarine_magics.commands import default_words
         from submarine_workflows.headless.settings import Settings
         from submarine_workflows.notifications import words_of
 

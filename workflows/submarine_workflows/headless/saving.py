@@ -21,11 +21,10 @@ from nbformat.v4 import nbjson
 from papermill.engines import NotebookExecutionManager
 from papermill.log import logger
 
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model.profile import default_state_dir
-from submarine_workflows.locations.local_file import write_by_rename
-from submarine_workflows.locations.location import Place
+from submarine_jobs.model import default_state_dir
+from submarine_workflows.locations import Place, write_by_rename
 
 #: Seconds from a change to its being saved.
 SOON = 1.0

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.headless_settings import Headless
-from submarine_jobs.model.quantities import format_duration, parse_duration
+from submarine_jobs.model import Headless, format_duration, parse_duration
 
 #: Set by whoever starts papermill, which takes no options for its engines.
 PREFIX = "SUBMARINE_RUN_"

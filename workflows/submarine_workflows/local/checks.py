@@ -10,10 +10,17 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.model.errors import Problem, WorkflowError
-from submarine_workflows.model.node_commands import Setting, commands_of, path_of
-from submarine_workflows.model.workflow import Kind, Node, Workflow
-from submarine_workflows.runs.statuses import FailureAction
+from submarine_workflows.model import (
+    Kind,
+    Node,
+    Problem,
+    Setting,
+    Workflow,
+    WorkflowError,
+    commands_of,
+    path_of,
+)
+from submarine_workflows.runs import FailureAction
 
 
 def missing_notebooks(workflow: Workflow, base: Path) -> list[str]:

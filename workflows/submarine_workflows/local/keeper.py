@@ -12,7 +12,7 @@ import subprocess
 import threading
 from contextlib import suppress
 
-from submarine_runtime.processes.guard import shell_on_a_pipe
+from submarine_runtime.processes import shell_on_a_pipe
 
 #: Seconds between SIGTERM and SIGKILL, as in Azkaban (``ProcessJob.KILL_TIME``).
 GRACE = 30

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text import printable
 from submarine_workflows.local.keeper import GRACE, Keeper
-from submarine_workflows.model.node_commands import data_waited_for, is_notebook
+from submarine_workflows.model import data_waited_for, is_notebook
 
 _GATE = str(Path(__file__).with_name("gate.py"))
 #: Seconds that what a command leaves in its group has after it.

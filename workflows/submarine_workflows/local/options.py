@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from submarine_workflows.runs.statuses import Concurrent, FailureAction
+from submarine_workflows.runs import Concurrent, FailureAction
 
 #: As many as Azkaban's executor runs of one flow (``flow.num.job.threads``).
 MAX_PARALLEL = 10

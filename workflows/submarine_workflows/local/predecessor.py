@@ -9,9 +9,7 @@ from __future__ import annotations
 import time
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.runs.folders import RunFolder
-from submarine_workflows.runs.statuses import Status
-from submarine_workflows.runs.views import view_of
+from submarine_workflows.runs import RunFolder, Status, view_of
 
 #: Seconds for which what was read is believed.
 _FRESH = 0.4

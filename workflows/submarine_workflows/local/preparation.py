@@ -15,16 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import headless_settings as headless
-from submarine_jobs.model.workflow_origin import Origin
+from submarine_jobs.model import Origin, headless_settings as headless
 from submarine_workflows.local.node_process import Work
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.parameters import as_properties, filler, properties_for
 from submarine_workflows.local.progress import Step
-from submarine_workflows.model.node_commands import Setting, commands_of, environment_of
-from submarine_workflows.model.properties import number_problem
-from submarine_workflows.model.workflow import Workflow
-from submarine_workflows.runs.folders import RunFolder
+from submarine_workflows.model import Setting, Workflow, commands_of, environment_of, number_problem
+from submarine_workflows.runs import RunFolder
 
 _MAX_OUTPUT = 1 << 20
 #: What a notebook that starts a run knows of itself, and what its own runner told it.

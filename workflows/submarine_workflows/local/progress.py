@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from submarine_workflows.model.conditions import DEFAULT, Condition, Facts, read_condition
-from submarine_workflows.model.node_commands import path_of
-from submarine_workflows.model.workflow import Kind, Node, Workflow
-from submarine_workflows.runs.statuses import FailureAction, Status
+from submarine_workflows.model import (
+    DEFAULT,
+    Condition,
+    Facts,
+    Kind,
+    Node,
+    Workflow,
+    path_of,
+    read_condition,
+)
+from submarine_workflows.runs import FailureAction, Status
 
 #: The path of the flow itself.
 ROOT = ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.text.formatting import duration
+from submarine_jobs.text import duration
 from submarine_workflows.local.keeper import Keeper
 from submarine_workflows.local.log_limit import LogLimit
 from submarine_workflows.local.node_process import End, NodeProcess
@@ -23,8 +23,7 @@ from submarine_workflows.local.predecessor import Predecessor
 from submarine_workflows.local.preparation import Prepared, Preparer, read_outputs
 from submarine_workflows.local.progress import ROOT, Progress, Step
 from submarine_workflows.local.signals import heeding
-from submarine_workflows.runs.journal import Journal
-from submarine_workflows.runs.statuses import Status
+from submarine_workflows.runs import Journal, Status
 
 #: Seconds between two looks at what no event tells: the wish to cancel, an earlier run, long logs.
 _LOOK = 0.5

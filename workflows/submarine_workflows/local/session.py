@@ -12,25 +12,35 @@ from dataclasses import replace
 from pathlib import Path
 
 from submarine_jobs.errors import RefusedError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_workflows.formats.files import FLOWS, open_workflow
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_workflows.formats import FLOWS, open_workflow
 from submarine_workflows.local import start as starting
 from submarine_workflows.local.checks import check_here, disabled_by
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.preparation import PROGRAM
 from submarine_workflows.local.start import Ended, Source
-from submarine_workflows.model.errors import WorkflowError
-from submarine_workflows.model.node_commands import Setting, commands_of, path_of
-from submarine_workflows.model.time_zones import zone_of
-from submarine_workflows.model.validation import check
-from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.model import (
+    Setting,
+    Workflow,
+    WorkflowError,
+    check,
+    commands_of,
+    path_of,
+    zone_of,
+)
 from submarine_workflows.notifications import Notice, notify
-from submarine_workflows.runs.folders import RunFolder, Runs
-from submarine_workflows.runs.missed_runs import missed
-from submarine_workflows.runs.statuses import Status
-from submarine_workflows.runs.tables import end_of, html_of, log_of, log_tail, missed_sentence
-from submarine_workflows.runs.views import view_of
+from submarine_workflows.runs import (
+    RunFolder,
+    Runs,
+    Status,
+    end_of,
+    html_of,
+    log_of,
+    log_tail,
+    missed,
+    missed_sentence,
+    view_of,
+)
 
 Now = Callable[[], float]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError
 from submarine_workflows.local.keeper import GRACE, Keeper
 from submarine_workflows.local.options import RunOptions
@@ -25,14 +25,19 @@ from submarine_workflows.local.preparation import Preparer
 from submarine_workflows.local.progress import Progress
 from submarine_workflows.local.project_zip import unpack
 from submarine_workflows.local.runner import Runner
-from submarine_workflows.model.names import file_name
-from submarine_workflows.model.serialization import write_workflow
-from submarine_workflows.model.time_zones import zone_of
-from submarine_workflows.model.workflow import Workflow
-from submarine_workflows.runs.folders import RunFolder, Runs
-from submarine_workflows.runs.journal import Journal, Lock, held
-from submarine_workflows.runs.statuses import Concurrent, FailureAction, Status
-from submarine_workflows.runs.views import RunView, view_of
+from submarine_workflows.model import Workflow, file_name, write_workflow, zone_of
+from submarine_workflows.runs import (
+    Concurrent,
+    FailureAction,
+    Journal,
+    Lock,
+    RunFolder,
+    Runs,
+    RunView,
+    Status,
+    held,
+    view_of,
+)
 
 Say = Callable[[str], None]
 

@@ -11,8 +11,7 @@ import stat
 from pathlib import Path
 
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.text.neighbours import beside
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text import beside, printable
 from submarine_workflows.locations.location import MAX_BYTES, Place, bounded
 
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text import printable
 
 #: A notebook larger than this is read by no front end either.
 MAX_BYTES = 256 * 1024 * 1024

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from submarine_jobs.errors import NAME_CLUSTER, NoClusterError, StorageError, UsageError
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text import printable
 from submarine_workflows.locations.location import MAX_BYTES, Place, bounded, without_password
 
 if TYPE_CHECKING:
-    from submarine_jobs.model.profile import Profile
-    from submarine_jobs.storage.base import Storage
+    from submarine_jobs.model import Profile
+    from submarine_jobs.storage import Storage
 
 
 class HdfsPlace(Place):
@@ -46,8 +46,8 @@ class HdfsPlace(Place):
     @functools.cached_property
     def _found(self) -> tuple[Storage, str]:
         """The file system, and the path in it."""
-        from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-        from submarine_jobs.storage.hdfs_clients import hdfs_storage
+        from submarine_jobs.backends.yarn.cluster import HadoopConf
+        from submarine_jobs.storage import hdfs_storage
 
         profile = self._profile()
         conf = HadoopConf(profile.hadoop_conf_dir) if profile.hadoop_conf_dir else None

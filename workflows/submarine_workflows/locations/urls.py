@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text import printable
 from submarine_workflows.locations.local_file import LocalPlace
 from submarine_workflows.locations.location import Place
 from submarine_workflows.locations.remote import FsspecPlace, HdfsPlace
 
 if TYPE_CHECKING:
-    from submarine_jobs.model.profile import Profile
+    from submarine_jobs.model import Profile
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:::[^:]+)*://")
 
@@ -30,7 +30,7 @@ def is_url(text: str) -> bool:
 
 def profile_in_force() -> Profile:
     """That of the settings and the environment, with no option of a command."""
-    from submarine_jobs.config.loader import load_config
+    from submarine_jobs.config import load_config
 
     return load_config().profile
 
@@ -39,8 +39,8 @@ def _is_own_hdfs(text: str, profile: Callable[[], Profile]) -> bool:
     """Whether a ``webhdfs://`` URL names the profile's own HDFS; fsspec would need its user."""
     if not text.lower().startswith(("webhdfs://", "swebhdfs://")):
         return False
-    from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-    from submarine_jobs.storage.hdfs_clients import hdfs_storage
+    from submarine_jobs.backends.yarn.cluster import HadoopConf
+    from submarine_jobs.storage import hdfs_storage
 
     directory = profile().hadoop_conf_dir
     if directory is None:

@@ -41,8 +41,8 @@ def problem_of(options: Mapping[str, Scalar]) -> Wrong | None:
 @lru_cache(256)
 def _problem(fixed: tuple[tuple[str, Scalar], ...], names: tuple[str, ...]) -> str:
     # Not for a workflow without jobs: the options of `run` take a while to load.
-    from submarine_jobs.commands.run.command import parse_run
-    from submarine_magics.commands.run_defaults import default_words, option_named, spellings
+    from submarine_jobs.commands.run import parse_run
+    from submarine_magics.commands import default_words, option_named, spellings
 
     try:
         for name in names:

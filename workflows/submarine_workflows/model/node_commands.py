@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.locations.location import without_password
+from submarine_workflows.locations import without_password
 from submarine_workflows.model.command_line import split_command
 from submarine_workflows.model.names import file_name
 from submarine_workflows.model.workflow import Kind, Need, Node, Scalar, Workflow

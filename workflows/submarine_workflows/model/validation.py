@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 from submarine_workflows.model.conditions import ConditionError, read_condition
 from submarine_workflows.model.errors import Problem
 from submarine_workflows.model.job_options import problem_of

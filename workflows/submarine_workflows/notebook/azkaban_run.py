@@ -7,15 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_workflows.azkaban.api.client import Azkaban
-from submarine_workflows.azkaban.api.executions import Execution, NodeSeen
-from submarine_workflows.azkaban.run_ids import RUN_PREFIX
-from submarine_workflows.azkaban.submission import run_url
-from submarine_workflows.display.outputs import of_run
-from submarine_workflows.display.states import NodeState, RunState, Step
-from submarine_workflows.model.workflow import Kind, Node, Workflow
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_workflows.azkaban import RUN_PREFIX, run_url
+from submarine_workflows.azkaban.api import Azkaban, Execution, NodeSeen
+from submarine_workflows.display import NodeState, RunState, Step, of_run
+from submarine_workflows.model import Kind, Node, Workflow
 from submarine_workflows.notebook.live_display import distant
 
 #: Seconds between two questions.

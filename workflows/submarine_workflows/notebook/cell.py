@@ -13,16 +13,12 @@ from pathlib import Path
 import click
 
 from submarine_jobs.commands import CellBody, execute
-from submarine_jobs.commands.grammar.cell_body import CellVerb
-from submarine_jobs.commands.grammar.verb import option
+from submarine_jobs.commands.grammar import CellVerb, option
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_workflows.display.outputs import of_workflow
-from submarine_workflows.display.states import Caption
-from submarine_workflows.local.checks import missing_notebooks
-from submarine_workflows.model.time_zones import next_runs
-from submarine_workflows.model.workflow import Kind, Node, Workflow
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_workflows.display import Caption, of_workflow
+from submarine_workflows.local import missing_notebooks
+from submarine_workflows.model import Kind, Node, Workflow, next_runs
 from submarine_workflows.notebook import cell_keys as keys
 from submarine_workflows.notebook.cell_text import Asked, read_cell
 from submarine_workflows.notebook.workflow_files import check_name, folder_of, keep, notebook_of
@@ -152,7 +148,7 @@ def _unknown_cells(notebook: Path, node: Node) -> list[str]:
     """A sentence where the saved notebook does not have the cells of a node."""
     import nbformat
 
-    from submarine_workflows.headless.document import select_cells
+    from submarine_workflows.headless import select_cells
 
     try:
         document = nbformat.read(notebook, as_version=4)

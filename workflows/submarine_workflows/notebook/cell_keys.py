@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from submarine_workflows.model.conditions import MACROS
+from submarine_workflows.model import MACROS
 
 ROOT = {
     "nodes": "The steps: a list, one `- name:` each.",

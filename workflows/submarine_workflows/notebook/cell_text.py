@@ -13,11 +13,8 @@ from dataclasses import dataclass, replace
 import yaml
 
 from submarine_jobs.commands import CellBody
-from submarine_workflows.formats.flow1 import read_jobs
-from submarine_workflows.formats.flow2 import read_workflow
-from submarine_workflows.model.errors import Problem, WorkflowError
-from submarine_workflows.model.validation import check
-from submarine_workflows.model.workflow import Node, Workflow
+from submarine_workflows.formats import read_jobs, read_workflow
+from submarine_workflows.model import Node, Problem, Workflow, WorkflowError, check
 
 _JOB = re.compile(r"#\s*([\w.-]+)\.job\s*")
 

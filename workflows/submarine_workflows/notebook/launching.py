@@ -16,18 +16,14 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError, SubmarineError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import INTERRUPTED, JOB_FAILED, SUCCESS, Outcome
-from submarine_jobs.text.sanitize import printable
-from submarine_workflows.local.preparation import PROGRAM
+from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Mouth, Outcome
+from submarine_jobs.text import printable
+from submarine_workflows.local import PROGRAM
 from submarine_workflows.notebook.live_display import watcher
 from submarine_workflows.notebook.local_run import LocalRun, picture_of
-from submarine_workflows.runs.folders import RunFolder, Runs
-from submarine_workflows.runs.statuses import Status
-from submarine_workflows.runs.tables import table_of
-from submarine_workflows.runs.views import RunView, view_of
+from submarine_workflows.runs import RunFolder, Runs, RunView, Status, table_of, view_of
 
 #: Seconds within which a runner has begun its run or said why not; following an earlier run and
 #: unpacking a project take their time.

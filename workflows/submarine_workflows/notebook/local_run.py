@@ -7,11 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from submarine_workflows.display.outputs import of_run
-from submarine_workflows.display.states import NodeState, RunState, Step
-from submarine_workflows.runs.folders import RunFolder
-from submarine_workflows.runs.statuses import Status
-from submarine_workflows.runs.views import RunView, view_of
+from submarine_workflows.display import NodeState, RunState, Step, of_run
+from submarine_workflows.runs import RunFolder, RunView, Status, view_of
 
 
 def state_of(view: RunView) -> RunState:

@@ -12,7 +12,7 @@ from pathlib import Path
 from submarine_jobs.errors import UsageError
 from submarine_workflows.notebook.live_display import Source
 from submarine_workflows.notebook.local_run import LocalRun
-from submarine_workflows.runs.folders import RunNotFoundError, Runs
+from submarine_workflows.runs import RunNotFoundError, Runs
 
 #: How notebooks call our commands.
 _COMMAND = "%submarine"
@@ -49,11 +49,8 @@ def _execution(run: str, url: str, state_dir: Path) -> Source:
 
     The output may be somebody else's, so it must not decide when a password is sent.
     """
-    from submarine_workflows.azkaban.api.client import Azkaban
-    from submarine_workflows.azkaban.api.connection import Connection
-    from submarine_workflows.azkaban.api.session_file import SessionFile
-    from submarine_workflows.azkaban.api.settings import load_settings
-    from submarine_workflows.azkaban.run_ids import execution_id
+    from submarine_workflows.azkaban import execution_id
+    from submarine_workflows.azkaban.api import Azkaban, Connection, SessionFile, load_settings
     from submarine_workflows.notebook.azkaban_run import AzkabanRun
 
     settings = load_settings()

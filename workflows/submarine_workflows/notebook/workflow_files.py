@@ -11,7 +11,7 @@ import secrets
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 
 SUFFIX = ".flow"
 _NAME = re.compile(r"[A-Za-z0-9_](?:[\w.-]{0,98}[A-Za-z0-9_])?", re.ASCII)

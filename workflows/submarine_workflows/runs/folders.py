@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_jobs.errors import UsageError
-from submarine_workflows.model.names import file_name
+from submarine_workflows.model import file_name
 from submarine_workflows.runs.journal import is_held
 
 LAST = "last"

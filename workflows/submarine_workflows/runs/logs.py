@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.text import printable
 from submarine_workflows.runs.folders import RunFolder
 from submarine_workflows.runs.tables import log_of
 from submarine_workflows.runs.views import NodeView, RunView, view_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import pairwise
 
-from submarine_workflows.model.schedule import read_schedule
+from submarine_workflows.model import read_schedule
 
 #: Seconds that a run may start early (clocks differ) and late (a machine is busy).
 EARLY = 5.0

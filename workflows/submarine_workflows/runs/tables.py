@@ -7,9 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from submarine_jobs.display.columns import Row, html, text
-from submarine_jobs.text.formatting import duration
-from submarine_jobs.text.sanitize import one_line, printable
-from submarine_workflows.local.start import Ended
+from submarine_jobs.text import duration, one_line, printable
+from submarine_workflows.local import Ended
 from submarine_workflows.runs.missed_runs import Missed
 from submarine_workflows.runs.statuses import Status
 from submarine_workflows.runs.views import NodeView, RunView
@@ -35,8 +34,8 @@ def table_of(view: RunView, now: float) -> str:
 
 def html_of(view: RunView, now: float) -> str:
     """The same for a notebook: the graph, and the table below it."""
-    from submarine_jobs.text.sanitize import escaped
-    from submarine_workflows.display.drawing import as_svg
+    from submarine_jobs.text import escaped
+    from submarine_workflows.display import as_svg
 
     table = html(_COLUMNS, [_row(node, now) for node in view.nodes])
     picture = as_svg(view.workflow, view.states())

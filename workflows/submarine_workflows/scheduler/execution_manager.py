@@ -21,12 +21,10 @@ from jupyter_scheduler.models import Status
 from jupyter_scheduler.orm import Job, JobDefinition
 from jupyter_scheduler.utils import create_output_directory
 
-from submarine_jobs.model.workflow_origin import Origin
-from submarine_workflows.headless.failures import MAX_MESSAGE, why_failed
-from submarine_workflows.headless.signals import Traps
-from submarine_workflows.model.schedule import ScheduleError, read_timezone
-from submarine_workflows.runs.missed_runs import missed
-from submarine_workflows.runs.tables import missed_sentence
+from submarine_jobs.model import Origin
+from submarine_workflows.headless import MAX_MESSAGE, Traps, why_failed
+from submarine_workflows.model import ScheduleError, read_timezone
+from submarine_workflows.runs import missed, missed_sentence
 from submarine_workflows.scheduler.parameters import value_of
 from submarine_workflows.scheduler.process import MAX_SAID
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from submarine_jobs.client.session import Session
-from submarine_jobs.config.loader import OWN_VARIABLES, Config, load_config
+from submarine_jobs.client import Session
+from submarine_jobs.config import OWN_VARIABLES, Config, load_config
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin.accounts.drivers import hold
 from submarine_zeppelin.accounts.users import cluster_user, state_dir_of
@@ -55,7 +55,7 @@ def config_of(
 
 
 def _wants_kerberos(config: Config) -> bool:
-    from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+    from submarine_jobs.backends.yarn.cluster import HadoopConf
 
     directory = config.profile.hadoop_conf_dir
     if config.profile.backend != "yarn" or directory is None:

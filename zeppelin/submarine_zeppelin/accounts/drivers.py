@@ -15,8 +15,8 @@ import threading
 from pathlib import Path
 from typing import TextIO
 
-from submarine_jobs.config.file_safety import make_private
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.config import make_private
+from submarine_jobs.model import Profile
 from submarine_zeppelin.accounts.users import common_state_dir
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ def release() -> None:
 
 
 def _end(own: Path, stream: TextIO) -> None:
-    from submarine_jobs.backends.yarn.driver.process import stop_directory
+    from submarine_jobs.backends.yarn.driver import stop_directory
 
     with stream, contextlib.suppress(BlockingIOError):
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from submarine_jobs.errors import RefusedError
-from submarine_jobs.model.profile import Profile
-from submarine_zeppelin.interface.properties import flag
-from submarine_zeppelin.thrift.conversion import ANONYMOUS
+from submarine_jobs.model import Profile
+from submarine_zeppelin.interface import flag
+from submarine_zeppelin.thrift import ANONYMOUS
 
 SERVICE_USER = "submarine.allow.service.user"
 #: It becomes a part of paths and of addresses.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from submarine_jobs.outputs.metrics import Row
-from submarine_jobs.text.sanitize import escaped_line
+from submarine_jobs.outputs import Row
+from submarine_jobs.text import escaped_line
 
 MAX_SERIES, MAX_POINTS = 4, 120
 _WIDTH, _HEIGHT, _GAP = 190, 56, 16

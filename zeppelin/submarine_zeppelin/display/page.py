@@ -12,18 +12,17 @@ import threading
 from dataclasses import dataclass, field, replace
 
 from submarine_jobs import display
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_jobs.display import ansi, summary
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.outputs.metrics import MetricsReader
-from submarine_jobs.text.sanitize import escaped, printable, web_link
+from submarine_jobs.model import JobView
+from submarine_jobs.outputs import MetricsReader
+from submarine_jobs.text import escaped, printable, web_link
 from submarine_runtime.protocol.states import State
 from submarine_zeppelin.display.chart import Curves, svg
 from submarine_zeppelin.display.screen import lines_before, terminal_html
-from submarine_zeppelin.interface.interpreter import Kind, Message, Output, ParagraphGoneError
-from submarine_zeppelin.interface.output_limit import tail_of_lines
-from submarine_zeppelin.notes.wording import STANDS_STILL, in_note
+from submarine_zeppelin.interface import Kind, Message, Output, ParagraphGoneError, tail_of_lines
+from submarine_zeppelin.notes import STANDS_STILL, in_note
 
 log = logging.getLogger(__name__)
 #: What a card is counted for: its record and the end of its log, in characters.

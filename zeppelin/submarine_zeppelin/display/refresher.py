@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from submarine_jobs.model.job_view import JobView
+from submarine_jobs.model import JobView
 from submarine_zeppelin.display.page import Card, Page
-from submarine_zeppelin.interface.interpreter import ParagraphGoneError
+from submarine_zeppelin.interface import ParagraphGoneError
 
 log = logging.getLogger(__name__)
 #: Seconds between two drawings of one paragraph, and between two looks for metrics.

@@ -11,9 +11,8 @@ import re
 import time
 from dataclasses import dataclass
 
-from submarine_jobs.display import ansi
-from submarine_jobs.display.card import BOX
-from submarine_zeppelin.interface.interpreter import Kind, Message, Output
+from submarine_jobs.display import BOX, ansi
+from submarine_zeppelin.interface import Kind, Message, Output
 
 #: Seconds between two whole outputs.
 PACE = 0.4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from submarine_zeppelin.interface.interpreter import Code, Kind, Message, Result
+from submarine_zeppelin.interface import Code, Kind, Message, Result
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,8 @@ from dataclasses import replace
 
 from submarine_zeppelin.execution.output import ParagraphOutput
 from submarine_zeppelin.execution.output_writer import Outputs
-from submarine_zeppelin.interface.interpreter import Code, Kind, Message, Result
-from submarine_zeppelin.interface.output_limit import fit
-from submarine_zeppelin.thrift.event_client import EventRefusedError, ServerAwayError
+from submarine_zeppelin.interface import Code, Kind, Message, Result, fit
+from submarine_zeppelin.thrift import EventRefusedError, ServerAwayError
 
 log = logging.getLogger(__name__)
 

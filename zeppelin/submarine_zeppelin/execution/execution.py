@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from submarine_zeppelin.execution.output import ParagraphOutput
-from submarine_zeppelin.interface.interpreter import Context, Interpreter, Result
+from submarine_zeppelin.interface import Context, Interpreter, Result
 
 log = logging.getLogger(__name__)
 PENDING: Final = "PENDING"

@@ -26,15 +26,7 @@ from submarine_zeppelin.execution.execution import (
     lane_of,
 )
 from submarine_zeppelin.execution.output import ParagraphOutput
-from submarine_zeppelin.interface.interpreter import (
-    Code,
-    Context,
-    Interpreter,
-    Kind,
-    Message,
-    Place,
-    Result,
-)
+from submarine_zeppelin.interface import Code, Context, Interpreter, Kind, Message, Place, Result
 
 log = logging.getLogger(__name__)
 #: Ended runs that are remembered.

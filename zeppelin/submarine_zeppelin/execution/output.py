@@ -11,15 +11,16 @@ import time
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from submarine_zeppelin.interface.interpreter import (
+from submarine_zeppelin.interface import (
     Context,
     Kind,
     Message,
     Output,
     ParagraphGoneError,
+    fit,
+    tail_of_lines,
 )
-from submarine_zeppelin.interface.output_limit import fit, tail_of_lines
-from submarine_zeppelin.thrift.event_client import EventClient
+from submarine_zeppelin.thrift import EventClient
 
 #: Seconds after which streamed text is sent whole and saved.
 SAVE_EVERY = 3.0

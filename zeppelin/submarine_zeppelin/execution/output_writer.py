@@ -12,9 +12,8 @@ from collections import OrderedDict
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from submarine_zeppelin.execution.output import SAVE_EVERY, ParagraphOutput
-from submarine_zeppelin.interface.interpreter import Context, ParagraphGoneError, Place
-from submarine_zeppelin.interface.output_limit import DEFAULT_LIMIT
-from submarine_zeppelin.thrift.event_client import EventClient, EventRefusedError, ServerAwayError
+from submarine_zeppelin.interface import DEFAULT_LIMIT, Context, ParagraphGoneError, Place
+from submarine_zeppelin.thrift import EventClient, EventRefusedError, ServerAwayError
 
 log = logging.getLogger(__name__)
 #: Seconds between two sendings of one output.

@@ -6,8 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
-from submarine_zeppelin.interface import entries as interpreters
-from submarine_zeppelin.interface.interpreter import Interpreter, Server
+from submarine_zeppelin.interface import Interpreter, Server, entries as interpreters
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,18 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from submarine_jobs.config.loader import load_config
-from submarine_jobs.doctor import examine
-from submarine_jobs.doctor.checks import CHECKS
-from submarine_jobs.doctor.patient import Patient
-from submarine_jobs.doctor.result import Check, Finding, Result, error, ok, warning
+from submarine_jobs.config import load_config
+from submarine_jobs.doctor import (
+    CHECKS,
+    Check,
+    Finding,
+    Patient,
+    Result,
+    error,
+    examine,
+    ok,
+    warning,
+)
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin.installation import setting_file
 from submarine_zeppelin.installation.installer import (
@@ -28,8 +35,8 @@ from submarine_zeppelin.installation.installer import (
     saved_properties,
 )
 from submarine_zeppelin.installation.setting_file import GROUP
-from submarine_zeppelin.interface.properties import flag, text
-from submarine_zeppelin.service.handler import FORM_TYPE
+from submarine_zeppelin.interface import flag, text
+from submarine_zeppelin.service import FORM_TYPE
 
 #: Those of the doctor that say whether the cluster is seen and answers.
 OF_THE_CLUSTER = ("profile", "hadoop configuration", "resource manager", "hdfs")

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_zeppelin.interface.entries import ENTRIES, Entry
-from submarine_zeppelin.interface.properties import PROPERTIES, check_given, flag
+from submarine_zeppelin.interface import ENTRIES, PROPERTIES, Entry, check_given, flag
 
 GROUP = "submarine"
 FILE_NAME = "interpreter-setting.json"

@@ -18,9 +18,7 @@ from typing import Any
 from thriftpy2.thrift import TClient, TProcessor
 
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.thrift.idl import protocol
-from submarine_zeppelin.thrift.server import ThriftServer
-from submarine_zeppelin.thrift.transport import BoundSocket, connected
+from submarine_zeppelin.thrift import BoundSocket, ThriftServer, connected, protocol
 
 GROUP = "submarine-rehearsal"
 LOOPBACK = "127.0.0.1"

@@ -22,7 +22,7 @@ def _pack(variables):
     known = set(sys.modules)
     sys.path.insert(0, LIBRARY)
     try:
-        from submarine_runtime.values.archive import ValuesError, pack_values
+        from submarine_runtime.values import ValuesError, pack_values
     finally:
         sys.path.remove(LIBRARY)
         for name in set(sys.modules) - known:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.interface.interpreter import (
+from submarine_zeppelin.interface import (
     Code,
     Context,
     Interpreter,
@@ -23,8 +23,7 @@ from submarine_zeppelin.interface.interpreter import (
     Result,
     Server,
 )
-from submarine_zeppelin.notes.note import Paragraph, check_options, read_note, spellings_of
-from submarine_zeppelin.notes.wording import sentence
+from submarine_zeppelin.notes import Paragraph, check_options, read_note, sentence, spellings_of
 
 
 class LocalInterpreter(Interpreter):

@@ -12,10 +12,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from submarine_jobs.text.sanitize import one_line
-from submarine_zeppelin.display.screen import Screen, terminal_html
-from submarine_zeppelin.interface import properties as settings
-from submarine_zeppelin.interface.interpreter import Kind
+from submarine_jobs.text import one_line
+from submarine_zeppelin.display import Screen, terminal_html
+from submarine_zeppelin.interface import Kind, properties as settings
 from submarine_zeppelin.local.kernel import Kernel
 
 TABLE = "application/vnd.submarine.table+json"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.headless_settings import ATTENDED, VARIABLE
+from submarine_jobs.model import ATTENDED, VARIABLE
 from submarine_zeppelin.local.kernel_client import PREFIX, client_of, sweep
 
 #: Seconds that a kernel may take to start, and to end when asked to.

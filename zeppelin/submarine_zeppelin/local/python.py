@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.program.file_names import PROGRAM, package_files
-from submarine_jobs.program.merging import merge_cells
-from submarine_zeppelin.display.screen import Screen
-from submarine_zeppelin.interface import properties as settings
-from submarine_zeppelin.interface.interpreter import (
+from submarine_jobs.program import PROGRAM, merge_cells, package_files
+from submarine_zeppelin.display import Screen
+from submarine_zeppelin.interface import (
     Code,
     Completion,
     Context,
@@ -25,12 +23,13 @@ from submarine_zeppelin.interface.interpreter import (
     Output,
     Result,
     Server,
+    properties as settings,
 )
 from submarine_zeppelin.local import values
 from submarine_zeppelin.local.interpreter import LocalInterpreter
 from submarine_zeppelin.local.kernel import Kernel, KernelDiedError
 from submarine_zeppelin.local.kernel_messages import Session, Shown
-from submarine_zeppelin.notes.note import Paragraph, collect, note_raised
+from submarine_zeppelin.notes import Paragraph, collect, note_raised
 
 _MAX_COMPLETIONS = 100
 _LEFT = (

@@ -16,16 +16,10 @@ import subprocess
 import threading
 import time
 
-from submarine_zeppelin.display.screen import Screen
-from submarine_zeppelin.interface import properties as settings
-from submarine_zeppelin.interface.interpreter import (
-    Code,
-    Context,
-    Output,
-    Result,
-)
+from submarine_zeppelin.display import Screen
+from submarine_zeppelin.interface import Code, Context, Output, Result, properties as settings
 from submarine_zeppelin.local.interpreter import LocalInterpreter
-from submarine_zeppelin.notes.note import Paragraph
+from submarine_zeppelin.notes import Paragraph
 
 _LOOK = 0.1
 #: Seconds between asking a stopped script to end and killing it.

@@ -10,7 +10,7 @@ import shlex
 
 from submarine_jobs.commands import CellBody
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.cell_entry_points import cell_verbs
+from submarine_jobs.program import cell_verbs
 
 #: How a text begins that is none of commands: YAML, or the first job file of several.
 _BELOW = re.compile(r"\s*(?:[\w.]+\s*[:=]|[-{\[]|#\s*[\w.-]+\.job\s*$)")

@@ -14,8 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from submarine_jobs.errors import UsageError
-from submarine_zeppelin.interface import properties as settings
-from submarine_zeppelin.interface.interpreter import Context
+from submarine_zeppelin.interface import Context, properties as settings
 
 DASHBOARD, USAGE, CLEAN = "DASHBOARD", "USAGE", "CLEAN"
 JOB_RUN, JOB_STOP = "JOB_RUN", "JOB_STOP"

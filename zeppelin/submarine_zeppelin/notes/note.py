@@ -15,12 +15,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.cells import Cell, CellCollection
-from submarine_jobs.program.file_names import PROGRAM, check_file_name
-from submarine_jobs.program.job_bundle import Bundle, build_bundle
-from submarine_jobs.program.notebook_document import DocumentCell
-from submarine_jobs.text.sanitize import one_line
-from submarine_zeppelin.interface.interpreter import NoteParagraph, Place
+from submarine_jobs.program import (
+    PROGRAM,
+    Bundle,
+    Cell,
+    CellCollection,
+    DocumentCell,
+    build_bundle,
+    check_file_name,
+)
+from submarine_jobs.text import one_line
+from submarine_zeppelin.interface import NoteParagraph, Place
 
 #: Before a paragraph's number where a cell's label is wanted; ``wording`` makes a word of it.
 MARK = "¶"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from submarine_jobs.errors import UsageError
-from submarine_zeppelin.interface.interpreter import NoteParagraph
+from submarine_zeppelin.interface import NoteParagraph
 from submarine_zeppelin.notes.note import GROUP, Paragraph, Spellings, read_note
 
 _MOST = 64 << 20

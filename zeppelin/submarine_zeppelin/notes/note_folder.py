@@ -11,7 +11,7 @@ import re
 import secrets
 from pathlib import Path
 
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_jobs.errors import UsageError
 from submarine_zeppelin.notes.notebook_export import Exported
 

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.cell_entry_points import cell_verbs
-from submarine_jobs.program.collect_line import MAGIC, ONLY_TAG
-from submarine_jobs.program.file_names import PROGRAM
+from submarine_jobs.program import MAGIC, ONLY_TAG, PROGRAM, cell_verbs
 from submarine_zeppelin.notes import legacy as former
 from submarine_zeppelin.notes.command_lines import body_of, lines_of
 from submarine_zeppelin.notes.note import Paragraph, shell_files

@@ -15,12 +15,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from submarine_zeppelin.execution.execution import UNKNOWN, Execution
-from submarine_zeppelin.execution.executions import Executions
-from submarine_zeppelin.execution.sessions import NotCreatedError, Sessions
-from submarine_zeppelin.interface.interpreter import Code, Kind, Message, Result
-from submarine_zeppelin.thrift.conversion import context_of, wire_completion, wire_result
-from submarine_zeppelin.thrift.idl import protocol
+from submarine_zeppelin.execution import UNKNOWN, Execution, Executions, NotCreatedError, Sessions
+from submarine_zeppelin.interface import Code, Kind, Message, Result
+from submarine_zeppelin.thrift import context_of, protocol, wire_completion, wire_result
 
 log = logging.getLogger(__name__)
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -14,23 +14,32 @@ import time
 from collections.abc import Mapping, Sequence
 
 from submarine_jobs.client import started_jobs as started
-from submarine_jobs.concurrency.subprocess_calls import stay_small
+from submarine_jobs.concurrency import stay_small
 from submarine_zeppelin.accounts import drivers
-from submarine_zeppelin.execution.delivery import Delivery
-from submarine_zeppelin.execution.executions import Executions
-from submarine_zeppelin.execution.output_writer import Outputs
-from submarine_zeppelin.execution.sessions import Sessions
-from submarine_zeppelin.interface.interpreter import Context, NoteParagraph, Output, Server
-from submarine_zeppelin.interface.output_limit import LIMIT_PROPERTY, limit_of
+from submarine_zeppelin.execution import Delivery, Executions, Outputs, Sessions
+from submarine_zeppelin.interface import (
+    LIMIT_PROPERTY,
+    Context,
+    NoteParagraph,
+    Output,
+    Server,
+    limit_of,
+)
 from submarine_zeppelin.service.arguments import Arguments, parse
 from submarine_zeppelin.service.handler import Handler
 from submarine_zeppelin.service.lifecycle import Ending, own_group
 from submarine_zeppelin.service.log import SecretsMask, set_up_logging
 from submarine_zeppelin.service.memory import give_back_freed_memory, load_no_grammar
-from submarine_zeppelin.thrift.access import Callers
-from submarine_zeppelin.thrift.event_client import EventClient, EventRefusedError, ServerAwayError
-from submarine_zeppelin.thrift.server import InterpreterServer
-from submarine_zeppelin.thrift.transport import BoundSocket, is_local, own_address
+from submarine_zeppelin.thrift import (
+    BoundSocket,
+    Callers,
+    EventClient,
+    EventRefusedError,
+    InterpreterServer,
+    ServerAwayError,
+    is_local,
+    own_address,
+)
 
 log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"

@@ -11,13 +11,18 @@ import os
 from collections.abc import Mapping, Sequence
 
 from submarine_jobs.commands import CellBody, execute
-from submarine_jobs.commands.grammar.verbs import plugins
+from submarine_jobs.commands.grammar import plugins
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.outcome import INTERRUPTED, SUCCESS, Outcome
+from submarine_jobs.frontends import INTERRUPTED, SUCCESS, Outcome
 from submarine_zeppelin.interface import properties as settings
-from submarine_zeppelin.notes import legacy as former
-from submarine_zeppelin.notes.command_lines import body_of, lines_of, words_of
-from submarine_zeppelin.notes.wording import OWNERS, help_in_note
+from submarine_zeppelin.notes import (
+    OWNERS,
+    body_of,
+    help_in_note,
+    legacy as former,
+    lines_of,
+    words_of,
+)
 from submarine_zeppelin.submarine.captured_output import printed_to
 from submarine_zeppelin.submarine.dashboard import Dashboard
 from submarine_zeppelin.submarine.frontend import ZeppelinMouth

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_jobs.errors import JobNotFoundError, UsageError
-from submarine_jobs.text.sanitize import escaped_line
+from submarine_jobs.text import escaped_line
 from submarine_zeppelin.interface import properties as settings
 from submarine_zeppelin.notes import legacy as former
 from submarine_zeppelin.submarine.frontend import ZeppelinMouth

@@ -8,23 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
-from submarine_jobs.config.loader import Config
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.program.cells import Cell, CellCollection
-from submarine_jobs.program.job_bundle import Bundle
-from submarine_jobs.program.notebook_document import DocumentCell
-from submarine_jobs.text.terminal import TerminalFilter
+from submarine_jobs.client import Job, Session
+from submarine_jobs.config import Config
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell
+from submarine_jobs.text import TerminalFilter
 from submarine_runtime.protocol.record import JobRecord
-from submarine_zeppelin.accounts.configuration import config_of, environment_of, session_of
-from submarine_zeppelin.display.page import Card, Page
-from submarine_zeppelin.display.refresher import Refresher
-from submarine_zeppelin.interface.interpreter import Context, ParagraphGoneError
+from submarine_zeppelin.accounts import config_of, environment_of, session_of
+from submarine_zeppelin.display import Card, Page, Refresher
+from submarine_zeppelin.interface import Context, ParagraphGoneError
 from submarine_zeppelin.local import values
-from submarine_zeppelin.notes import note as notes
-from submarine_zeppelin.notes.note_folder import folder_of_note, keep, stem_of
-from submarine_zeppelin.notes.notebook_export import export
+from submarine_zeppelin.notes import export, folder_of_note, keep, note as notes, stem_of
 from submarine_zeppelin.submarine.job_index import ORIGIN, RUN, KnownJobs, Placed
 from submarine_zeppelin.submarine.session import ParagraphSession
 

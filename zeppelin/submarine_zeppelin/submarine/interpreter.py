@@ -12,12 +12,10 @@ import threading
 from collections.abc import Mapping
 
 from submarine_jobs.commands import complete, execute
-from submarine_jobs.commands.grammar.cell_body import complete_below
+from submarine_jobs.commands.grammar import complete_below
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.display.page import Page
-from submarine_zeppelin.display.refresher import Refresher
-from submarine_zeppelin.interface import properties as settings
-from submarine_zeppelin.interface.interpreter import (
+from submarine_zeppelin.display import Page, Refresher
+from submarine_zeppelin.interface import (
     Code,
     Completion,
     Context,
@@ -27,10 +25,9 @@ from submarine_zeppelin.interface.interpreter import (
     Place,
     Result,
     Server,
+    properties as settings,
 )
-from submarine_zeppelin.notes.command_lines import body_of, plain
-from submarine_zeppelin.notes.note import read_note, spellings_of
-from submarine_zeppelin.notes.wording import sentence
+from submarine_zeppelin.notes import body_of, plain, read_note, sentence, spellings_of
 from submarine_zeppelin.submarine.command_runner import Lines, show_outcome, waits
 from submarine_zeppelin.submarine.frontend import ZeppelinMouth
 from submarine_zeppelin.submarine.interruption import Stop

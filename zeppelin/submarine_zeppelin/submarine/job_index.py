@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from submarine_jobs.config.file_safety import make_private
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.tracking.index import JobStore
-from submarine_zeppelin.accounts.users import common_state_dir
-from submarine_zeppelin.interface.interpreter import Place
+from submarine_jobs.config import make_private
+from submarine_jobs.model import Profile
+from submarine_jobs.tracking import JobStore
+from submarine_zeppelin.accounts import common_state_dir
+from submarine_zeppelin.interface import Place
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS shown (

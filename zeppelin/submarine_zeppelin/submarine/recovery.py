@@ -11,13 +11,17 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.accounts.configuration import config_of, session_of
-from submarine_zeppelin.display.page import Page
-from submarine_zeppelin.display.refresher import Refresher
-from submarine_zeppelin.interface import properties as settings
-from submarine_zeppelin.interface.interpreter import Context, ParagraphGoneError, Place, Server
+from submarine_zeppelin.accounts import config_of, session_of
+from submarine_zeppelin.display import Page, Refresher
+from submarine_zeppelin.interface import (
+    Context,
+    ParagraphGoneError,
+    Place,
+    Server,
+    properties as settings,
+)
 from submarine_zeppelin.submarine.job_index import KnownJobs, Placed
 
 log = logging.getLogger(__name__)

@@ -9,14 +9,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.client.job import Job
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model.gang import with_extra_roles
-from submarine_jobs.model.placeholders import fill_spec
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.program.job_bundle import Bundle
-from submarine_zeppelin.interface.interpreter import Place
+from submarine_jobs.model import JobSpec, fill_spec, with_extra_roles
+from submarine_jobs.program import Bundle
+from submarine_zeppelin.interface import Place
 from submarine_zeppelin.submarine.job_index import ORIGIN, KnownJobs
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from submarine_jobs.client.job import Job
+from submarine_jobs.client import Job
 from submarine_jobs.errors import UsageError
-from submarine_jobs.tensorboards.instance import MAX_JOBS, Board
-from submarine_jobs.text.sanitize import escaped, web_link
+from submarine_jobs.tensorboards import MAX_JOBS, Board
+from submarine_jobs.text import escaped, web_link
 from submarine_zeppelin.submarine.frontend import ZeppelinMouth
 
 #: TensorBoards at the same time; the oldest ends for a newer one.

@@ -12,7 +12,7 @@ import socket
 import threading
 from collections.abc import Mapping
 
-from submarine_runtime.network.peers import (
+from submarine_runtime.network import (
     UnknownPeerError,
     addresses_of,
     listener_uids,

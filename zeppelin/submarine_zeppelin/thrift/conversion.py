@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from submarine_zeppelin.interface.interpreter import Code, Completion, Context, Result
+from submarine_zeppelin.interface import Code, Completion, Context, Result
 from submarine_zeppelin.thrift.event_client import wire_message
 from submarine_zeppelin.thrift.idl import protocol
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from thriftpy2.thrift import TApplicationException, TClient, TException
 
-from submarine_zeppelin.interface.interpreter import Message, NoteParagraph, ParagraphGoneError
+from submarine_zeppelin.interface import Message, NoteParagraph, ParagraphGoneError
 from submarine_zeppelin.thrift.idl import protocol
 from submarine_zeppelin.thrift.transport import connected
 

@@ -14,7 +14,7 @@ from thriftpy2.server import TThreadedServer
 from thriftpy2.thrift import TProcessor
 from thriftpy2.transport import TTransportException
 
-from submarine_zeppelin.service.handler import Handler
+from submarine_zeppelin.service import Handler
 from submarine_zeppelin.thrift.access import Callers
 from submarine_zeppelin.thrift.idl import protocol
 from submarine_zeppelin.thrift.transport import BoundSocket, MalformedCallError, read_call

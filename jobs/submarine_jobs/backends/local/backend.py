@@ -31,14 +31,11 @@ from submarine_jobs.backends.base import (
 from submarine_jobs.backends.local import process as localprocess
 from submarine_jobs.backends.local.files import localise, write_json
 from submarine_jobs.backends.overview import Overview, this_machine
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError, RefusedError
-from submarine_jobs.inputs.localization import brought, errors_of, on_hdfs
-from submarine_jobs.model.gang import with_extra_roles
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Role
-from submarine_jobs.storage.base import Storage
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.inputs import brought, errors_of, on_hdfs
+from submarine_jobs.model import JobSpec, Profile, Role, with_extra_roles
+from submarine_jobs.storage import LocalStorage, Storage
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 

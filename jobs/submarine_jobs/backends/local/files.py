@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.backends.base import Submission
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError
-from submarine_jobs.inputs.localization import brought, copy_of
+from submarine_jobs.inputs import brought, copy_of
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 

@@ -19,8 +19,8 @@ import psutil
 
 from submarine_jobs.backends.base import Handle
 from submarine_jobs.errors import ClusterError
-from submarine_runtime.processes.usage import read_process
-from submarine_runtime.storage.local import NO_ROOM
+from submarine_runtime.processes import read_process
+from submarine_runtime.storage import NO_ROOM
 
 #: Detaches for good: the agent becomes a child of init, so nobody has to wait for it.
 _DETACH = '"$@" </dev/null >>agent.log 2>&1 & echo $!'

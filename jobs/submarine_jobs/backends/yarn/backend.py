@@ -24,24 +24,28 @@ from submarine_jobs.backends.base import (
     submit_grace,
 )
 from submarine_jobs.backends.overview import Overview
-from submarine_jobs.backends.yarn.application.distributed import containers_needed
-from submarine_jobs.backends.yarn.application.handover import hand_over
-from submarine_jobs.backends.yarn.application.localized_files import localized_words
-from submarine_jobs.backends.yarn.application.maker import ApplicationMaker
-from submarine_jobs.backends.yarn.cluster import applications as observe
-from submarine_jobs.backends.yarn.cluster.application_poll import Survey
-from submarine_jobs.backends.yarn.cluster.cache import APPS, FRESH, NODES, SCHEDULER
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-from submarine_jobs.backends.yarn.cluster.overview import overview_of
-from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits
-from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
-from submarine_jobs.backends.yarn.cluster.scheduler import smallest_memory
-from submarine_jobs.backends.yarn.driver.driver import Driver
-from submarine_jobs.backends.yarn.driver.subprocess_driver import DriverApart
-from submarine_jobs.backends.yarn.planning.distributed import make_gang_plan
-from submarine_jobs.backends.yarn.planning.single import ClusterView, make_plan, steps_of
-from submarine_jobs.concurrency.subprocess_calls import stays_small
-from submarine_jobs.concurrency.time_limits import patience
+from submarine_jobs.backends.yarn.application import (
+    ApplicationMaker,
+    containers_needed,
+    hand_over,
+    localized_words,
+)
+from submarine_jobs.backends.yarn.cluster import (
+    APPS,
+    FRESH,
+    NODES,
+    SCHEDULER,
+    HadoopConf,
+    ResourceManager,
+    Survey,
+    Waits,
+    applications as observe,
+    overview_of,
+    smallest_memory,
+)
+from submarine_jobs.backends.yarn.driver import Driver, DriverApart
+from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan, make_plan, steps_of
+from submarine_jobs.concurrency import patience, stays_small
 from submarine_jobs.errors import (
     ClusterError,
     ConfigError,
@@ -49,11 +53,8 @@ from submarine_jobs.errors import (
     SubmarineError,
     no_cluster,
 )
-from submarine_jobs.model.gang import with_extra_roles
-from submarine_jobs.model.profile import Profile, hadoop_user
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.storage.base import Storage
-from submarine_jobs.storage.hdfs_clients import hdfs_storage
+from submarine_jobs.model import JobSpec, Profile, hadoop_user, with_extra_roles
+from submarine_jobs.storage import Storage, hdfs_storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 
 #: Seconds to remove what a killed application has left on HDFS.

@@ -19,8 +19,7 @@ from submarine_jobs.commands.grammar.usage import as_sentence, of_this_machine
 from submarine_jobs.commands.grammar.verb import HelpRequested, spelled
 from submarine_jobs.commands.grammar.verbs import Grammar, build
 from submarine_jobs.errors import job_of
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import INTERRUPTED, Outcome
+from submarine_jobs.frontends import INTERRUPTED, Mouth, Outcome
 
 MAX_COMPLETIONS = 200
 

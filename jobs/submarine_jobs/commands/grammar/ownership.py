@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from submarine_jobs.client.job_ownership import foreign_owner, noted_owner, user_of
+from submarine_jobs.client import foreign_owner, noted_owner, user_of
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.text import one_line
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
 
 
 def owner_as_known(job: Job) -> str:

@@ -16,10 +16,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from submarine_jobs.commands.grammar.verb import Callback, Parsed, option
-from submarine_jobs.config.file_safety import make_private
-from submarine_jobs.config.loader import Config
-from submarine_jobs.config.values import BACKENDS
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.config import BACKENDS, Config, make_private
+from submarine_jobs.frontends import Mouth
 
 QUEUES_FILE = "queues.json"
 QUEUES_SECONDS = 3600.0
@@ -72,7 +70,7 @@ def jobs_argument(command: Callback) -> Callback:
 
 def duration_option(*names: str, **attrs: Any) -> Callable[[Callback], Callback]:
     """An option whose value is a stretch of time."""
-    from submarine_jobs.model.quantities import parse_duration
+    from submarine_jobs.model import parse_duration
 
     return option(*names, type=Parsed("time", parse_duration), metavar="TIME", **attrs)
 

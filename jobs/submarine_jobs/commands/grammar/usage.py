@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import click
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.options.unsupported import refusal, spelling
+from submarine_jobs.options import refusal, spelling
 
 _UNKNOWN = re.compile(r"No such command '(.*?)'", re.DOTALL)
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.outcome import Outcome
+from submarine_jobs.frontends import Outcome
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 #: Where a callback finds whether ``--json`` was given, in its context's ``meta``.

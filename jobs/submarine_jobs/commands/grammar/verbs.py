@@ -22,7 +22,7 @@ from submarine_jobs.commands.grammar.verb import (
     normal,
 )
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.program.cell_entry_points import cell_verbs
+from submarine_jobs.program import cell_verbs
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

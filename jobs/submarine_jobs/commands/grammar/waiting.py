@@ -6,18 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import ClusterError, with_job
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import INTERRUPTED, JOB_FAILED, SUCCESS, Outcome
+from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Mouth, Outcome
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
+    from submarine_jobs.client import Job
 
 
 def wait_for(job: Job, mouth: Mouth, *, on_interrupt: str = "detach", log: bool = True) -> Outcome:
     """Wait for the end of ``job``; exit code 0, 1 when it did not succeed, 130 when interrupted."""
     from submarine_jobs import display
-    from submarine_jobs.outputs.returned_values import result_words
+    from submarine_jobs.outputs import result_words
 
     with with_job(job):
         try:

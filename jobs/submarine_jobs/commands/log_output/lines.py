@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from submarine_jobs.access.agent_client import LogChunk
-from submarine_jobs.text.terminal import TerminalFilter
+from submarine_jobs.access import LogChunk
+from submarine_jobs.text import TerminalFilter
 
 #: A line may be so long; what is longer is cut into several.
 MAX_LINE = 64 << 10

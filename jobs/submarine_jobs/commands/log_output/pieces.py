@@ -8,15 +8,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.commands.log_output.lines import PrefixedLines
-from submarine_jobs.frontends.outcome import INTERRUPTED, Outcome
-from submarine_jobs.logs.merging import read_from
-from submarine_jobs.logs.position import LogKey, LogPosition
-from submarine_jobs.text.terminal import TerminalFilter
+from submarine_jobs.frontends import INTERRUPTED, Outcome
+from submarine_jobs.logs import LogKey, LogPosition, read_from
+from submarine_jobs.text import TerminalFilter
 
 if TYPE_CHECKING:
-    from submarine_jobs.access.agent_client import LogChunk
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.frontends.base import Mouth
+    from submarine_jobs.access import LogChunk
+    from submarine_jobs.client import Job
+    from submarine_jobs.frontends import Mouth
 
 #: Without a terminal to stream to (a notebook's output, ``--json``) so much of the end is kept.
 KEEP = 1 << 20
@@ -89,7 +88,7 @@ def followed(
     together: bool,
 ) -> Outcome:
     """Go on until the job has ended, or somebody interrupts."""
-    from submarine_jobs.logs.following import follow
+    from submarine_jobs.logs import follow
 
     tasks = list(dict.fromkeys(key.task for key in keys))
     begun = {key._replace(attempt=key.attempt or "e1-a1"): n for key, n in starts.items() if n}
@@ -112,8 +111,7 @@ def kept(
     together: bool,
 ) -> Outcome:
     """The end of the logs as text, for a notebook's output and for ``--json``."""
-    from submarine_jobs.display import ansi
-    from submarine_jobs.display.card import BOX
+    from submarine_jobs.display import BOX, ansi
 
     room = max(KEEP // max(len(keys) // 2, 1), 1 << 12)
     ends: dict[tuple[str, str], bytes] = {(key.task, key.stream): b"" for key in keys}

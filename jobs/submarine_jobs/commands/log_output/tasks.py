@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from submarine_jobs.commands.grammar.verb import TYPED
+from submarine_jobs.commands.grammar import TYPED
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 from submarine_jobs.logs import reading as job_logs
-from submarine_jobs.model.tasks import MAX_TOGETHER, choose, ranges
+from submarine_jobs.model import MAX_TOGETHER, choose, ranges
 
 #: Attempts without a log that ``logs`` names.
 MAX_UNSAVED = 10
 
 if TYPE_CHECKING:
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.tracking.index import JobStore, Known
+    from submarine_jobs.client import Job
+    from submarine_jobs.tracking import JobStore, Known
     from submarine_runtime.protocol.record import JobRecord
 
 

@@ -8,11 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from submarine_jobs.commands.grammar.usage import printable
+from submarine_jobs.commands.grammar import printable
 from submarine_jobs.commands.run.role_options import SUBMARINE_ROLES
 from submarine_jobs.errors import UsageError
-from submarine_jobs.options.role_options import RoleOptions, merge_roles
-from submarine_jobs.options.run_options import RunOptions, merge_amounts, split_args, unique
+from submarine_jobs.options import (
+    RoleOptions,
+    RunOptions,
+    merge_amounts,
+    merge_roles,
+    split_args,
+    unique,
+)
 
 _FILES = (".py", ".ipynb")
 

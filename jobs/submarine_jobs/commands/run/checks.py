@@ -8,14 +8,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.run.program import Program
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.inputs.localization import brought
-from submarine_jobs.model.python_environment import parse_python_env
-from submarine_jobs.model.roles import is_board
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.inputs import brought
+from submarine_jobs.model import is_board, parse_python_env
 
 if TYPE_CHECKING:
     from submarine_jobs.checks import Finding
-    from submarine_jobs.model.spec import JobSpec
+    from submarine_jobs.model import JobSpec
 
 _SECRET = re.compile(
     r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIALS?|API_?KEY|ACCESS_?KEY"
@@ -37,8 +36,7 @@ def check_run(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
 
 def _check_board(spec: JobSpec) -> list[Finding]:
     """TensorBoard runs on the job's Python, which must have it."""
-    from submarine_jobs.checks import Finding, Level
-    from submarine_jobs.checks.imports import lacks
+    from submarine_jobs.checks import Finding, Level, lacks
 
     roles = [role for role in spec.roles if is_board(role)]
     python_env = roles[0].python_env or spec.python_env if roles else "host"
@@ -77,9 +75,7 @@ def _check_shards(spec: JobSpec) -> list[Finding]:
 
 
 def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
-    from submarine_jobs.checks import check_program, missing_imports
-    from submarine_jobs.checks.calls import check_calls
-    from submarine_jobs.checks.imports import python_builtins
+    from submarine_jobs.checks import check_calls, check_program, missing_imports, python_builtins
 
     if program.bundle is None:
         return []
@@ -118,7 +114,7 @@ def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Findin
 
 def _keras_version(spec: JobSpec, interpreters: list[str]) -> int | None:
     """Major version of the Keras that TensorFlow uses; None where it is not known."""
-    from submarine_jobs.checks.imports import version_of
+    from submarine_jobs.checks import version_of
 
     environments = [spec.env, *(role.env for role in spec.roles)]
     if any(env.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true") for env in environments):

@@ -8,18 +8,16 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from submarine_jobs.commands.grammar.shared_options import complete_programs, program_argument
-from submarine_jobs.commands.grammar.verb import Verb, option
+from submarine_jobs.commands.grammar import Verb, complete_programs, option, program_argument
 from submarine_jobs.commands.run.arguments import options_of
 from submarine_jobs.commands.run.environment_options import CLUSTER, DATA, ENVIRONMENT, FLOW
 from submarine_jobs.commands.run.notebook import execute_notebook, notebook_run, of_a_job
 from submarine_jobs.commands.run.notebook_options import NOTEBOOK_RUN
 from submarine_jobs.commands.run.option_types import together
 from submarine_jobs.commands.run.role_options import FAULTS, ROLES, SIZES
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.model.workflow_origin import of_a_node
-from submarine_jobs.options.run_options import RunOptions
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.model import of_a_node
+from submarine_jobs.options import RunOptions
 from submarine_runtime.frameworks import KNOWN
 
 FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
@@ -120,7 +118,7 @@ def parse_run(argv: Sequence[str]) -> RunOptions:
     UsageError
         For anything that ``run`` refuses to understand.
     """
-    from submarine_jobs.commands.grammar.usage import as_sentence
+    from submarine_jobs.commands.grammar import as_sentence
 
     try:
         with run.make_context("run", list(argv)) as ctx:

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.commands.run.program import Program
 from submarine_jobs.display import columns
-from submarine_jobs.frontends.outcome import SUCCESS, USAGE, Outcome
-from submarine_jobs.model.quantities import format_duration, format_memory
-from submarine_jobs.model.roles import BOARD_COMMAND
-from submarine_jobs.options.roles_of import BOARD_HISTORY
-from submarine_jobs.text.formatting import size as size_words
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.frontends import SUCCESS, USAGE, Outcome
+from submarine_jobs.model import BOARD_COMMAND, format_duration, format_memory
+from submarine_jobs.options import BOARD_HISTORY
+from submarine_jobs.text import one_line, size as size_words
 
 if TYPE_CHECKING:
-    from submarine_jobs.backends.base import Plan
+    from submarine_jobs.backends import Plan
     from submarine_jobs.checks import Finding
     from submarine_jobs.errors import SubmarineError
-    from submarine_jobs.inputs.stored_paths import TaskInput
-    from submarine_jobs.model.spec import JobSpec, Role
+    from submarine_jobs.inputs import TaskInput
+    from submarine_jobs.model import JobSpec, Role
 
 _MAX_FILES = 50
 _MAX_INPUTS = 50

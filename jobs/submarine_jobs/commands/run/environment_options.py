@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from submarine_jobs.commands.grammar.shared_options import (
+from submarine_jobs.commands.grammar import (
     backend_option,
     complete_jobs,
     complete_queues,
+    option,
     profile_option,
 )
-from submarine_jobs.commands.grammar.verb import option
 from submarine_jobs.commands.run.option_types import (
     ARCHIVE,
     CONF,

@@ -11,29 +11,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.client.run_attempts import start_or_join
-from submarine_jobs.commands.grammar.ownership import ask_if_foreign
-from submarine_jobs.commands.grammar.shared_options import remember_queues
-from submarine_jobs.commands.grammar.waiting import wait_for
+from submarine_jobs.client import start_or_join
+from submarine_jobs.commands.grammar import ask_if_foreign, remember_queues, wait_for
 from submarine_jobs.commands.run.checks import check_run
 from submarine_jobs.commands.run.dry_run import dry_run_outcome, finding_line
 from submarine_jobs.commands.run.program import Program, find_program
 from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, no_cluster, with_job
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import JOB_FAILED, Outcome
-from submarine_jobs.frontends.submit_progress import ASKING, WAITING, SubmitLine
-from submarine_jobs.inputs.stored_paths import TaskInput, inputs_of_tasks
-from submarine_jobs.model.headless_settings import Headless
-from submarine_jobs.model.workflow_origin import Origin
-from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.options.spec_of import check_options, spec_from_options
-from submarine_jobs.submit.validation import probe_job_root, validate
+from submarine_jobs.frontends import ASKING, JOB_FAILED, WAITING, Mouth, Outcome, SubmitLine
+from submarine_jobs.inputs import TaskInput, inputs_of_tasks
+from submarine_jobs.model import Headless, Origin
+from submarine_jobs.options import RunOptions, check_options, spec_from_options
+from submarine_jobs.submit import probe_job_root, validate
 
 if TYPE_CHECKING:
-    from submarine_jobs.backends.base import Backend, Plan
+    from submarine_jobs.backends import Backend, Plan
     from submarine_jobs.checks import Finding
-    from submarine_jobs.client.job import Job
-    from submarine_jobs.model.spec import JobSpec
+    from submarine_jobs.client import Job
+    from submarine_jobs.model import JobSpec
 
 
 @dataclass(frozen=True)

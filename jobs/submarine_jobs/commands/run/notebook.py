@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submarine_jobs.commands.grammar.usage import printable
-from submarine_jobs.commands.grammar.verb import normal
+from submarine_jobs.commands.grammar import normal, printable
 from submarine_jobs.commands.run.notebook_options import OWN
 from submarine_jobs.errors import SubmarineError, UsageError
 
 if TYPE_CHECKING:
-    from submarine_jobs.frontends.base import Mouth
-    from submarine_jobs.frontends.outcome import Outcome
+    from submarine_jobs.frontends import Mouth, Outcome
 
 RUNNERS = "submarine.runners"
 _SUFFIX = ".ipynb"
@@ -134,8 +132,7 @@ def _spelling(ctx: click.Context, name: str) -> str:
 
 def _starts_jobs(path: Path) -> bool:
     """Whether cells of the notebook have ``%submarine run`` in them; cheap, and never raises."""
-    from submarine_jobs.program.collect_line import starts_job
-    from submarine_jobs.program.notebook_document import NotebookError, read_notebook
+    from submarine_jobs.program import NotebookError, read_notebook, starts_job
 
     try:
         document = read_notebook(path)

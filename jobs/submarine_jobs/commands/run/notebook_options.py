@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submarine_jobs.commands.grammar.shared_options import parameters_option
-from submarine_jobs.commands.grammar.usage import printable
-from submarine_jobs.commands.grammar.verb import Parsed, option
+from submarine_jobs.commands.grammar import Parsed, option, parameters_option, printable
 from submarine_jobs.commands.run.option_types import DURATION, together
 from submarine_jobs.errors import UsageError
 

@@ -8,24 +8,25 @@ from collections.abc import Callable, Sequence
 import click
 from click.shell_completion import CompletionItem
 
-from submarine_jobs.commands.grammar.verb import Callback, Parsed
+from submarine_jobs.commands.grammar import Callback, Parsed
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.python_environment import ENVIRONMENT_KINDS as ENVIRONMENTS
-from submarine_jobs.model.quantities import (
+from submarine_jobs.model import (
+    ENVIRONMENT_KINDS as ENVIRONMENTS,
+    KINDS,
     parse_count,
     parse_duration,
     parse_memory,
     parse_patience,
     parse_resources,
 )
-from submarine_jobs.model.spec import KINDS
-from submarine_jobs.options import data_pairs, pairs
-from submarine_jobs.options.role_options import (
+from submarine_jobs.options import (
     FLAGS,
     USUAL,
     WORDS,
     check_command,
     check_python_env,
+    data_pairs,
+    pairs,
     parse_role,
 )
 
@@ -60,7 +61,7 @@ def _interface(text: str) -> str:
 
 def _names(name: str) -> Callable[[str], tuple[str, ...]]:
     def parse(text: str) -> tuple[str, ...]:
-        from submarine_jobs.outputs.values import parse_names
+        from submarine_jobs.outputs import parse_names
 
         return parse_names(text, name)
 

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from submarine_jobs.commands.grammar.usage import printable
+from submarine_jobs.commands.grammar import printable
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.options.roles_of import needs_program, only_board
-from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.program.file_names import PROGRAM
-from submarine_jobs.text.neighbours import beside
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.options import RunOptions, needs_program, only_board
+from submarine_jobs.program import PROGRAM
+from submarine_jobs.text import beside
 
 if TYPE_CHECKING:
-    from submarine_jobs.program.cells import CellCollection
-    from submarine_jobs.program.job_bundle import Bundle
+    from submarine_jobs.program import Bundle, CellCollection
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -88,7 +86,7 @@ def _on_disk(name: str, collected: CellCollection | None) -> bool:
 
 
 def _from_file(wanted: str) -> Program:
-    from submarine_jobs.program.scripts import bundle_from_file
+    from submarine_jobs.program import bundle_from_file
 
     path = Path(wanted).expanduser()
     if not path.is_file():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from submarine_jobs.commands.grammar.verb import Callback, Parsed, option
+from submarine_jobs.commands.grammar import Callback, Parsed, option
 from submarine_jobs.commands.run.option_types import (
     COMMAND,
     DURATION,

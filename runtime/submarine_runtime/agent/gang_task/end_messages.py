@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict
 from typing import Any, Mapping
 
-from submarine_runtime.agent.program.ending import Ending
+from submarine_runtime.agent.program import Ending
 from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.reasons import EndReason
 

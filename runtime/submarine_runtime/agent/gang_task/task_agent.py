@@ -16,23 +16,20 @@ from submarine_runtime.agent.gang_task.registration import Registration
 from submarine_runtime.agent.gang_task.task_end import LAST_WORDS, last_words, leave, over
 from submarine_runtime.agent.gang_task.task_run import Desk, TaskRun
 from submarine_runtime.agent.gang_task.task_status import TaskStatus
-from submarine_runtime.agent.link.client import Link
-from submarine_runtime.agent.outputs.saving import VersionSaving
-from submarine_runtime.agent.preparation.preparation import Preparing
-from submarine_runtime.agent.program.ending import Ending
-from submarine_runtime.agent.program.wakeup import Terminated, Wakeup
-from submarine_runtime.agent.shipping.log_files import LogFiles
-from submarine_runtime.agent.shipping.thread import LogShipping
+from submarine_runtime.agent.link import Link
+from submarine_runtime.agent.outputs import VersionSaving
+from submarine_runtime.agent.preparation import Preparing
+from submarine_runtime.agent.program import Ending, Terminated, Wakeup
+from submarine_runtime.agent.shipping import LogFiles, LogShipping
 from submarine_runtime.frameworks import trait
-from submarine_runtime.network.ports import Reservation
+from submarine_runtime.network import Reservation
 from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, TASK_VARIABLE, AgentConfig
 from submarine_runtime.protocol.layout import split_task
 from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import open_store
+from submarine_runtime.storage import Scratch, open_store
 from submarine_runtime.suspend import WriteGate
-from submarine_runtime.yarn.container import new_record, wait_teller, write_traceback
+from submarine_runtime.yarn import new_record, wait_teller, write_traceback
 
 
 class TaskAgent:
@@ -209,8 +206,8 @@ class TaskAgent:
         if self._serving:
             return
         self._serving = True
-        from submarine_runtime.agent.live.server import LiveServer
-        from submarine_runtime.network.tunnel import Tunnels
+        from submarine_runtime.agent.live import LiveServer
+        from submarine_runtime.network import Tunnels
 
         LiveServer(
             self._listener,

@@ -8,8 +8,8 @@ from typing import Any, Mapping
 
 from submarine_runtime.agent.gang_task.end_messages import ended_line
 from submarine_runtime.agent.gang_task.task_run import Desk, TaskRun
-from submarine_runtime.storage.store import StoreError, patiently
-from submarine_runtime.yarn.container import say
+from submarine_runtime.storage import StoreError, patiently
+from submarine_runtime.yarn import say
 
 #: Seconds for the last words after SIGTERM; YARN's own patience is 0.25 s by default.
 LAST_WORDS = 1.0

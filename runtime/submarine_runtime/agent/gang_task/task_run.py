@@ -14,19 +14,15 @@ from submarine_runtime.agent.attempt import Attempt
 from submarine_runtime.agent.gang_task.end_messages import ended_line
 from submarine_runtime.agent.gang_task.orders import Orders
 from submarine_runtime.agent.gang_task.task_status import TaskStatus
-from submarine_runtime.agent.link.client import Link
-from submarine_runtime.agent.outputs.saving import Saving
-from submarine_runtime.agent.program.ending import Ending
-from submarine_runtime.agent.program.environment import Found
-from submarine_runtime.agent.program.wakeup import Wakeup
-from submarine_runtime.agent.shipping.log_files import LogFiles
-from submarine_runtime.agent.shipping.thread import LogShipping
-from submarine_runtime.network.ports import Reservation
+from submarine_runtime.agent.link import Link
+from submarine_runtime.agent.outputs import Saving
+from submarine_runtime.agent.program import Ending, Found, Wakeup
+from submarine_runtime.agent.shipping import LogFiles, LogShipping
+from submarine_runtime.network import Reservation
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Store, wait_sentence
+from submarine_runtime.storage import Scratch, Store, wait_sentence
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any, Callable
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record.status import MAX_EVENTS, Status
+from submarine_runtime.record import MAX_EVENTS, Status
 
 MEASURES = (
     "memory_now",

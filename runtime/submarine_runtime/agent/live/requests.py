@@ -19,7 +19,7 @@ from submarine_runtime.protocol.tunnels import PROTOCOL
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.live.server import LiveServer
-    from submarine_runtime.network.tunnel import Tunnels
+    from submarine_runtime.network import Tunnels
 
 MAX_BODY = 4096
 SOCKET_SECONDS = 20.0

@@ -14,11 +14,9 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Callable, Mapping
 
 from submarine_runtime.agent.live.requests import SOCKET_SECONDS, Handler
-from submarine_runtime.agent.shipping.log_files import LogFiles
-from submarine_runtime.network.connection_limit import ConnectionLimit
-from submarine_runtime.network.tls import server_context
-from submarine_runtime.network.tunnel import Tunnels
-from submarine_runtime.record.status import Status
+from submarine_runtime.agent.shipping import LogFiles
+from submarine_runtime.network import ConnectionLimit, Tunnels, server_context
+from submarine_runtime.record import Status
 
 #: Requests with the token that are answered at once; tunnels have a limit of their own.
 MAX_REQUESTS = 32

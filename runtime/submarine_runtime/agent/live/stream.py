@@ -14,9 +14,9 @@ import threading
 import time
 from typing import Any, Callable, Mapping, NamedTuple
 
-from submarine_runtime.agent.shipping.log_files import LogFiles
+from submarine_runtime.agent.shipping import LogFiles
 from submarine_runtime.protocol import wire
-from submarine_runtime.record.status import Status
+from submarine_runtime.record import Status
 
 POLL = 0.04
 STATUS_INTERVAL = 0.5

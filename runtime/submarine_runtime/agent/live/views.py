@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
-from submarine_runtime.agent.shipping.log_files import LogFiles
+from submarine_runtime.agent.shipping import LogFiles
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.record.status import Status
-from submarine_runtime.yarn.container import reachable_host
+from submarine_runtime.record import Status
+from submarine_runtime.yarn import reachable_host
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.live.server import LiveServer
@@ -71,7 +71,7 @@ class Views:
         on_renew: Callable[[], None],
     ) -> None:
         from submarine_runtime.agent.live.server import LiveServer
-        from submarine_runtime.network.tunnel import Tunnels
+        from submarine_runtime.network import Tunnels
 
         listen = self._config.listen
         try:

@@ -14,7 +14,7 @@ import threading
 from contextlib import suppress
 from typing import Any, Mapping
 
-from submarine_runtime.record.status import Status
+from submarine_runtime.record import Status
 
 LOOK_SECONDS = 2.0
 _END_SECONDS = 2.0

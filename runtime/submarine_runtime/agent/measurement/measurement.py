@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Sequence
 
 from submarine_runtime.agent.measurement.progress import Progress
 from submarine_runtime.agent.measurement.samples import SampleLog
-from submarine_runtime.processes.usage import Tree, Usage
-from submarine_runtime.record.status import Status
+from submarine_runtime.processes import Tree, Usage
+from submarine_runtime.record import Status
 
 if TYPE_CHECKING:
-    from submarine_runtime.gpus.meter import GpuMeter, Idleness
-    from submarine_runtime.gpus.nvml import Reading
+    from submarine_runtime.gpus import GpuMeter, Idleness, Reading
 
 
 class Measure:
@@ -117,6 +116,6 @@ def _children_seconds() -> float:
 def _meter(samples: SampleLog | None) -> GpuMeter | None:
     if samples is None or not samples.devices:
         return None
-    from submarine_runtime.gpus.meter import GpuMeter
+    from submarine_runtime.gpus import GpuMeter
 
     return GpuMeter(samples.devices)

@@ -16,9 +16,9 @@ import math
 import time
 from typing import Any, Mapping, Sequence
 
-from submarine_runtime.agent.shipping.publisher import LogShipper
+from submarine_runtime.agent.shipping import LogShipper
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage.store import Store
+from submarine_runtime.storage import Store
 
 STREAM = "samples"
 VERSION = 1

@@ -1,1 +1,38 @@
 """Outputs that are saved when the program has ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.outputs.files import (
+        MAX_UNSAVED as MAX_UNSAVED,
+        Unsaved as Unsaved,
+        save_outputs as save_outputs,
+        unsaved_sentences as unsaved_sentences,
+    )
+    from submarine_runtime.agent.outputs.saving import (
+        Saving as Saving,
+        VersionSaving as VersionSaving,
+        all_outputs as all_outputs,
+        model_version as model_version,
+        result_files as result_files,
+        unreturned as unreturned,
+    )
+else:
+    from submarine_runtime.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "files": ("MAX_UNSAVED", "Unsaved", "save_outputs", "unsaved_sentences"),
+            "saving": (
+                "Saving",
+                "VersionSaving",
+                "all_outputs",
+                "model_version",
+                "result_files",
+                "unreturned",
+            ),
+        },
+    )

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import CHECKSUMMED
-from submarine_runtime.storage.store import StoreError
+from submarine_runtime.storage import StoreError
 
 MAX_FILES = 20_000
 #: Files of the working directory that are named as not saved; the rest is a count.

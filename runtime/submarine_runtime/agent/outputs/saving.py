@@ -15,8 +15,7 @@ from submarine_runtime.agent.outputs.files import (
     written_files,
 )
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Store, StoreError, patiently
+from submarine_runtime.storage import Scratch, Store, StoreError, patiently
 
 MAX_TOLD = 500
 MAX_MISSING = 50
@@ -181,7 +180,7 @@ def model_version(store: Store, scratch: Scratch, name: str) -> dict[str, Any]:
     ValueError
         If that cannot be; one sentence.
     """
-    from submarine_runtime.snapshots.versions import VersionError, save_version
+    from submarine_runtime.snapshots import VersionError, save_version
 
     try:
         return save_version(store, scratch, name)

@@ -10,7 +10,7 @@ import shutil
 import stat
 import zipfile
 
-from submarine_runtime.storage.local import make_directories
+from submarine_runtime.storage import make_directories
 
 MAX_FILES = 100_000
 MAX_BYTES = 8 << 30

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Mapping
 
-from submarine_runtime.agent.program.ending import Ending
+from submarine_runtime.agent.program import Ending
 from submarine_runtime.protocol.reasons import EndReason
 
 #: What that executor leaves in the working directory of each container that it starts.

@@ -16,10 +16,15 @@ from submarine_runtime.frameworks import sharing_tasks
 from submarine_runtime.protocol.agent_config import AgentConfig, Input
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.storage.fetching import Fetching, Wanted
-from submarine_runtime.storage.local import make_directories
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Entry, Store, StoreError
+from submarine_runtime.storage import (
+    Entry,
+    Fetching,
+    Scratch,
+    Store,
+    StoreError,
+    Wanted,
+    make_directories,
+)
 
 #: Bounds what one input may ask of the NameNode and of our memory.
 MAX_FILES = 200_000

@@ -7,21 +7,20 @@ import shutil
 from typing import TYPE_CHECKING, Callable, Sequence
 
 from submarine_runtime.agent.preparation.image import image_ignored
-from submarine_runtime.agent.program.ending import Ending
-from submarine_runtime.agent.program.environment import Found
-from submarine_runtime.agent.program.start import (
+from submarine_runtime.agent.program import (
+    Ending,
+    Found,
     copy_writable,
     remove_checksum_files,
     unpack_program,
 )
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Store, StoreError
+from submarine_runtime.storage import Scratch, Store, StoreError
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.preparation.inputs import Share
-    from submarine_runtime.gpus.claims import Claim
+    from submarine_runtime.gpus import Claim
     from submarine_runtime.protocol.link import Member
 
 
@@ -84,7 +83,7 @@ class Preparing:
         be_seen
             Called before it has to wait for one; None: nobody is there yet who could be told.
         """
-        from submarine_runtime.gpus.claims import NoDeviceError, claim
+        from submarine_runtime.gpus import NoDeviceError, claim
 
         def tell(sentence: str) -> None:
             if be_seen is not None:

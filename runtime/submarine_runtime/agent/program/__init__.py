@@ -1,1 +1,53 @@
 """One run of the user's program: environment, start, monitoring and end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.program.ending import Ending as Ending
+    from submarine_runtime.agent.program.environment import (
+        Found as Found,
+        runtime_path as runtime_path,
+    )
+    from submarine_runtime.agent.program.helpers import Beside as Beside, HelperError as HelperError
+    from submarine_runtime.agent.program.monitor import (
+        asked_ending as asked_ending,
+        memory_ending as memory_ending,
+    )
+    from submarine_runtime.agent.program.process import Program as Program
+    from submarine_runtime.agent.program.running import watch_to_end as watch_to_end
+    from submarine_runtime.agent.program.start import (
+        copy_writable as copy_writable,
+        helper_ending as helper_ending,
+        note_beginning as note_beginning,
+        remove_checksum_files as remove_checksum_files,
+        setup_of as setup_of,
+        start_program as start_program,
+        unpack_program as unpack_program,
+    )
+    from submarine_runtime.agent.program.wakeup import Terminated as Terminated, Wakeup as Wakeup
+else:
+    from submarine_runtime.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "ending": ("Ending",),
+            "environment": ("Found", "runtime_path"),
+            "helpers": ("Beside", "HelperError"),
+            "monitor": ("asked_ending", "memory_ending"),
+            "process": ("Program",),
+            "running": ("watch_to_end",),
+            "start": (
+                "copy_writable",
+                "helper_ending",
+                "note_beginning",
+                "remove_checksum_files",
+                "setup_of",
+                "start_program",
+                "unpack_program",
+            ),
+            "wakeup": ("Terminated", "Wakeup"),
+        },
+    )

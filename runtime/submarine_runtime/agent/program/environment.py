@@ -15,7 +15,7 @@ import submarine_runtime
 from submarine_runtime.frameworks import Setup
 from submarine_runtime.protocol import layout, tunnels
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage import Scratch
 
 _LAUNCHER = ("launch.py",)
 _SEVERAL = "launch_many.py"

@@ -12,7 +12,7 @@ from submarine_runtime.agent.program.failure import (
     parse_stderr,
 )
 from submarine_runtime.agent.program.monitor import Watch
-from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage import Scratch
 
 #: A disk with less room than this, in bytes, is full.
 DISK_FULL = 1 << 16

@@ -13,7 +13,7 @@ from typing import Callable, Sequence
 from submarine_runtime.agent.program.environment import OWN, runtime_path
 from submarine_runtime.agent.program.failure import last_line
 from submarine_runtime.frameworks import Helper
-from submarine_runtime.processes.guard import Guard
+from submarine_runtime.processes import Guard
 
 #: Seconds that a helper may take until it serves.
 READY_SECONDS = 60.0

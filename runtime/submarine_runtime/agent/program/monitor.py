@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Callable
 from submarine_runtime.agent.program.ending import Ending
 from submarine_runtime.agent.program.process import Program
 from submarine_runtime.agent.program.wakeup import Wakeup
-from submarine_runtime.network.ports import PortUse
+from submarine_runtime.network import PortUse
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 
 # Loaded before it is needed: YARN deletes the archive with our code as soon as it sends SIGTERM.
-from submarine_runtime.record import resource_advice as hints
-from submarine_runtime.record.status import Status
+from submarine_runtime.record import Status, resource_advice as hints
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.measurement.samples import SampleLog
+    from submarine_runtime.agent.measurement import SampleLog
 
 SAMPLE = 2.0
 #: How often memory is glanced at in between: who takes all of it at a stroke must be found before
@@ -66,7 +65,7 @@ class Watch:
         meeting: PortUse | None = None,
     ) -> None:
         # Not sooner: the program runs already, and need not wait until this is loaded.
-        from submarine_runtime.agent.measurement.measurement import Measure
+        from submarine_runtime.agent.measurement import Measure
 
         self._config = config
         self._program = program

@@ -12,8 +12,7 @@ import time
 from contextlib import suppress
 from typing import IO, Iterable, Mapping, Sequence
 
-from submarine_runtime.processes.guard import Guard
-from submarine_runtime.processes.usage import Tree, family, read_process
+from submarine_runtime.processes import Guard, Tree, family, read_process
 
 
 class Program:

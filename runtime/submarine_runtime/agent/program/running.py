@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Callable, Mapping
 
-from submarine_runtime.agent.measurement.samples import SampleLog
+from submarine_runtime.agent.measurement import SampleLog
 from submarine_runtime.agent.program.ending import Ending, judge
 from submarine_runtime.agent.program.monitor import Watch
 from submarine_runtime.agent.program.process import Program
 from submarine_runtime.agent.program.wakeup import Wakeup
-from submarine_runtime.network.ports import PortUse
-from submarine_runtime.processes.usage import kernel_memory_kills
+from submarine_runtime.network import PortUse
+from submarine_runtime.processes import kernel_memory_kills
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.record.status import Status
-from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.record import Status
+from submarine_runtime.storage import Scratch
 
 
 def watch_to_end(

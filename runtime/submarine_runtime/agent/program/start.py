@@ -25,14 +25,14 @@ from submarine_runtime.agent.program.environment import (
 from submarine_runtime.agent.program.process import Program
 from submarine_runtime.agent.program.wakeup import Wakeup
 from submarine_runtime.frameworks import Setup
-from submarine_runtime.processes.guard import Guard
+from submarine_runtime.processes import Guard
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import CHECKSUMMED, AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.record.status import Status
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.yarn.container import LAUNCH_SCRIPT, first_change
+from submarine_runtime.record import Status
+from submarine_runtime.storage import Scratch
+from submarine_runtime.yarn import LAUNCH_SCRIPT, first_change
 
 #: The first bytes of a file that Hadoop's ChecksumFileSystem writes.
 _CHECKSUM_HEADER = b"crc\0"
@@ -42,7 +42,7 @@ _RM_SECONDS = 3.0
 
 def unpack_program(scratch: Scratch) -> Ending | None:
     """Unzip the bundle; how the task ended if that cannot be."""
-    from submarine_runtime.agent.preparation.bundle import BundleError, unpack
+    from submarine_runtime.agent.preparation import BundleError, unpack
 
     try:
         scratch.make()
@@ -219,7 +219,7 @@ def note_beginning(
     if resourcemanagers and container:
 
         def ask() -> None:
-            from submarine_runtime.yarn.resourcemanager import container_started
+            from submarine_runtime.yarn import container_started
 
             granted = container_started(resourcemanagers, container, _RM_SECONDS)
             if granted is not None:

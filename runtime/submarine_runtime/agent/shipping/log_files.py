@@ -6,7 +6,7 @@ from typing import Mapping
 
 from submarine_runtime.agent.shipping.log_shipper import LogShipper
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage.scratch import Scratch
+from submarine_runtime.storage import Scratch
 
 
 class LogFiles:

@@ -13,7 +13,7 @@ from typing import Iterator, Mapping
 
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.storage.store import Appender, Store, StoreError
+from submarine_runtime.storage import Appender, Store, StoreError
 
 LARGEST_SEGMENT = 16 << 20
 LONGEST_INTERVAL = 300.0

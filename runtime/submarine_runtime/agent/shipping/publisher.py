@@ -13,8 +13,7 @@ from typing import Callable
 from submarine_runtime.agent.shipping.log_shipper import LARGEST_SEGMENT, LogShipper, log_shippers
 from submarine_runtime.agent.shipping.thread import Shipping
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage.claims import asked_to_cancel
-from submarine_runtime.storage.store import Store, StoreError
+from submarine_runtime.storage import Store, StoreError, asked_to_cancel
 
 __all__ = ["LARGEST_SEGMENT", "LogShipper", "Publisher", "log_shippers"]
 

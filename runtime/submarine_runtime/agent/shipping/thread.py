@@ -12,7 +12,7 @@ import threading
 from typing import Callable, Iterable
 
 from submarine_runtime.agent.shipping.log_shipper import LogShipper
-from submarine_runtime.storage.store import StoreError
+from submarine_runtime.storage import StoreError
 
 TICK = 1.0
 LONGEST_BACKOFF = 10.0

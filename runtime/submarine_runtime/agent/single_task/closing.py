@@ -13,19 +13,23 @@ from contextlib import suppress
 from itertools import chain
 from typing import Callable, Sequence
 
-from submarine_runtime.agent.outputs.files import Unsaved, save_outputs, unsaved_sentences
-from submarine_runtime.agent.outputs.saving import all_outputs, result_files, unreturned
-from submarine_runtime.agent.program.ending import Ending
-from submarine_runtime.agent.shipping.log_shipper import LogShipper
-from submarine_runtime.agent.shipping.publisher import Publisher
+from submarine_runtime.agent.outputs import (
+    Unsaved,
+    all_outputs,
+    result_files,
+    save_outputs,
+    unreturned,
+    unsaved_sentences,
+)
+from submarine_runtime.agent.program import Ending
+from submarine_runtime.agent.shipping import LogShipper, Publisher
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record.status import Status
-from submarine_runtime.snapshots.restoration import forget
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Store, StoreError, patiently
+from submarine_runtime.record import Status
+from submarine_runtime.snapshots import forget
+from submarine_runtime.storage import Scratch, Store, StoreError, patiently
 
 #: Seconds that a child process may take to publish the record while HDFS does not answer, and
 #: between two of its attempts.

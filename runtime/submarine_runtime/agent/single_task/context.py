@@ -7,23 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from submarine_runtime.agent.preparation.preparation import Preparing
-from submarine_runtime.agent.program.wakeup import Wakeup
-from submarine_runtime.agent.shipping.log_files import LogFiles
-from submarine_runtime.agent.shipping.log_shipper import LogShipper, log_shippers
-from submarine_runtime.agent.shipping.publisher import Publisher
+from submarine_runtime.agent.preparation import Preparing
+from submarine_runtime.agent.program import Wakeup
+from submarine_runtime.agent.shipping import LogFiles, LogShipper, Publisher, log_shippers
 from submarine_runtime.agent.single_task.cancellation import Cancelling
 from submarine_runtime.frameworks import process_count, trait
-from submarine_runtime.network.ports import Reservation
+from submarine_runtime.network import Reservation
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.quicklinks import resolved
-from submarine_runtime.record.status import Status
-from submarine_runtime.storage.leases import LeaseWatch
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Store, StoreError, open_store
-from submarine_runtime.yarn.container import reachable_host, wait_teller
+from submarine_runtime.record import Status
+from submarine_runtime.storage import LeaseWatch, Scratch, Store, StoreError, open_store
+from submarine_runtime.yarn import reachable_host, wait_teller
 
 
 @dataclass

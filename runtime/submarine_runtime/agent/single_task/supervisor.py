@@ -14,12 +14,9 @@ import time
 from typing import TYPE_CHECKING, Callable, Mapping
 
 from submarine_runtime.agent.attempt import Attempt
-from submarine_runtime.agent.live.views import Views
-from submarine_runtime.agent.outputs.saving import model_version
-from submarine_runtime.agent.program.ending import Ending
-from submarine_runtime.agent.program.monitor import asked_ending
-from submarine_runtime.agent.program.start import note_beginning
-from submarine_runtime.agent.program.wakeup import Terminated, Wakeup
+from submarine_runtime.agent.live import Views
+from submarine_runtime.agent.outputs import model_version
+from submarine_runtime.agent.program import Ending, Terminated, Wakeup, asked_ending, note_beginning
 from submarine_runtime.agent.single_task.cancellation import Cancelling
 from submarine_runtime.agent.single_task.context import gang_of_one, links_of, lone_desk
 from submarine_runtime.frameworks import apart_sentence
@@ -27,12 +24,18 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record.status import Status
-from submarine_runtime.storage.claims import asked_to_cancel, claim, replaced
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import StoreError, open_store, patiently
+from submarine_runtime.record import Status
+from submarine_runtime.storage import (
+    Scratch,
+    StoreError,
+    asked_to_cancel,
+    claim,
+    open_store,
+    patiently,
+    replaced,
+)
 from submarine_runtime.suspend import WriteGate
-from submarine_runtime.yarn.container import new_record, say, write_traceback
+from submarine_runtime.yarn import new_record, say, write_traceback
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.single_task.closing import Closing

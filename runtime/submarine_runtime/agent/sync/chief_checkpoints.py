@@ -16,13 +16,15 @@ from contextlib import suppress
 from typing import Callable, Iterable, Mapping
 
 from submarine_runtime.protocol import layout
-from submarine_runtime.snapshots.catalog import Found, snapshots_of
-from submarine_runtime.snapshots.manifest import is_below
-from submarine_runtime.snapshots.replacement import put_back
-from submarine_runtime.snapshots.scan import STATE_FILE, Seen
-from submarine_runtime.storage.fetching import DamagedError, Fetching
-from submarine_runtime.storage.local import make_directories
-from submarine_runtime.storage.store import NotThereError, Store, StoreError
+from submarine_runtime.snapshots import STATE_FILE, Found, Seen, is_below, put_back, snapshots_of
+from submarine_runtime.storage import (
+    DamagedError,
+    Fetching,
+    NotThereError,
+    Store,
+    StoreError,
+    make_directories,
+)
 
 #: Seconds between two looks for a new snapshot, at most.
 LONGEST_PAUSE = 5.0

@@ -10,10 +10,8 @@ import os
 from typing import Callable
 
 from submarine_runtime.protocol import layout
-from submarine_runtime.snapshots.event_pieces import Growing, shipped_lengths, task_directory
-from submarine_runtime.snapshots.scan import Seen, look
-from submarine_runtime.snapshots.writer import Reader
-from submarine_runtime.storage.store import Store
+from submarine_runtime.snapshots import Growing, Reader, Seen, look, shipped_lengths, task_directory
+from submarine_runtime.storage import Store
 
 
 class BoardFiles:

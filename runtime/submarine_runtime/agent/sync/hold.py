@@ -10,8 +10,8 @@ import os
 import shutil
 from typing import Mapping
 
-from submarine_runtime.snapshots.scan import Seen
-from submarine_runtime.storage.local import make_directories
+from submarine_runtime.snapshots import Seen
+from submarine_runtime.storage import make_directories
 
 
 class Hold:

@@ -11,11 +11,19 @@ import time
 from typing import TYPE_CHECKING, Callable, Mapping
 
 from submarine_runtime.agent.sync.hold import Hold
-from submarine_runtime.snapshots.scan import STATE_FILE, Seen, is_coherent, is_whole, look
-from submarine_runtime.snapshots.writer import KEEP, ChangedError, Snapshots
+from submarine_runtime.snapshots import (
+    KEEP,
+    STATE_FILE,
+    ChangedError,
+    Seen,
+    Snapshots,
+    is_coherent,
+    is_whole,
+    look,
+)
 
 if TYPE_CHECKING:
-    from submarine_runtime.snapshots.checkpoint_path import Mirror
+    from submarine_runtime.snapshots import Mirror
 
 #: Seconds that a directory may be restless while nobody has a file open in it, and how long ago
 #: its last change must then be: a checkpoint of several files is not taken between two of them.

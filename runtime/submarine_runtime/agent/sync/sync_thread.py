@@ -19,12 +19,16 @@ from submarine_runtime.agent.sync.hold import Hold
 from submarine_runtime.agent.sync.settling import Settling
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.record.onlookers import Onlookers
-from submarine_runtime.snapshots.checkpoint_path import Mirror, base_of
-from submarine_runtime.snapshots.event_pieces import task_directory
-from submarine_runtime.snapshots.writer import ChangedError, Reader, Snapshots
-from submarine_runtime.storage.scratch import Scratch
-from submarine_runtime.storage.store import Store, StoreError, UnconfirmedError, wait_sentence
+from submarine_runtime.record import Onlookers
+from submarine_runtime.snapshots import (
+    ChangedError,
+    Mirror,
+    Reader,
+    Snapshots,
+    base_of,
+    task_directory,
+)
+from submarine_runtime.storage import Scratch, Store, StoreError, UnconfirmedError, wait_sentence
 
 #: Seconds between two looks at what has just changed.
 GAP = 1.0

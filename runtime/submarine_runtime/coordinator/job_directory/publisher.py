@@ -14,10 +14,9 @@ import time
 from contextlib import suppress
 from typing import Any, Callable
 
-from submarine_runtime.coordinator.record.job_status import JobStatus
+from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage.claims import asked_to_cancel
-from submarine_runtime.storage.store import Store, StoreError
+from submarine_runtime.storage import Store, StoreError, asked_to_cancel
 
 #: Seconds between two looks at whether there is something to ship.
 TICK = 0.5

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Callable, Mapping, Sequence
 
-from submarine_runtime.coordinator.machine.restore_point import (
+from submarine_runtime.coordinator.machine import (
     FINAL,
     FIRST_ROUND,
     PATH,
@@ -26,17 +26,18 @@ from submarine_runtime.coordinator.machine.restore_point import (
     choose,
 )
 from submarine_runtime.protocol import layout
-from submarine_runtime.snapshots.catalog import (
+from submarine_runtime.snapshots import (
     Found,
+    base_of,
     chosen_snapshot,
     final_of,
+    forget,
     from_path,
+    is_metadata,
     snapshots_of,
+    step_of,
 )
-from submarine_runtime.snapshots.checkpoint_path import base_of
-from submarine_runtime.snapshots.restoration import forget
-from submarine_runtime.snapshots.scan import is_metadata, step_of
-from submarine_runtime.storage.store import NotThereError, Store, StoreError, patiently
+from submarine_runtime.storage import NotThereError, Store, StoreError, patiently
 
 _POINT = re.compile(r"^point-(\d{6})\.json\Z")
 THREADS = 8

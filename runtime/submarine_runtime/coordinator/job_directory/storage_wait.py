@@ -6,7 +6,7 @@ import time
 from typing import Callable, TypeVar
 
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.storage.store import StoreError, patiently, wait_sentence
+from submarine_runtime.storage import StoreError, patiently, wait_sentence
 
 T = TypeVar("T")
 #: Seconds between two tries at most, and between two lines of the container's log.

@@ -18,12 +18,17 @@ from typing import Any, Callable, Mapping
 from urllib.parse import urlsplit
 
 from submarine_runtime.coordinator.job_directory.publisher import CHECK_SECONDS
-from submarine_runtime.coordinator.server.tls_channel import client_context
+from submarine_runtime.coordinator.server import client_context
 from submarine_runtime.protocol import layout, wire
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.record import Event, event_json
-from submarine_runtime.storage.claims import application_id, claimed_by_closer, container_id
-from submarine_runtime.storage.store import Store, StoreError
+from submarine_runtime.storage import (
+    Store,
+    StoreError,
+    application_id,
+    claimed_by_closer,
+    container_id,
+)
 
 ANSWER_SECONDS = 3.0
 MAX_EVENT_FILES = 100000

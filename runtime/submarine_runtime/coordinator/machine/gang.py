@@ -19,7 +19,7 @@ from submarine_runtime.coordinator.machine.state import (
     Task,
 )
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.yarn.pending_sentences import localizing
+from submarine_runtime.yarn import localizing
 
 #: Seconds that a gang which has its minimum waits for the rest.
 ENOUGH_PATIENCE = 10.0

@@ -14,9 +14,9 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
-from submarine_runtime.coordinator.machine.state import Play, Stage
+from submarine_runtime.coordinator.machine import Play, Stage
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.yarn.pending import Need, explain
+from submarine_runtime.yarn import Need, explain
 
 PATIENCE = 2.0
 INTERVAL = 10.0

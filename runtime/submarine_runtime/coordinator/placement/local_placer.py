@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.placement.placer import PlacementError, Placer
-from submarine_runtime.coordinator.supervision.process_identity import start_time
+from submarine_runtime.coordinator.supervision import start_time
 from submarine_runtime.protocol.agent_config import (
     COORDINATOR_VARIABLE,
     SEAT_VARIABLE,

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from submarine_runtime.coordinator.placement.placer import PlacementError, Placer
-from submarine_runtime.coordinator.record.journal import SEATS_FILE, Journal
+from submarine_runtime.coordinator.record import SEATS_FILE, Journal
 from submarine_runtime.protocol.agent_config import (
     COORDINATOR_VARIABLE,
     SEAT_VARIABLE,
@@ -21,7 +21,7 @@ from submarine_runtime.protocol.agent_config import (
 )
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.yarn.resourcemanager import application
+from submarine_runtime.yarn import application
 
 CALL_SECONDS = 10.0
 REST_SECONDS = 3.0

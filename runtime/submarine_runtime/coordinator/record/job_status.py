@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import Any, Mapping, Sequence
 
-from submarine_runtime.agent.outputs.files import MAX_UNSAVED, unsaved_sentences
+from submarine_runtime.agent.outputs import MAX_UNSAVED, unsaved_sentences
 from submarine_runtime.coordinator.record.journal import Journal
 from submarine_runtime.coordinator.record.resource_hints import advice
 from submarine_runtime.protocol.failure import Failure
@@ -26,7 +26,7 @@ from submarine_runtime.protocol.record import (
     event_json,
 )
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record.status import Status
+from submarine_runtime.record import Status
 
 #: Events beyond changes of state; 1,000 tasks may each start, end and be lost once.
 MAX_EVENTS = 5000

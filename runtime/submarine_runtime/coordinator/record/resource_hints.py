@@ -10,7 +10,7 @@ from typing import Any, Mapping, Sequence
 
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record.resource_advice import TELLING, hints
+from submarine_runtime.record import TELLING, hints
 
 #: Sentences of one record; a job of a thousand idle GPUs is idle in few words.
 MAX_HINTS = 10

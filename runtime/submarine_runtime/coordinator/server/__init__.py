@@ -1,1 +1,26 @@
 """The coordinator's port: status, logs and streams for clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from submarine_runtime.coordinator.server.agent_stream import Source as Source
+    from submarine_runtime.coordinator.server.client_requests import Viewers as Viewers
+    from submarine_runtime.coordinator.server.link_server import (
+        LinkServer as LinkServer,
+        Peer as Peer,
+    )
+    from submarine_runtime.coordinator.server.tls_channel import client_context as client_context
+else:
+    from submarine_runtime.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "agent_stream": ("Source",),
+            "client_requests": ("Viewers",),
+            "link_server": ("LinkServer", "Peer"),
+            "tls_channel": ("client_context",),
+        },
+    )

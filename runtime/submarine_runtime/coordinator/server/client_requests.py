@@ -18,7 +18,7 @@ from http.client import HTTPException, HTTPSConnection
 from typing import Any, Callable, Mapping
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from submarine_runtime.coordinator.record.job_status import JobStatus
+from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.coordinator.server.agent_stream import Source
 from submarine_runtime.coordinator.server.http_messages import Request
 from submarine_runtime.coordinator.server.http_replies import body_of, head_of, reply

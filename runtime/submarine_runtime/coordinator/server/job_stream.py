@@ -15,7 +15,7 @@ import time
 from typing import Any, Callable, Mapping
 from urllib.parse import urlencode
 
-from submarine_runtime.coordinator.record.job_status import JobStatus
+from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.coordinator.server.agent_stream import AgentError, Feed, Source
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.layout import attempt_name

@@ -21,7 +21,7 @@ from submarine_runtime.coordinator.server.http_messages import (
     parse_head,
 )
 from submarine_runtime.coordinator.server.tls_channel import Channel, link_context
-from submarine_runtime.network.connection_limit import ConnectionLimit
+from submarine_runtime.network import ConnectionLimit
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.link import MAX_LINE, PROTOCOL
 from submarine_runtime.protocol.link_validation import read_line

@@ -9,7 +9,7 @@ import socket
 import ssl
 from typing import Mapping
 
-from submarine_runtime.network.tls import server_context
+from submarine_runtime.network import server_context
 
 READ_BYTES = 16384
 #: A reader that lets this much wait is no reader.

@@ -14,7 +14,7 @@ from typing import Callable, Mapping
 from urllib.parse import urlencode
 
 from submarine_runtime.coordinator.server.agent_stream import Source
-from submarine_runtime.network.tunnel import MAX_TUNNELS, Carrier, keep_alive
+from submarine_runtime.network import MAX_TUNNELS, Carrier, keep_alive
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.tunnels import PROTOCOL
 

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Mapping, Sequence
 
 from submarine_runtime.frameworks.helpers.awaiting import open_door
-from submarine_runtime.network.connection_limit import ConnectionLimit
+from submarine_runtime.network import ConnectionLimit
 
 SECONDS = 10.0
 MAX_VALUE = 1 << 20

@@ -17,11 +17,10 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from submarine_jobs.access.credentials import new_secret
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.client.job import Job
-from submarine_jobs.model.spec import JobSpec, Role
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.access import JobDirectory, new_secret
+from submarine_jobs.client import Job
+from submarine_jobs.model import JobSpec, Role
+from submarine_jobs.storage import LocalStorage
 from submarine_runtime.protocol import layout, wire
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State

@@ -14,11 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access import job_directory as limits
-from submarine_jobs.access.job_directory import JobDirectory
+from submarine_jobs.access import JobDirectory, job_directory as limits
 from submarine_jobs.errors import StorageError
-from submarine_jobs.storage import base
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.storage import LocalStorage, base
 from submarine_runtime.protocol.sourcemap import MAP_PATH
 
 #: MiB by which a reader may make its process grow.

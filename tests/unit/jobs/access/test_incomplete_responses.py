@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access.agent_client import AgentAddress, AgentClient
-from submarine_jobs.access.credentials import new_secret
-from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
+from submarine_jobs.access import AgentAddress, AgentClient, new_secret
+from submarine_jobs.backends.yarn.cluster import ResourceManager
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.inputs.localization import _download
 from submarine_runtime.storage.webhdfs_http import request

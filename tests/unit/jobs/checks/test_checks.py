@@ -12,13 +12,17 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from submarine_jobs.checks import Finding, Level, check_program, missing_imports
-from submarine_jobs.checks.calls import check_calls
-from submarine_jobs.checks.imports import has_own_launcher
+from submarine_jobs.checks import (
+    Finding,
+    Level,
+    check_calls,
+    check_program,
+    has_own_launcher,
+    missing_imports,
+)
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.cells import Cell, CellCollection
-from submarine_jobs.program.job_bundle import Bundle, build_bundle
-from submarine_jobs.program.notebook_document import DocumentCell, NotebookDocument
+from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell, build_bundle
+from submarine_jobs.program.notebook_document import NotebookDocument
 from submarine_jobs.program.scripts import bundle_from_notebook
 from submarine_runtime.protocol.sourcemap import SourceMap
 

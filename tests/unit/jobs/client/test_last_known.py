@@ -9,18 +9,16 @@ from typing import cast
 
 import pytest
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.backends.base import Observation, Stage
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.backends import Observation, Stage
+from submarine_jobs.client import Session
 from submarine_jobs.client.listing import find_job
-from submarine_jobs.client.session import Session
 from submarine_jobs.commands import execute
-from submarine_jobs.display.job_table import table
-from submarine_jobs.display.sanitized_record import tame
+from submarine_jobs.display import table, tame
 from submarine_jobs.errors import ClusterError, JobNotFoundError, StorageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.tracking.index import Known
-from submarine_jobs.tracking.observation import Target, unreachable, without_directory
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.model import Profile
+from submarine_jobs.tracking import Known, Target, unreachable, without_directory
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State

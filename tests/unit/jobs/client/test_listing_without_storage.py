@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.base import Handle, Observation, Stage
-from submarine_jobs.backends.local.backend import LocalBackend
-from submarine_jobs.client import cancelling, listing, views as viewing
-from submarine_jobs.client.session import Session
+from submarine_jobs.backends import Handle, Observation, Stage
+from submarine_jobs.backends.local import LocalBackend
+from submarine_jobs.client import Session, cancelling, listing, views as viewing
 from submarine_jobs.errors import ClusterError, NoAnswerError
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
+from submarine_jobs.storage import LocalStorage
 from submarine_jobs.storage.hdfs import HdfsStorage
-from submarine_jobs.storage.local import LocalStorage
-from submarine_jobs.tracking.index import Known
+from submarine_jobs.tracking import Known
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State

@@ -13,17 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.client import run_attempts as attempts
-from submarine_jobs.client.job_ownership import foreign_owner
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Session, foreign_owner, run_attempts as attempts
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import JobNotFoundError, RefusedError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.model.profile import Profile, hadoop_user
-from submarine_jobs.model.spec import JobSpec, Role
-from submarine_jobs.tracking.index import Known
-from submarine_jobs.tracking.index_query import JobQuery
-from submarine_jobs.tracking.ownership import Owner, attributed
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.model import JobSpec, Profile, Role, hadoop_user
+from submarine_jobs.tracking import JobQuery, Known, Owner, attributed
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 

@@ -9,18 +9,14 @@ import pytest
 
 from submarine_jobs.commands import CellBody, complete, execute
 from submarine_jobs.commands.explain import explain
-from submarine_jobs.commands.grammar.cell_body import CellVerb, complete_below, explain_below
-from submarine_jobs.commands.grammar.verb import option
+from submarine_jobs.commands.grammar import CellVerb, complete_below, explain_below, option
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.program import cell_entry_points as found
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.collect_line import parse_options
-from submarine_jobs.program.notebook_document import DocumentCell, NotebookDocument
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.program import Cell, DocumentCell, cell_entry_points as found, parse_options
+from submarine_jobs.program.notebook_document import NotebookDocument
 from submarine_jobs.program.scripts import marked_cells
-from submarine_magics.commands.completion import complete_text
-from submarine_magics.commands.inspection import COLLECTING, help_at
+from submarine_magics.commands import complete_text, help_at
+from submarine_magics.commands.inspection import COLLECTING
 
 
 class Fruit(CellVerb):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.text.terminal import TerminalFilter
+from submarine_jobs.text import TerminalFilter
 
 SUBMARINE = [sys.executable, "-m", "submarine_jobs.cli"]
 

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from submarine_jobs.commands import complete, execute
-from submarine_jobs.commands.grammar.shared_options import remember_queues
-from submarine_jobs.commands.grammar.verbs import PLUGIN_SUMMARIES, VERBS, plugins
+from submarine_jobs.commands.grammar import plugins, remember_queues
+from submarine_jobs.commands.grammar.verbs import PLUGIN_SUMMARIES, VERBS
 from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.program.cells import Cell, CellCollection
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.program import Cell, CellCollection
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 

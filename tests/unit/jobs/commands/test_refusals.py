@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.config.loader import OWN_VARIABLES, SHARED_VARIABLES
+from submarine_jobs.config import OWN_VARIABLES
+from submarine_jobs.config.loader import SHARED_VARIABLES
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 from submarine_jobs.options.unsupported import UNSUPPORTED
-from submarine_jobs.program.cells import CellCollection
+from submarine_jobs.program import CellCollection
 from tests.trusting import trusted
 
 PAGE = Path(__file__).parents[4] / "docs" / "refusals.md"

@@ -11,18 +11,12 @@ from types import MappingProxyType
 import pytest
 
 from submarine_jobs.commands import complete
-from submarine_jobs.commands.run.command import parse_run
+from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import NoClusterError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec, Localization, NamedInput, Resources, Role
-from submarine_jobs.options.role_options import (
-    RoleOptions,
-    format_role,
-    parse_role,
-)
-from submarine_jobs.options.roles_of import BOARD_HISTORY
-from submarine_jobs.options.spec_of import spec_from_options
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.model import JobSpec, Localization, NamedInput, Profile, Resources, Role
+from submarine_jobs.options import BOARD_HISTORY, RoleOptions, parse_role, spec_from_options
+from submarine_jobs.options.role_options import format_role
 from submarine_jobs.options.unsupported import UNSUPPORTED
 from submarine_jobs.python_api import words_of
 

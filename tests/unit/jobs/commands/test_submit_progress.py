@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.submit_progress import SubmitLine
+from submarine_jobs.frontends import Mouth, SubmitLine
 
 
 class Listener(Mouth):

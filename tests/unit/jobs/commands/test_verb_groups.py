@@ -9,11 +9,10 @@ import click
 import pytest
 
 from submarine_jobs.commands import complete, execute
+from submarine_jobs.commands.grammar import Verb, plugins
 from submarine_jobs.commands.grammar.groups import VerbGroup
-from submarine_jobs.commands.grammar.verb import Verb
-from submarine_jobs.commands.grammar.verbs import plugins
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 
 GROUPS = {
     name: found for name, point in plugins().items() if isinstance(found := point.load(), VerbGroup)

@@ -14,21 +14,15 @@ from types import ModuleType
 
 import pytest
 
-from submarine_jobs.access.credentials import new_secret
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-from submarine_jobs.backends.yarn.driver.driver import Driver
+from submarine_jobs.access import new_secret
+from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.backends.yarn.cluster import HadoopConf
+from submarine_jobs.backends.yarn.driver import Driver, DriverApart, DriverUnreachableError
 from submarine_jobs.backends.yarn.driver.refusals import NeverFitsError
-from submarine_jobs.backends.yarn.driver.skein_calls import DriverUnreachableError
-from submarine_jobs.backends.yarn.driver.subprocess_driver import ChannelApart, DriverApart
-from submarine_jobs.concurrency.subprocess_calls import (
-    ApartError,
-    call_apart,
-    stay_small,
-    stays_small,
-)
+from submarine_jobs.backends.yarn.driver.subprocess_driver import ChannelApart
+from submarine_jobs.concurrency import ApartError, call_apart, stay_small, stays_small
 from submarine_jobs.errors import ConfigError, UsageError
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 from submarine_runtime.protocol.reasons import EndReason
 from tests.waiting import until
 

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from submarine_jobs.config import file_safety
-from submarine_jobs.config.loader import load_config
+from submarine_jobs.config import file_safety, load_config
 from submarine_jobs.errors import ConfigError
 
 OTHER = 54321

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 
 ROOT = Path(__file__).resolve().parents[4]
 

@@ -13,18 +13,23 @@ import pytest
 
 import submarine_jobs
 from submarine_jobs.commands import complete, execute
-from submarine_jobs.config import project_trust as config_trust
-from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS, SECTIONS, read_file
-from submarine_jobs.config.loader import load_config
-from submarine_jobs.config.project_trust import HARMLESS, UntrustedConfigError, confirmed_keys
-from submarine_jobs.config.sections import load_section
+from submarine_jobs.config import (
+    UntrustedConfigError,
+    confirmed_keys,
+    load_config,
+    load_section,
+    project_trust as config_trust,
+    read_file,
+)
+from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS, SECTIONS
+from submarine_jobs.config.project_trust import HARMLESS
 from submarine_jobs.errors import ConfigError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_kernel.remote.submission import Asked, session_of
-from submarine_server.service.job_service import Core
-from submarine_workflows.azkaban.api.settings import load_settings
-from submarine_workflows.locations.urls import profile_in_force
-from submarine_zeppelin.accounts.configuration import config_of
+from submarine_jobs.frontends import Mouth
+from submarine_kernel.remote import Asked, session_of
+from submarine_server.service import Core
+from submarine_workflows.azkaban.api import load_settings
+from submarine_workflows.locations import profile_in_force
+from submarine_zeppelin.accounts import config_of
 
 CONTENT = 'queue = "ml"\njava_home = "jdk"\n[profiles.lab.settings]\nyarn_command = "/bin/yarn"\n'
 

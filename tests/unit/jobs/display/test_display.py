@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from submarine_jobs import display
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.text.sanitize import escaped, one_line, printable, web_link
+from submarine_jobs.model import JobView
+from submarine_jobs.text import escaped, one_line, printable, web_link
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, JobRecord, Output, Phase, TaskRecord

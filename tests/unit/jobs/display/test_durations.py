@@ -11,7 +11,7 @@ import pytest
 from submarine_jobs import display
 from submarine_jobs.display import summary
 from submarine_jobs.frontends.wait_display import StateLine
-from submarine_jobs.model.job_view import JobView
+from submarine_jobs.model import JobView
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from submarine_jobs import display
-from submarine_jobs.model.job_view import JobView
+from submarine_jobs.model import JobView
 from submarine_jobs.text import formatting as durations
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason

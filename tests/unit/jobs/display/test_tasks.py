@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 
 from submarine_jobs import display
-from submarine_jobs.display import task_rows, task_table, timeline
-from submarine_jobs.display.changes import Changes
-from submarine_jobs.model.job_view import JobView
-from submarine_jobs.model.tasks import failed_task, telling_task
+from submarine_jobs.display import Changes, task_rows, task_table, timeline
+from submarine_jobs.model import JobView, failed_task, telling_task
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, JobRecord, TaskRecord

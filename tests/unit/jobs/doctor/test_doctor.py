@@ -14,14 +14,24 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.commands.doctor import result_lines
-from submarine_jobs.doctor import Check, Status, cluster, examine, gpu, hadoop, machine, node
-from submarine_jobs.doctor.checks import CHECKS
+from submarine_jobs.commands import result_lines
+from submarine_jobs.doctor import (
+    CHECKS,
+    Check,
+    Finding,
+    Patient,
+    Status,
+    cluster,
+    examine,
+    gpu,
+    hadoop,
+    machine,
+    node,
+    ok,
+)
 from submarine_jobs.doctor.cuda_probe import cuda_in
-from submarine_jobs.doctor.patient import Patient
-from submarine_jobs.doctor.result import Finding, ok
 from submarine_jobs.errors import ClusterError, ConfigError
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 
 
 class ResourceManager:

@@ -16,15 +16,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from submarine_jobs.environments import provision as providing
-from submarine_jobs.environments.archive import ParallelGzip, content_digest, write_archive
+from submarine_jobs.environments import (
+    fingerprint,
+    items_of,
+    provide,
+    provision as providing,
+    this_layout,
+    write_archive,
+)
+from submarine_jobs.environments.archive import ParallelGzip, content_digest
 from submarine_jobs.environments.editable import editable_sources
-from submarine_jobs.environments.inventory import fingerprint, items_of, this_layout
-from submarine_jobs.environments.provision import provide
 from submarine_jobs.environments.relocation import relocated
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.python_environment import PythonEnv, parse_python_env
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.model import PythonEnv, parse_python_env
+from submarine_jobs.storage import LocalStorage
 
 
 @pytest.fixture

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.access.agent_client import LogChunk
+from submarine_jobs.access import LogChunk
 from submarine_jobs.commands.log_output.lines import PrefixedLines
 from submarine_jobs.errors import ClusterError, NoAccessError, NoAnswerError, UsageError
-from submarine_jobs.logs import following
-from submarine_jobs.logs.position import LogKey, LogPosition, key_of
-from submarine_jobs.model.spec import Role
-from submarine_jobs.model.tasks import choose, ranges
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.logs import LogKey, LogPosition, following, key_of
+from submarine_jobs.model import Role, choose, ranges
+from submarine_jobs.storage import LocalStorage
 from tests.unit.jobs.access.port_rig import FollowedJob, Port, log_line, skip_line
 
 ROLES = (Role("worker", 3), Role("ps", 1, kind="untracked"))

@@ -5,9 +5,9 @@ import tempfile
 
 from hypothesis import given, strategies as st
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.logs.shipped_log import ShippedLog, shipped_lengths
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.logs import ShippedLog, shipped_lengths
+from submarine_jobs.storage import LocalStorage
 from submarine_runtime.protocol import layout
 
 PIECES = st.lists(st.binary(min_size=1, max_size=40), max_size=12)

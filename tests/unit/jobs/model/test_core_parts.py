@@ -8,12 +8,12 @@ import ssl
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.access.agent_client import LogChunk, tls_context
-from submarine_jobs.access.credentials import JobSecret, new_secret
+from submarine_jobs.access import LogChunk, new_secret, tls_context
+from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import UsageError
-from submarine_jobs.logs.log_tail import Tail
-from submarine_jobs.model.placeholders import fill, fill_spec
-from submarine_jobs.model.spec import JobSpec, Localization, Resources, Role
+from submarine_jobs.logs import Tail
+from submarine_jobs.model import JobSpec, Localization, Resources, Role, fill_spec
+from submarine_jobs.model.placeholders import fill
 from submarine_jobs.submit.job_ids import new_job_id, slug
 from submarine_runtime.protocol import layout
 

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.quantities import (
-    MAX_MEMORY,
+from submarine_jobs.model import (
+    Localization,
+    Resources,
     format_duration,
     format_memory,
-    format_resources,
     parse_count,
     parse_duration,
     parse_memory,
     parse_resources,
 )
-from submarine_jobs.model.spec import Localization, Resources
+from submarine_jobs.model.quantities import MAX_MEMORY, format_resources
 from submarine_jobs.options import pairs
 
 

@@ -10,17 +10,11 @@ from types import MappingProxyType
 
 from hypothesis import given, settings, strategies as st
 
-from submarine_jobs.commands.run.command import parse_run
+from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import Localization, NamedInput
+from submarine_jobs.model import Localization, NamedInput, Profile
+from submarine_jobs.options import RoleOptions, RunOptions, merge_roles, spec_from_options
 from submarine_jobs.options.argv import to_argv
-from submarine_jobs.options.role_options import (
-    RoleOptions,
-    merge_roles,
-)
-from submarine_jobs.options.run_options import RunOptions
-from submarine_jobs.options.spec_of import spec_from_options
 
 PROFILE = Profile(backend="yarn", queue="ml", python="/opt/py/bin/python")
 

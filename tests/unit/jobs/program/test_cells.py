@@ -8,11 +8,17 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.program.cell import named_labels
-from submarine_jobs.program.cells import Cell, CellCollection, CellState, Change
+from submarine_jobs.program import (
+    Cell,
+    CellCollection,
+    CellState,
+    DocumentCell,
+    build_bundle,
+    named_labels,
+)
+from submarine_jobs.program.cells import Change
 from submarine_jobs.program.ipython_syntax import IPythonSyntaxError
-from submarine_jobs.program.job_bundle import build_bundle
-from submarine_jobs.program.notebook_document import DocumentCell, NotebookDocument
+from submarine_jobs.program.notebook_document import NotebookDocument
 
 
 def cell(text: str, cell_id: str | None = None, **more: object) -> Cell:

@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.collect_line import CollectOptions, parse_cell, parse_options, tags_in
-from submarine_jobs.program.file_names import check_file_name, package_files
+from submarine_jobs.program import (
+    Cell,
+    check_file_name,
+    package_files,
+    parse_cell,
+    parse_options,
+    tags_in,
+)
+from submarine_jobs.program.collect_line import CollectOptions
 
 
 @pytest.mark.parametrize("name", ["model.py", "pkg/model.py", "a/b/c.py", "Main_2.py", "main.py"])

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.cells import Cell, CellCollection
-from submarine_jobs.program.collect_line import parse_cell, parse_options
-from submarine_jobs.program.job_bundle import build_bundle
+from submarine_jobs.program import Cell, CellCollection, build_bundle, parse_cell, parse_options
 
 PAGE = Path(__file__).parents[4] / "docs" / "collecting.md"
 ROW = re.compile(r"^\| `(%%submarine.*?)` \| (.*) \|$", re.MULTILINE)

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.cells import Cell
-from submarine_jobs.program.job_bundle import Bundle, build_bundle
+from submarine_jobs.program import Bundle, Cell, build_bundle
 from submarine_runtime.protocol.sourcemap import SourceMap
 
 

@@ -11,13 +11,14 @@ import pytest
 
 from submarine_jobs.checks import check_program
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program import notebook_document as notebook
-from submarine_jobs.program.notebook_document import NotebookError, parse_notebook, read_notebook
-from submarine_jobs.program.scripts import (
+from submarine_jobs.program import (
+    NotebookError,
     bundle_from_file,
-    bundle_from_notebook,
-    bundle_from_script,
+    notebook_document as notebook,
+    read_notebook,
 )
+from submarine_jobs.program.notebook_document import parse_notebook
+from submarine_jobs.program.scripts import bundle_from_notebook, bundle_from_script
 
 
 def code(source: Any, count: int | None = None, **more: Any) -> dict[str, Any]:

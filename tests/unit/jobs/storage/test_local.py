@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.errors import StorageError
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.storage import LocalStorage
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from submarine_jobs.tracking.index import JobStore, Known
+from submarine_jobs.tracking import JobStore, Known
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, JobRecord
 from submarine_runtime.protocol.states import State

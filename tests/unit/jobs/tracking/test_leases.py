@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.client.job import Job
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.client import Job
 from submarine_jobs.errors import StorageError
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.model import JobSpec
+from submarine_jobs.storage import LocalStorage
 from submarine_jobs.tracking.leases import Leases, _Held
 from submarine_runtime.protocol import layout
 from tests.waiting import until

@@ -13,16 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.backends.base import Backend, Handle, Observation, Plan, Stage, Submission
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.backends import Backend, Handle, Observation, Plan, Stage, Submission
 from submarine_jobs.backends.yarn.cluster.diagnostics import why_ended
-from submarine_jobs.model.spec import JobSpec, Role
-from submarine_jobs.storage.base import Storage
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.model import JobSpec, Role
+from submarine_jobs.storage import LocalStorage, Storage
+from submarine_jobs.tracking import JobStore, Known, Target, settle
 from submarine_jobs.tracking.closing import close_orphan
 from submarine_jobs.tracking.event_folding import base_record, fold
-from submarine_jobs.tracking.index import JobStore, Known
-from submarine_jobs.tracking.observation import LAST_WORDS_OF_CHILD, Target, settle
+from submarine_jobs.tracking.observation import LAST_WORDS_OF_CHILD
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import MEANINGS, EndReason
 from submarine_runtime.protocol.record import Event, JobRecord, Phase, TaskRecord

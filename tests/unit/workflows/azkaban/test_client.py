@@ -13,18 +13,18 @@ import requests
 import tenacity
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.azkaban.api import connection as connection_module
-from submarine_workflows.azkaban.api.client import Azkaban
-from submarine_workflows.azkaban.api.connection import Connection
-from submarine_workflows.azkaban.api.errors import (
+from submarine_workflows.azkaban.api import (
+    Azkaban,
     AzkabanError,
+    Connection,
+    Follower,
     NoProjectError,
-    UnreachableError,
+    SessionFile,
+    Settings,
     UnsureError,
+    connection as connection_module,
 )
-from submarine_workflows.azkaban.api.logs import Follower
-from submarine_workflows.azkaban.api.session_file import SessionFile
-from submarine_workflows.azkaban.api.settings import Settings
+from submarine_workflows.azkaban.api.errors import UnreachableError
 from submarine_workflows.azkaban.submission import start
 from tests.azkaban import server as servers
 from tests.azkaban.replies import JETTY, LOGIN_PAGE, Reply, broken
@@ -33,7 +33,7 @@ FLOW = 'nodes: [{name: one, type: command, config: {command: "echo <b>&amp; grü
 
 
 def packed(flow: str = FLOW, name: str = "nightly") -> bytes:
-    from submarine_workflows.azkaban.project.archive import Project
+    from submarine_workflows.azkaban.project import Project
 
     files = {f"{name}.flow": flow.encode(), "p.project": b"azkaban-flow-version: 2.0\n"}
     return Project(name, (name,), files).to_zip()
@@ -104,7 +104,7 @@ def test_the_whole_way(server: servers.Azkaban, client: Client) -> None:
 def test_a_log_is_read_by_the_offsets_of_bytes(
     server: servers.Azkaban, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from submarine_workflows.azkaban.api.logs import Follower
+    from submarine_workflows.azkaban.api import Follower
 
     monkeypatch.setattr("submarine_workflows.azkaban.api.client.LOG_PIECE", 61)
     azkaban = client()
@@ -365,7 +365,7 @@ def test_a_certificate_that_nobody_trusts(tmp_path: Path) -> None:
     import ssl
     import threading
 
-    from submarine_jobs.access.credentials import new_secret
+    from submarine_jobs.access import new_secret
 
     made = new_secret("test")
     (tmp_path / "c.pem").write_text(made.key + made.certificate)

@@ -12,13 +12,12 @@ import psutil
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.display.mime import MIME_TYPE
+from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_workflows.azkaban.api.errors import AzkabanError
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_workflows.azkaban import project_name
+from submarine_workflows.azkaban.api import AzkabanError
 from submarine_workflows.azkaban.server_zone import for_server
-from submarine_workflows.azkaban.submission import project_name
 from submarine_workflows.headless.announcing import Announcer
 from tests.azkaban import server as servers
 from tests.azkaban.configured import configured

@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.azkaban.project.secrets import looks_secret, secret_in_command
-from submarine_workflows.azkaban.project.source import has_trigger, project_of
+from submarine_workflows.azkaban.project import has_trigger, looks_secret, project_of
+from submarine_workflows.azkaban.project.secrets import secret_in_command
 from submarine_workflows.formats.flow1 import read_properties
-from submarine_workflows.model.command_line import split_command
-from submarine_workflows.model.errors import WorkflowError
-from submarine_workflows.model.node_commands import Setting
+from submarine_workflows.model import Setting, WorkflowError, split_command
 from tests.azkaban.project import BadProjectError, load_project, unzip
 
 NIGHTLY = """\

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_workflows.azkaban.project.condition import azkabans_condition
-from submarine_workflows.model.conditions import Facts, read_condition
+from submarine_workflows.model import Facts, read_condition
 from tests.azkaban.script import holds
 
 

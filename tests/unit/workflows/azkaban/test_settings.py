@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.errors import ConfigError
-from submarine_workflows.azkaban.api.connection import Connection
-from submarine_workflows.azkaban.api.credentials import VARIABLE, find_password, read_password
-from submarine_workflows.azkaban.api.settings import Settings, load_settings
+from submarine_workflows.azkaban.api import Connection, Settings, find_password, load_settings
+from submarine_workflows.azkaban.api.credentials import VARIABLE, read_password
 from tests.trusting import trusted
 
 

@@ -12,11 +12,11 @@ import fsspec
 import pytest
 
 from submarine_jobs.commands import complete, execute
-from submarine_jobs.config.loader import Config
+from submarine_jobs.config import Config
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 from submarine_workflows.commands.awaiting import NotThereError, filled_in, wait_for_data
-from submarine_workflows.locations.remote import HdfsPlace
+from submarine_workflows.locations import HdfsPlace
 
 
 def wait(url: str, timeout: float = 60.0, said: list[str] | None = None) -> float:

@@ -7,10 +7,11 @@ from xml.etree import ElementTree
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends.base import Mouth
-from submarine_workflows.display.drawing import as_svg, columns
-from submarine_workflows.formats.flow2 import read_workflow
-from submarine_workflows.model.errors import WorkflowError
+from submarine_jobs.frontends import Mouth
+from submarine_workflows.display import as_svg
+from submarine_workflows.display.drawing import columns
+from submarine_workflows.formats import read_workflow
+from submarine_workflows.model import WorkflowError
 
 TEXT = """\
 schedule: 0 30 2 ? * *

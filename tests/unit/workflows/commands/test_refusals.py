@@ -8,7 +8,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 
 FLOW = """
 nodes:

@@ -14,11 +14,11 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 from submarine_workflows.export.airflow import dag_of
 from submarine_workflows.export.crontab import crontab_of
 from submarine_workflows.export.shell import expand, word_of
-from submarine_workflows.formats.flow2 import read_workflow
+from submarine_workflows.formats import read_workflow
 from tests.local.workflow_rig import is_gone, until
 
 HOSTILE = "a'b\"c $(touch pwned) `touch pwned` \\ {{ run_id }} %d"

@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.formats.files import open_workflow
-from submarine_workflows.formats.flow1 import read_jobs, read_properties
-from submarine_workflows.formats.flow2 import read_workflow
-from submarine_workflows.model.errors import WorkflowError
-from submarine_workflows.model.validation import check
-from submarine_workflows.model.workflow import Kind
+from submarine_workflows.formats import open_workflow, read_jobs, read_workflow
+from submarine_workflows.formats.flow1 import read_properties
+from submarine_workflows.model import Kind, WorkflowError, check
 
 NIGHTLY = """\
 schedule: 0 30 2 ? * *

@@ -10,8 +10,12 @@ import pytest
 
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_workflows.headless.saving import Output
-from submarine_workflows.locations import papermill_handlers as papermill_places, urls as places
-from submarine_workflows.locations.location import Place, without_password
+from submarine_workflows.locations import (
+    Place,
+    papermill_handlers as papermill_places,
+    urls as places,
+    without_password,
+)
 from tests.unit.notebook_rig import notebook
 
 # Places

@@ -10,10 +10,10 @@ import nbformat
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.commands.run.notebook import NotebookRun
+from submarine_jobs.commands.run import NotebookRun
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.frontends.terminal import CommandLine
+from submarine_jobs.frontends import CommandLine
 from submarine_workflows.headless.ending import Ending, Stop
 from submarine_workflows.headless.report import Report
 

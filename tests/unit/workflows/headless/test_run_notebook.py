@@ -10,10 +10,9 @@ import nbformat
 import pytest
 
 from submarine_jobs.commands import complete, execute
-from submarine_jobs.commands.run.notebook import NotebookRun
+from submarine_jobs.commands.run import NotebookRun
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.terminal import CommandLine
+from submarine_jobs.frontends import CommandLine, Mouth
 from tests.unit.notebook_rig import notebook
 
 # Which of both a run is
@@ -78,7 +77,7 @@ class Nowhere(CommandLine):
 
     def config(self, options: Any = None) -> Any:
         """Neither files nor variables of this machine."""
-        from submarine_jobs.config.loader import load_config
+        from submarine_jobs.config import load_config
 
         return load_config(options, environ={"SUBMARINE_CONFIG": ""})
 

@@ -14,19 +14,26 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.errors import UsageError
+from submarine_workflows.formats import read_workflow
 from submarine_workflows.formats.flow1 import read_properties
-from submarine_workflows.formats.flow2 import read_workflow
-from submarine_workflows.local.parameters import as_properties, filler, flow_parameters
+from submarine_workflows.local import filler
+from submarine_workflows.local.parameters import as_properties, flow_parameters
 from submarine_workflows.local.preparation import read_outputs
 from submarine_workflows.local.project_zip import unpack
-from submarine_workflows.model.names import file_name
-from submarine_workflows.model.serialization import from_json, to_json
-from submarine_workflows.notebook.run_lookup import find_run
-from submarine_workflows.runs.folders import RunNotFoundError, Runs
-from submarine_workflows.runs.journal import Journal, Lock, is_held, read_journal
-from submarine_workflows.runs.missed_runs import missed
-from submarine_workflows.runs.statuses import Status
-from submarine_workflows.runs.views import view_of
+from submarine_workflows.model import file_name, from_json
+from submarine_workflows.model.serialization import to_json
+from submarine_workflows.notebook import find_run
+from submarine_workflows.runs import (
+    Journal,
+    Lock,
+    RunNotFoundError,
+    Runs,
+    Status,
+    is_held,
+    missed,
+    view_of,
+)
+from submarine_workflows.runs.journal import read_journal
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

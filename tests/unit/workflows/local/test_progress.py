@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from submarine_workflows.formats.flow2 import read_workflow
+from submarine_workflows.formats import read_workflow
 from submarine_workflows.local.progress import Progress
-from submarine_workflows.model.validation import check
-from submarine_workflows.runs.statuses import FailureAction, Status
+from submarine_workflows.model import check
+from submarine_workflows.runs import FailureAction, Status
 
 F, S, K = Status.FAILED, Status.SUCCEEDED, Status.KILLED
 DIAMOND = """

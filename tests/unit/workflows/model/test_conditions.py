@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_workflows.model.conditions import ConditionError, Facts, read_condition
+from submarine_workflows.model import ConditionError, Facts, read_condition
 
 GOOD, MIXED, BAD = (True, True), (True, False), (False, False)
 

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.formats.flow2 import read_workflow
-from submarine_workflows.model.command_line import join_command, split_command
-from submarine_workflows.model.node_commands import (
+from submarine_workflows.formats import read_workflow
+from submarine_workflows.model import (
     Setting,
     commands_of,
     environment_of,
+    join_command,
     properties_of,
+    split_command,
 )
 
 TEXT = """\

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from submarine_workflows.model.schedule import ScheduleError, read_schedule, read_timezone
+from submarine_workflows.model import ScheduleError, read_schedule, read_timezone
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

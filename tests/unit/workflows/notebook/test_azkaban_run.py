@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends import Mouth
 from submarine_workflows.azkaban.api.executions import execution_of
-from submarine_workflows.display.outputs import MIME_TYPE
+from submarine_workflows.display import MIME_TYPE
 from submarine_workflows.notebook import azkaban_run
 from tests.azkaban import server as servers
 from tests.azkaban.configured import configured

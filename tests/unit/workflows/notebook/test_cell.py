@@ -14,18 +14,14 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from submarine_jobs.commands import CellBody, complete, execute
-from submarine_jobs.commands.grammar.cell_body import complete_below, explain_below
+from submarine_jobs.commands.grammar import complete_below, explain_below
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.frontends.outcome import Outcome
-from submarine_jobs.program.cells import CellCollection
-from submarine_jobs.program.notebook_document import read_notebook
-from submarine_workflows.display.outputs import MIME_TYPE, of_run
-from submarine_workflows.display.states import NodeState, RunState, Step
-from submarine_workflows.formats.files import open_workflow
-from submarine_workflows.formats.flow2 import read_workflow
-from submarine_workflows.model.errors import WorkflowError
-from submarine_workflows.notebook.workflow_files import kept_file
+from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.program import CellCollection, read_notebook
+from submarine_workflows.display import MIME_TYPE, NodeState, RunState, Step, of_run
+from submarine_workflows.formats import open_workflow, read_workflow
+from submarine_workflows.model import WorkflowError
+from submarine_workflows.notebook import kept_file
 
 TEXT = """\
 # two steps

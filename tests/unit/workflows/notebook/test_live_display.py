@@ -14,18 +14,14 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends.base import Mouth
-from submarine_workflows.display.outputs import MIME_TYPE
-from submarine_workflows.formats.flow2 import read_workflow
+from submarine_jobs.frontends import Mouth
+from submarine_workflows.display import MIME_TYPE
+from submarine_workflows.formats import read_workflow
 from submarine_workflows.model.serialization import to_json
-from submarine_workflows.notebook import live_display as watching
-from submarine_workflows.notebook.launching import words_of
-from submarine_workflows.notebook.live_display import MAX_WATCHED, RunWatcher
+from submarine_workflows.notebook import RunWatcher, live_display as watching, words_of
+from submarine_workflows.notebook.live_display import MAX_WATCHED
 from submarine_workflows.notebook.local_run import LocalRun
-from submarine_workflows.runs.folders import Runs
-from submarine_workflows.runs.journal import Journal, Lock
-from submarine_workflows.runs.tables import table_of
-from submarine_workflows.runs.views import view_of
+from submarine_workflows.runs import Journal, Lock, Runs, table_of, view_of
 from tests.waiting import until
 
 TEXT = "nodes:\n- {name: a, type: noop}\n- {name: b, type: noop, dependsOn: [a]}\n"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_workflows.headless.failures import ENDED, MAX_MESSAGE, why_failed
+from submarine_workflows.headless import MAX_MESSAGE, why_failed
+from submarine_workflows.headless.failures import ENDED
 from submarine_workflows.scheduler.parameters import value_of
 from submarine_workflows.scheduler.process import _record_end
 

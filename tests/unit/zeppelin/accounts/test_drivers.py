@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 from submarine_zeppelin.accounts import drivers
 from submarine_zeppelin.accounts.users import state_dir_of
 from tests.waiting import until

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.errors import RefusedError
-from submarine_zeppelin.accounts.configuration import config_of, environment_of
-from submarine_zeppelin.accounts.users import SERVICE_USER, cluster_user, common_state_dir
+from submarine_zeppelin.accounts import common_state_dir, config_of, environment_of
+from submarine_zeppelin.accounts.users import SERVICE_USER, cluster_user
 
 ALLOWED = {SERVICE_USER: "true"}
 

@@ -9,15 +9,8 @@ from typing import Any
 
 import pytest
 
-from submarine_zeppelin.display.page import Card, Page
-from submarine_zeppelin.interface.interpreter import (
-    Context,
-    Kind,
-    Message,
-    NoteParagraph,
-    Output,
-    Server,
-)
+from submarine_zeppelin.display import Card, Page
+from submarine_zeppelin.interface import Context, Kind, Message, NoteParagraph, Output, Server
 from submarine_zeppelin.submarine import interpreter as submarine
 from submarine_zeppelin.submarine.interpreter import SubmarineInterpreter
 from submarine_zeppelin.submarine.interruption import Stop

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from submarine_zeppelin.display.refresher import Refresher
+from submarine_zeppelin.display import Refresher
 from submarine_zeppelin.submarine.job_index import KnownJobs, Placed
 from tests.waiting import until
 

@@ -12,7 +12,7 @@ from typing import Any
 from thriftpy2.server import TThreadedServer
 from thriftpy2.thrift import TApplicationException, TProcessor
 
-from submarine_zeppelin.interface.interpreter import (
+from submarine_zeppelin.interface import (
     Code,
     Context,
     Interpreter,
@@ -22,9 +22,7 @@ from submarine_zeppelin.interface.interpreter import (
     Result,
     Server,
 )
-from submarine_zeppelin.thrift.event_client import EventClient
-from submarine_zeppelin.thrift.idl import protocol
-from submarine_zeppelin.thrift.transport import BoundSocket
+from submarine_zeppelin.thrift import BoundSocket, EventClient, protocol
 
 NOTE = "2N8HY5PHA"
 

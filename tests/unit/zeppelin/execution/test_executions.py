@@ -14,18 +14,17 @@ from hypothesis import given, settings, strategies as st
 from thriftpy2.thrift import TClient
 
 from submarine_jobs.errors import UsageError
-from submarine_zeppelin.execution import executions
-from submarine_zeppelin.execution.delivery import Delivery
-from submarine_zeppelin.execution.execution import Execution
-from submarine_zeppelin.execution.executions import Executions
-from submarine_zeppelin.execution.output_writer import Outputs
-from submarine_zeppelin.execution.sessions import Sessions
-from submarine_zeppelin.interface.interpreter import Code, Context, Kind, Message, Result
-from submarine_zeppelin.service.handler import Handler
-from submarine_zeppelin.thrift.access import Callers
-from submarine_zeppelin.thrift.idl import protocol
-from submarine_zeppelin.thrift.server import InterpreterServer
-from submarine_zeppelin.thrift.transport import BoundSocket, connected
+from submarine_zeppelin.execution import (
+    Delivery,
+    Execution,
+    Executions,
+    Outputs,
+    Sessions,
+    executions,
+)
+from submarine_zeppelin.interface import Code, Context, Kind, Message, Result
+from submarine_zeppelin.service import Handler
+from submarine_zeppelin.thrift import BoundSocket, Callers, InterpreterServer, connected, protocol
 from tests.unit.zeppelin.execution.rig import (
     NOTE,
     NoServer,

@@ -9,11 +9,17 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_zeppelin.execution import output, output_writer as writing
-from submarine_zeppelin.execution.delivery import Delivery
-from submarine_zeppelin.execution.output_writer import Outputs
-from submarine_zeppelin.interface.interpreter import Code, Kind, Message, ParagraphGoneError, Result
-from submarine_zeppelin.interface.output_limit import fit, limit_of, tail_of_lines
+from submarine_zeppelin.execution import Delivery, Outputs, output, output_writer as writing
+from submarine_zeppelin.interface import (
+    Code,
+    Kind,
+    Message,
+    ParagraphGoneError,
+    Result,
+    fit,
+    limit_of,
+    tail_of_lines,
+)
 from tests.unit.zeppelin.execution.rig import context, html, running, wait_for
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_zeppelin.interface.properties import PROPERTIES
+from submarine_jobs.frontends import Mouth
+from submarine_zeppelin.interface import PROPERTIES
 
 
 @pytest.fixture

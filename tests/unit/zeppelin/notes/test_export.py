@@ -10,11 +10,10 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_zeppelin.interface.interpreter import NoteParagraph
-from submarine_zeppelin.notes.command_lines import body_of
-from submarine_zeppelin.notes.note import Paragraph, Spellings, read_note
-from submarine_zeppelin.notes.notebook_export import export
+from submarine_jobs.frontends import Mouth
+from submarine_zeppelin.interface import NoteParagraph
+from submarine_zeppelin.notes import Paragraph, body_of, export, read_note
+from submarine_zeppelin.notes.note import Spellings
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "zeppelin" / "digits.zpln"
 

@@ -11,22 +11,14 @@ from hypothesis import given, strategies as st
 from submarine_jobs.checks import check_program, missing_imports
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends.base import Mouth
-from submarine_jobs.outputs.metrics import Row
-from submarine_jobs.program.cells import Cell
+from submarine_jobs.frontends import Mouth
+from submarine_jobs.outputs import Row
+from submarine_jobs.program import Cell
 from submarine_zeppelin.display.chart import MAX_POINTS, Curves, svg
-from submarine_zeppelin.interface.entries import ENTRIES, FORMER, make
-from submarine_zeppelin.interface.interpreter import Context, NoteParagraph, Server
-from submarine_zeppelin.notes.note import (
-    Spellings,
-    bundle_of,
-    collect,
-    elsewhere,
-    head_of,
-    read_note,
-    shell_files,
-)
-from submarine_zeppelin.notes.wording import help_in_note, in_note
+from submarine_zeppelin.interface import ENTRIES, Context, NoteParagraph, Server
+from submarine_zeppelin.interface.entries import FORMER, make
+from submarine_zeppelin.notes import collect, help_in_note, in_note, read_note
+from submarine_zeppelin.notes.note import Spellings, bundle_of, elsewhere, head_of, shell_files
 
 
 def note(*paragraphs: tuple[str, str]) -> list[NoteParagraph]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.commands.run.command import parse_run
+from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import UsageError
-from submarine_zeppelin.interface import properties as settings
-from submarine_zeppelin.interface.interpreter import Context
-from submarine_zeppelin.notes import legacy as former
-from submarine_zeppelin.notes.command_lines import lines_of
+from submarine_zeppelin.interface import Context, properties as settings
+from submarine_zeppelin.notes import legacy as former, lines_of
 
 CONTEXT = Context("2JA_B", "p1", user="Ada.L")
 

@@ -18,7 +18,7 @@ import pytest
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin.installation.trial_process import rehearsal
-from submarine_zeppelin.interface.entries import ENTRIES
+from submarine_zeppelin.interface import ENTRIES
 from submarine_zeppelin.service.arguments import parse
 from submarine_zeppelin.service.lifecycle import RECOVERY_HOURS, Ending
 from submarine_zeppelin.service.log import MASK, SecretsMask, set_up_logging

@@ -11,12 +11,16 @@ from contextlib import contextmanager
 import pytest
 
 from submarine_runtime.network import peers
-from submarine_zeppelin.service.handler import Handler
-from submarine_zeppelin.thrift import access as callers
-from submarine_zeppelin.thrift.access import ADDRESSES, Callers
-from submarine_zeppelin.thrift.event_client import EventClient, ServerAwayError
-from submarine_zeppelin.thrift.server import InterpreterServer
-from submarine_zeppelin.thrift.transport import BoundSocket
+from submarine_zeppelin.service import Handler
+from submarine_zeppelin.thrift import (
+    BoundSocket,
+    Callers,
+    EventClient,
+    InterpreterServer,
+    ServerAwayError,
+    access as callers,
+)
+from submarine_zeppelin.thrift.access import ADDRESSES
 from tests.second_user import SECOND, as_user, needs_root, start_as_user
 from tests.unit.zeppelin.thrift.test_protocol import recorded
 from tests.unit.zeppelin.thrift.wire import Parts

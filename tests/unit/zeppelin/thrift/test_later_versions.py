@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from submarine_zeppelin.interface.interpreter import Context, Kind, Message
-from submarine_zeppelin.thrift.event_client import EventClient, EventRefusedError
+from submarine_zeppelin.interface import Context, Kind, Message
+from submarine_zeppelin.thrift import EventClient, EventRefusedError
 from tests.unit.zeppelin.thrift.wire import Parts, Wire, exchange, without_number
 
 VERSIONS = ("0.11.2", "0.12.1")

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_zeppelin.interface.interpreter import Code, Kind, Message, Result
-from submarine_zeppelin.thrift import transport
-from submarine_zeppelin.thrift.event_client import EventClient, EventRefusedError
-from submarine_zeppelin.thrift.transport import BoundSocket
+from submarine_zeppelin.interface import Code, Kind, Message, Result
+from submarine_zeppelin.thrift import BoundSocket, EventClient, EventRefusedError, transport
 from tests.unit.zeppelin.thrift.wire import Parts, Wire, exchange, without_number
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "zeppelin-0.10.0.json").read_text())
@@ -162,8 +160,7 @@ def test_which_hosts_are_this_machine() -> None:
 
 @pytest.mark.parametrize("given", ["", "null", "[]", "3", "{", '"x"'])
 def test_forms_and_settings_go_back_as_objects(given: str) -> None:
-    from submarine_zeppelin.thrift.conversion import wire_result
-    from submarine_zeppelin.thrift.idl import protocol
+    from submarine_zeppelin.thrift import protocol, wire_result
 
     wire = protocol.RemoteInterpreterContext(config=given, gui=given, noteGui=given)
     result = wire_result(Result(Code.SUCCESS), wire)

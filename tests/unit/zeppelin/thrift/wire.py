@@ -6,11 +6,9 @@ import socket
 import threading
 from typing import Any
 
-from submarine_zeppelin.interface.interpreter import Code, Completion, Context, Message, Result
-from submarine_zeppelin.service.handler import Handler
-from submarine_zeppelin.thrift.access import Callers
-from submarine_zeppelin.thrift.server import InterpreterServer
-from submarine_zeppelin.thrift.transport import BoundSocket
+from submarine_zeppelin.interface import Code, Completion, Context, Message, Result
+from submarine_zeppelin.service import Handler
+from submarine_zeppelin.thrift import BoundSocket, Callers, InterpreterServer
 
 
 class Parts:

@@ -20,7 +20,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 import tenacity
 
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 from submarine_workflows.azkaban.api.errors import (
     AwayError,
     AzkabanError,

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import platformdirs
 
-from submarine_jobs.config.file_safety import check_private
-from submarine_jobs.config.sections import load_section, user_section
+from submarine_jobs.config import check_private, load_section, user_section
 from submarine_jobs.errors import ConfigError
 from submarine_workflows.azkaban.api.settings import URL_VARIABLE, Settings, origin_of
 

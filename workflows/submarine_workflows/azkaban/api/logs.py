@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 from submarine_workflows.azkaban.api.client import Azkaban
 from submarine_workflows.azkaban.api.errors import AzkabanError, UnreachableError
 from submarine_workflows.azkaban.api.executions import Execution, NodeSeen

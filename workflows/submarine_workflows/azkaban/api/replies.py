@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 from submarine_workflows.azkaban.api.errors import (
     AzkabanError,
     SessionOverError,

@@ -12,7 +12,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_workflows.azkaban.api.settings import Settings
 
 _ID = re.compile(r"[\x21-\x7e]{1,200}")

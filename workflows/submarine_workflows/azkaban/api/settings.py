@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from submarine_jobs.config.file_safety import check_file
-from submarine_jobs.config.sections import SectionValue, load_section
+from submarine_jobs.config import SectionValue, check_file, load_section
 from submarine_jobs.errors import ConfigError
-from submarine_jobs.text.sanitize import printable
-from submarine_workflows.model.schedule import ScheduleError, read_timezone
+from submarine_jobs.text import printable
+from submarine_workflows.model import ScheduleError, read_timezone
 
 URL_VARIABLE = "SUBMARINE_AZKABAN_URL"
 VARIABLES = {

@@ -17,7 +17,7 @@ from typing import Any
 import requests
 import urllib3.exceptions
 
-from submarine_jobs.text.sanitize import one_line
+from submarine_jobs.text import one_line
 from submarine_workflows.azkaban.api.errors import (
     AwayError,
     NotSentError,

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.model.workflow_origin import NODE, RUN, TAGS, WORKFLOW
+from submarine_jobs.model import NODE, RUN, TAGS, WORKFLOW
 from submarine_workflows.azkaban.project.archive import Project
 from submarine_workflows.azkaban.project.command_values import VERB, with_references
 from submarine_workflows.azkaban.project.condition import azkabans_condition
@@ -26,18 +26,21 @@ from submarine_workflows.azkaban.project.flow_yaml import flow_text
 from submarine_workflows.azkaban.project.secrets import find_secrets
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.carrying import carry
-from submarine_workflows.model.command_line import join_command
-from submarine_workflows.model.errors import Problem, WorkflowError
-from submarine_workflows.model.node_commands import (
+from submarine_workflows.model import (
     ENVIRONMENT,
     EXECUTION,
+    Kind,
+    Node,
+    Problem,
     Setting,
+    Workflow,
+    WorkflowError,
     commands_of,
+    join_command,
     needs_of,
     path_of,
     properties_of,
 )
-from submarine_workflows.model.workflow import Kind, Node, Workflow
 from submarine_workflows.project_files import is_url
 
 PROJECT_FILE = b"azkaban-flow-version: 2.0\n"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from submarine_workflows.model.conditions import tokens_of
+from submarine_workflows.model import tokens_of
 
 #: ``ConditionOnJobStatus``.
 MACROS = ("all_success", "all_done", "all_failed", "one_success", "one_failed")

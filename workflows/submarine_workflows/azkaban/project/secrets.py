@@ -8,9 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from submarine_workflows.model.errors import Problem
-from submarine_workflows.model.node_commands import path_of
-from submarine_workflows.model.workflow import Workflow
+from submarine_workflows.model import Problem, Workflow, path_of
 
 _NAME = re.compile(
     r"(?:^|_)(?:PASS|PASSWORD|PASSWD|PASSPHRASE|PWD|SECRET|TOKEN|CREDENTIALS?|API_?KEY|APIKEY"

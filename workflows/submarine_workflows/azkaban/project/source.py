@@ -21,13 +21,16 @@ from submarine_workflows.azkaban.project.compiler import (
     job_file_environment,
 )
 from submarine_workflows.azkaban.project.secrets import find_secrets
-from submarine_workflows.formats.files import open_workflow
-from submarine_workflows.formats.marked_yaml import Value, load
-from submarine_workflows.model.command_line import split_command
-from submarine_workflows.model.errors import WorkflowError
-from submarine_workflows.model.node_commands import Setting
-from submarine_workflows.model.validation import check
-from submarine_workflows.model.workflow import Kind, Node, Workflow
+from submarine_workflows.formats import Value, load, open_workflow
+from submarine_workflows.model import (
+    Kind,
+    Node,
+    Setting,
+    Workflow,
+    WorkflowError,
+    check,
+    split_command,
+)
 from submarine_workflows.project_files import Carried
 
 ORIGIN_FILE = "00-submarine.properties"

@@ -15,13 +15,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import (
-    HadoopConf,
-    read_properties,
-    write_properties,
-)
-from submarine_jobs.backends.yarn.driver.skein_calls import skein_jar
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.backends.yarn.cluster import HadoopConf, read_properties, write_properties
+from submarine_jobs.backends.yarn.driver import skein_jar
+from submarine_jobs.storage import Storage
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 

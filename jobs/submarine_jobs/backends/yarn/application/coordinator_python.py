@@ -24,11 +24,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from submarine_jobs.config.file_safety import make_private
-from submarine_jobs.environments.archive import write_archive
-from submarine_jobs.environments.inventory import Item, Layout, fingerprint, items_of, this_layout
+from submarine_jobs.config import make_private
+from submarine_jobs.environments import (
+    Item,
+    Layout,
+    fingerprint,
+    items_of,
+    this_layout,
+    write_archive,
+)
 from submarine_jobs.errors import NotSubmittedError, SubmarineError
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage import Storage
 
 #: Name of the unpacked archive in a container, and the interpreter in it.
 DIRECTORY = "coordinator-python"

@@ -27,11 +27,10 @@ from submarine_jobs.backends.yarn.application.specification import (
     Master,
     Service,
 )
-from submarine_jobs.backends.yarn.cluster.tags import GANG_TAG, TAG, added_tags, tag_of
+from submarine_jobs.backends.yarn.cluster import GANG_TAG, TAG, added_tags, tag_of
 from submarine_jobs.backends.yarn.driver import class_archive as cds
-from submarine_jobs.backends.yarn.planning.gang_size import gang_of, least_of
-from submarine_jobs.model.python_environment import checked_image, parse_python_env
-from submarine_jobs.model.spec import JobSpec, Role
+from submarine_jobs.backends.yarn.planning import gang_of, least_of
+from submarine_jobs.model import JobSpec, Role, checked_image, parse_python_env
 from submarine_runtime.protocol import layout
 
 _SCRIPT = """\

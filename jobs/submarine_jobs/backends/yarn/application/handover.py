@@ -11,11 +11,10 @@ from collections.abc import Callable
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn.application.maker import ApplicationMaker
 from submarine_jobs.backends.yarn.application.specification import Application
-from submarine_jobs.backends.yarn.cluster import applications as observe
-from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
-from submarine_jobs.backends.yarn.driver.driver import Driver
-from submarine_jobs.backends.yarn.driver.skein_calls import (
+from submarine_jobs.backends.yarn.cluster import ResourceManager, applications as observe
+from submarine_jobs.backends.yarn.driver import (
     Channel,
+    Driver,
     DriverTimeoutError,
     DriverUnreachableError,
 )

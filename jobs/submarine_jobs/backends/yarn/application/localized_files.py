@@ -11,8 +11,8 @@ from contextlib import suppress
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn.application.specification import ARCHIVE, FILE, File
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.inputs.localization import container_names, copy_of, on_hdfs
-from submarine_jobs.text.formatting import size
+from submarine_jobs.inputs import container_names, copy_of, on_hdfs
+from submarine_jobs.text import size
 
 #: So many files are asked for their size.
 _MOST = 20

@@ -18,14 +18,11 @@ from submarine_jobs.backends.yarn.application import (
 from submarine_jobs.backends.yarn.application.cached_files import Shipped
 from submarine_jobs.backends.yarn.application.localized_files import localized_files
 from submarine_jobs.backends.yarn.application.specification import Application
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-from submarine_jobs.backends.yarn.driver.class_archive import MasterArchive
-from submarine_jobs.backends.yarn.driver.driver import Driver
-from submarine_jobs.backends.yarn.planning.single import SLACK_BESIDE, SLACK_TOGETHER
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.python_environment import parse_python_env
-from submarine_jobs.model.spec import Role
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.backends.yarn.cluster import HadoopConf
+from submarine_jobs.backends.yarn.driver import Driver, MasterArchive
+from submarine_jobs.backends.yarn.planning import SLACK_BESIDE, SLACK_TOGETHER
+from submarine_jobs.model import Profile, Role, parse_python_env
+from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 
 #: Milliseconds between a master's heartbeats while it waits for another container.

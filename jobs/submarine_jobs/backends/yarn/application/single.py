@@ -24,11 +24,10 @@ from submarine_jobs.backends.yarn.application.specification import (
     Resources,
     Service,
 )
-from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, TAG, added_tags, tag_of
+from submarine_jobs.backends.yarn.cluster import BESIDE_TAG, TAG, added_tags, tag_of
 from submarine_jobs.backends.yarn.driver import class_archive as cds
-from submarine_jobs.inputs.localization import container_names
-from submarine_jobs.model.python_environment import DIRECTORY
-from submarine_jobs.model.spec import Role
+from submarine_jobs.inputs import container_names
+from submarine_jobs.model import DIRECTORY, Role
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 

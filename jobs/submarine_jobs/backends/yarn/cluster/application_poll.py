@@ -26,7 +26,7 @@ from submarine_jobs.backends.yarn.cluster.cache import APPS, FRESH, GOING_ON, NO
 from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits, needs_of
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
 from submarine_jobs.backends.yarn.cluster.tags import TAG, tag_of
-from submarine_runtime.yarn.pending import Need
+from submarine_runtime.yarn import Need
 
 #: So many tags go into one question.
 _TAGS = 100

@@ -20,7 +20,7 @@ from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManage
 from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, GANG_TAG, TAG, tag_of
 from submarine_jobs.errors import RefusedError
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.yarn.pending_sentences import localizing
+from submarine_runtime.yarn import localizing
 
 #: Up to so many jobs are asked for by name; more are asked for by the common tag.
 _BY_NAME = 40

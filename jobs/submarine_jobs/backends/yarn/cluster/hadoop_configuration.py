@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from submarine_jobs.errors import NAME_CLUSTER, ConfigError
-from submarine_jobs.storage.base import DEFAULT_PORTS
+from submarine_jobs.storage import DEFAULT_PORTS
 
 #: In the order in which Hadoop reads them; later files win, as in Hadoop.
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")

@@ -11,7 +11,7 @@ from typing import Any
 
 from submarine_jobs.backends.overview import Holder, NodeUse, Overview, QueueUse
 from submarine_jobs.backends.yarn.cluster.scheduler import Size, children, node_total, size
-from submarine_runtime.yarn.capacity import job_of
+from submarine_runtime.yarn import job_of
 
 _MAX = 10_000
 Json = Mapping[str, Any]

@@ -12,8 +12,7 @@ from typing import Any
 from submarine_jobs.backends.yarn.cluster.cache import APPS, NODES, SCHEDULER, Answers
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
 from submarine_jobs.errors import ClusterError, RefusedError
-from submarine_runtime.yarn.capacity import Size, size
-from submarine_runtime.yarn.pending import Need, explain
+from submarine_runtime.yarn import Need, Size, explain, size
 
 _ACTIVE = "ACCEPTED,RUNNING"
 #: So many applications are asked for what they still request, by their tags.

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from submarine_jobs.access.incomplete_response import must_be_whole
+from submarine_jobs.access import must_be_whole
 from submarine_jobs.errors import ClusterError, RefusedError
 
 MAX_ANSWER = 64 << 20

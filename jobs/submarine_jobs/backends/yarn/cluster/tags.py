@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submarine_jobs.model.spec import JobSpec
+from submarine_jobs.model import JobSpec
 
 TAG = "submarine"
 #: On applications whose program has a container of its own.

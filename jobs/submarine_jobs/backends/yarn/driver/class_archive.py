@@ -28,7 +28,7 @@ from pathlib import Path
 
 from submarine_jobs.backends.yarn.driver.skein_calls import skein_jar
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.storage.base import Storage
+from submarine_jobs.storage import Storage
 
 #: Name of the unpacked archive in the master's working directory.
 DIRECTORY = "am"

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 
 OLDEST_JAVA = 8
 _TIMEOUT = 30.0

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import (
-    HadoopConf,
-    read_properties,
-    write_properties,
-)
+from submarine_jobs.backends.yarn.cluster import HadoopConf, read_properties, write_properties
 
 
 def write_overlay(conf: HadoopConf, directory: Path, timeout: float) -> Path:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.backends.yarn.driver.classpath import client_classpath, java_home, yarn_command
 from submarine_jobs.backends.yarn.driver.process import (
     START_SECONDS,
@@ -31,9 +31,9 @@ from submarine_jobs.backends.yarn.driver.skein_calls import (
     DriverChannel,
     DriverUnreachableError,
 )
-from submarine_jobs.config.file_safety import make_private
+from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.model import Profile
 
 T = TypeVar("T")
 PING_SECONDS = 5.0

@@ -25,14 +25,14 @@ from pathlib import Path
 
 import psutil
 
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.backends.yarn.driver.classpath import client_classpath, java_home, yarn_command
 from submarine_jobs.backends.yarn.driver.configuration import write_overlay
 from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials, skein_jar
 from submarine_jobs.backends.yarn.driver.start_log import start_error
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.model.profile import Profile
-from submarine_runtime.network.peers import UnknownPeerError, listener_uids, peer_uid
+from submarine_jobs.model import Profile
+from submarine_runtime.network import UnknownPeerError, listener_uids, peer_uid
 
 IDLE_MINUTES = 8 * 60
 #: A submit may take longer than one.

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.backends.yarn.driver.driver import Driver
 from submarine_jobs.backends.yarn.driver.process import START_SECONDS
 from submarine_jobs.backends.yarn.driver.skein_calls import DriverUnreachableError
-from submarine_jobs.concurrency.subprocess_calls import ApartError, call_apart
-from submarine_jobs.model.profile import Profile
+from submarine_jobs.concurrency import ApartError, call_apart
+from submarine_jobs.model import Profile
 
 #: Seconds over the limits of a driver's start and of the call, on a busy machine.
 _SPARE = 30.0

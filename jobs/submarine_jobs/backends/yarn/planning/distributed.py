@@ -9,14 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from submarine_jobs.backends.base import Plan
-from submarine_jobs.backends.yarn.cluster.scheduler import (
-    Node,
-    Queue,
-    Size,
-    find,
-    queues,
-    usable_nodes,
-)
+from submarine_jobs.backends.yarn.cluster import Node, Queue, Size, find, queues, usable_nodes
 from submarine_jobs.backends.yarn.planning.gang_size import fitting, gang_of, least_of, total
 from submarine_jobs.backends.yarn.planning.single import (
     AGENT_MEMORY,
@@ -29,8 +22,8 @@ from submarine_jobs.backends.yarn.planning.single import (
     warnings_of,
     words_of,
 )
-from submarine_jobs.inputs.localization import errors_of
-from submarine_jobs.model.spec import JobSpec, Role
+from submarine_jobs.inputs import errors_of
+from submarine_jobs.model import JobSpec, Role
 
 #: MiB of supervisor and coordinator beside skein's master, and tasks that cost it one more; see
 #: docs/yarn.md for the measurement.

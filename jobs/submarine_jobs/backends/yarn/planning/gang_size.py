@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from submarine_jobs.backends.yarn.cluster.scheduler import Node, Size
-from submarine_jobs.model.spec import JobSpec, Role
+from submarine_jobs.backends.yarn.cluster import Node, Size
+from submarine_jobs.model import JobSpec, Role
 
 
 def total(parts: Iterable[tuple[Size, int]]) -> Size:

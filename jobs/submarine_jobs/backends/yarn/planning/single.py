@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.backends.base import Plan
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-from submarine_jobs.backends.yarn.cluster.scheduler import (
+from submarine_jobs.backends.yarn.cluster import (
+    HadoopConf,
     Queue,
     Size,
     find,
@@ -18,8 +18,8 @@ from submarine_jobs.backends.yarn.cluster.scheduler import (
     queues,
     some_node_holds,
 )
-from submarine_jobs.inputs.localization import errors_of
-from submarine_jobs.model.spec import JobSpec
+from submarine_jobs.inputs import errors_of
+from submarine_jobs.model import JobSpec
 
 #: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
 #: Measured: 171 to 181 MiB resident.

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.base import Stage
+from submarine_jobs.backends import Stage
+from submarine_jobs.backends.yarn.cluster import Waits
 from submarine_jobs.backends.yarn.cluster.applications import find, localizing_on, observe
-from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol.reasons import EndReason
 from tests.unit.yarn.recorded_waits import recorded_waits

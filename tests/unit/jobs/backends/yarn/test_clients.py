@@ -14,22 +14,15 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.base import Plan, Submission
+from submarine_jobs.backends import Plan, Submission
+from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.application.single import agent_script
-from submarine_jobs.backends.yarn.backend import YarnBackend
-from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
-from submarine_jobs.backends.yarn.cluster.tags import tag_of
-from submarine_jobs.backends.yarn.driver.skein_calls import (
-    DriverChannel,
-    DriverTimeoutError,
-    DriverUnreachableError,
-    new_credentials,
-)
+from submarine_jobs.backends.yarn.cluster import HadoopConf, ResourceManager, tag_of
+from submarine_jobs.backends.yarn.driver import DriverTimeoutError, DriverUnreachableError
+from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel, new_credentials
 from submarine_jobs.errors import ClusterError, ConfigError, RefusedError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.model.spec import JobSpec
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.model import JobSpec, Profile
+from submarine_jobs.storage import LocalStorage
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 
 Answer = Callable[[BaseHTTPRequestHandler], tuple[int, dict[str, str], bytes]]

@@ -9,28 +9,20 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.backends.base import Plan, Submission
-from submarine_jobs.backends.yarn.application import coordinator_python as coordinatorpython
-from submarine_jobs.backends.yarn.application.distributed import (
-    Parts,
-    build_gang,
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.backends import Plan, Submission
+from submarine_jobs.backends.yarn.application import (
     containers_needed,
+    coordinator_python as coordinatorpython,
 )
-from submarine_jobs.backends.yarn.planning.distributed import COORDINATOR_MEMORY, make_gang_plan
-from submarine_jobs.backends.yarn.planning.single import (
-    AGENT_MEMORY,
-    MASTER_MEMORY,
-    ClusterView,
-    Steps,
-)
+from submarine_jobs.backends.yarn.application.distributed import Parts, build_gang
+from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan
+from submarine_jobs.backends.yarn.planning.distributed import COORDINATOR_MEMORY
+from submarine_jobs.backends.yarn.planning.single import AGENT_MEMORY, MASTER_MEMORY, Steps
 from submarine_jobs.errors import UsageError
-from submarine_jobs.inputs.stored_paths import NOTHING, reach
-from submarine_jobs.model.gang import with_extra_roles
-from submarine_jobs.model.placeholders import fill_spec
-from submarine_jobs.model.spec import JobSpec, NamedInput, Resources, Role
-from submarine_jobs.storage.hdfs_clients import hdfs_storage
-from submarine_jobs.storage.local import LocalStorage
+from submarine_jobs.inputs import NOTHING, reach
+from submarine_jobs.model import JobSpec, NamedInput, Resources, Role, fill_spec, with_extra_roles
+from submarine_jobs.storage import LocalStorage, hdfs_storage
 from submarine_jobs.submit.backend_submission import make_submission
 from submarine_jobs.submit.coordinator_configuration import coordinator_orders
 from submarine_runtime.protocol.record import JobRecord

@@ -13,15 +13,16 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.access.job_directory import JobDirectory
-from submarine_jobs.backends.base import Plan, Submission
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.backends.yarn.application.localized_files import localized_files
 from submarine_jobs.backends.yarn.application.single import agent_script
 from submarine_jobs.errors import UsageError
-from submarine_jobs.inputs.localization import bring, check
-from submarine_jobs.model.spec import JobSpec, Localization
-from submarine_jobs.storage.local import LocalStorage
-from submarine_runtime.agent.program.start import remove_checksum_files
+from submarine_jobs.inputs import bring
+from submarine_jobs.inputs.localization import check
+from submarine_jobs.model import JobSpec, Localization
+from submarine_jobs.storage import LocalStorage
+from submarine_runtime.agent.program import remove_checksum_files
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 
 

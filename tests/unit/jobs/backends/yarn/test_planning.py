@@ -6,16 +6,10 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.yarn.cluster.scheduler import find, queues
-from submarine_jobs.backends.yarn.planning.distributed import make_gang_plan
-from submarine_jobs.backends.yarn.planning.single import (
-    AGENT_MEMORY,
-    MASTER_MEMORY,
-    ClusterView,
-    Steps,
-    make_plan,
-)
-from submarine_jobs.model.spec import JobSpec, Localization, Resources, Role
+from submarine_jobs.backends.yarn.cluster import find, queues
+from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan, make_plan
+from submarine_jobs.backends.yarn.planning.single import AGENT_MEMORY, MASTER_MEMORY, Steps
+from submarine_jobs.model import JobSpec, Localization, Resources, Role
 
 
 def gpu(value: int) -> dict[str, Any]:
