@@ -1,5 +1,5 @@
-"""Everything of Submarine that travels into a container, shipped as it stands.
+"""Code that runs in containers; it is copied there unchanged.
 
-Standard library only, Python >= 3.8: the user's environment owes us nothing. Does not submit,
-watch or display jobs; that is ``submarine_jobs`` on the notebook's side.
+Standard library only, Python 3.8 or later, because the user's environment may lack any package. The
+package ``submarine_jobs`` submits, watches and displays jobs.
 """

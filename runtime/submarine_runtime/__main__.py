@@ -1,4 +1,4 @@
-"""``python -I runtime.zip VERB ...``: the way in to everything that runs in a container."""
+"""Entry point in containers: ``python -I runtime.zip VERB ...``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERBS = {
 
 
 def main() -> int:
-    """Run the verb; its module has ``main(arguments) -> exit code``."""
+    """Run ``main(arguments) -> exit code`` of the verb's module."""
     verb = sys.argv[1] if len(sys.argv) > 1 else ""
     if verb not in VERBS:
         sys.stderr.write("usage: python -I runtime.zip {} ...\n".format("|".join(VERBS)))
@@ -33,5 +33,5 @@ if __name__ == "__main__":
     status = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    # Threads of the live view may still be in the middle of a sentence; nothing waits for them.
+    # Do not wait for threads of the live view.
     os._exit(status)

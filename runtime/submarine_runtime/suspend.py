@@ -1,9 +1,8 @@
-"""Detect a suspend of this machine, and stop writes to the job directory until they are safe.
+"""Detect a suspend of this machine, and reject writes to the job directory until they are safe.
 
-CLOCK_MONOTONIC stops while a machine is suspended and CLOCK_BOOTTIME does not (clock_gettime(2)).
-Their difference therefore grows by the length of each suspend. A process that was suspended may
-have been replaced meanwhile. Deadlines that other processes rely on use ``monotonic`` of this
-module.
+CLOCK_MONOTONIC stops while a machine is suspended and CLOCK_BOOTTIME does not (clock_gettime(2)),
+so their difference grows by the length of each suspend. A process that was suspended may have been
+replaced in the meantime. Deadlines that other processes rely on use ``monotonic`` of this module.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import Callable
 #: A directory with one file for each process, named by its id: seconds for which the process is
 #: treated as suspended. Tests set it, because a real suspend stops the test as well.
 TEST_VARIABLE = "SUBMARINE_TEST_SUSPENDED"
-#: Growth of the difference in seconds that counts as a suspend. Two clocks cannot be read at once,
-#: so a smaller one may be a process that had to wait for the processor.
+#: Minimum growth of the difference, in seconds, that counts as a suspend. The clocks are read one
+#: after the other, so a smaller growth can be a delay between the two reads.
 LEAST = 0.5
 
 
@@ -62,19 +61,19 @@ class SuspendMeter:
         return grown if grown >= LEAST else 0.0
 
     def reset(self, until: float | None = None) -> None:
-        """Count from now, or from the moment at which ``suspended()`` was ``until``."""
+        """Measure from now, or from the time when ``suspended()`` was ``until``."""
         self._before = max(self._before, suspended() if until is None else until)
 
 
 class WriteGate:
-    """Refuses writes after a suspend until another process or the job directory confirms them.
+    """Reject writes after a suspend until another process or the job directory confirms them.
 
     Parameters
     ----------
     judge
-        Called after a suspend, in the thread that wants to write. Returns whether this process may
-        go on writing; raises StoreError while that cannot be found out. None: ``confirm`` is called
-        by the thread that talks to the coordinator.
+        Called after a suspend, in the thread that writes. Returns whether this process may continue
+        to write; raises StoreError if that cannot be determined at present. None: the thread that
+        is connected to the coordinator calls ``confirm``.
     """
 
     def __init__(self, judge: Callable[[], bool] | None = None) -> None:
@@ -85,11 +84,11 @@ class WriteGate:
 
     @property
     def closed(self) -> bool:
-        """Whether writes are refused now."""
+        """Whether writes are rejected now."""
         return self._superseded or self._meter.seconds() > 0.0
 
     def confirm(self, until: float) -> None:
-        """Allow writes: this process was still wanted when ``suspended()`` was ``until``."""
+        """Allow writes: this process was confirmed when ``suspended()`` was ``until``."""
         self._meter.reset(until)
 
     def check(self) -> None:
@@ -98,7 +97,7 @@ class WriteGate:
         Raises
         ------
         StoreError
-            If they are not. It is transient unless ``judge`` has returned False.
+            If they are rejected. The error is transient unless ``judge`` has returned False.
         """
         if not self.closed:
             return
@@ -106,16 +105,16 @@ class WriteGate:
 
         with self._lock:
             if self._judging:
-                return  # the reads and writes of the judgement itself
+                return  # A read or write of ``judge`` itself.
             if not self._superseded and self._judge is not None:
-                seen = suspended()
+                measured = suspended()
                 self._judging = True
                 try:
                     self._superseded = not self._judge()
                 finally:
                     self._judging = False
                 if not self._superseded:
-                    self._meter.reset(seen)
+                    self._meter.reset(measured)
             if self._superseded:
                 raise StoreError("this process was suspended and has been replaced")
             if self.closed:

@@ -30,7 +30,7 @@ def test_a_gang_whose_owner_is_gone_ends_and_gives_its_containers_back(submit: S
     leases().let_go(job.id)
     record = job.wait(120)
     assert (record.state, record.reason) == (State.CANCELLED, EndReason.LEASE_EXPIRED)
-    assert record.detail == "Nobody gave a sign of life for 8 s, the job's lease."
+    assert record.detail == "The job's lease was not renewed for 8 s."
     assert {task.state for task in record.tasks} == {State.CANCELLED}
     assert b"trains" in job.log("stdout").data
     assert job.handle is not None

@@ -58,7 +58,7 @@ def test_a_kernel_with_a_gpu_lives_and_its_container_is_killed(remote: Remote) -
     assert job.handle is not None
     remote.session.backend("yarn").stop(job.handle)
     until(lambda: not manager.is_alive())
-    lost = r"container of the kernel is gone\. (The job was cancelled|Somebody killed)"
+    lost = r"container of the kernel is gone\. (The job was cancelled|A user or an admin)"
     until(lambda: re.search(lost, printed(client)))
     assert job.record().state.ended
 

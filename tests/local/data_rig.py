@@ -65,7 +65,7 @@ def seen(root: str | Path) -> dict[str, Any]:
 
 
 def newest(store: Store, target: Path, task: str = "worker:0") -> dict[str, bytes]:
-    """The newest whole snapshot of a task, put back into ``target``; nothing while it changes."""
+    """The newest whole snapshot of a task, restored to ``target``; nothing while it changes."""
     try:
         found = snapshots_of(store, "", task, "checkpoints")
         put_back(Fetching(store, 5.0), str(target), found[0].files if found else [])

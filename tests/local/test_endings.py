@@ -229,7 +229,9 @@ def test_what_is_left_behind_is_ended(rig: Rig) -> None:
     )
     record = rig.run(source)
     assert record.state is State.SUCCEEDED
-    assert any("left a process behind" in event.detail for event in record.events)
+    assert any(
+        "a process that the program had left behind" in event.detail for event in record.events
+    )
     wait_for(lambda: not _running(rig))
 
 

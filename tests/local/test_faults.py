@@ -231,14 +231,14 @@ def test_a_record_that_somebody_else_has_written_stands(rig: Rig) -> None:
     release(rig)
     assert rig.finish(agent) == 1
     assert (rig.job_dir / "record.json").read_text() == '{"job_id": "x"}'
-    assert "closed by somebody else" in rig.errors
+    assert "closed by another process" in rig.errors
 
 
 def test_orders_that_make_no_sense(rig: Rig) -> None:
     scratch = rig.prepare("print(1)")
     (scratch / "agent.json").write_text("{}")
     assert rig.finish(rig.launch(scratch)) == 2
-    assert "cannot read the orders" in rig.errors
+    assert "cannot read the configuration" in rig.errors
     other = rig.prepare("print(1)", store=JobStore("tape", "/x"), name="other")
     assert rig.finish(rig.launch(other)) == 1
     assert "this agent knows local and webhdfs" in rig.errors

@@ -87,7 +87,7 @@ def test_jobs_live_as_long_as_their_owner(
 def _ended_by_itself(job: Job) -> None:
     record = job.wait(120)
     assert (record.state, record.reason) == (State.CANCELLED, EndReason.LEASE_EXPIRED)
-    assert record.detail == "Nobody gave a sign of life for 4 s, the job's lease."
+    assert record.detail == "The job's lease was not renewed for 4 s."
     assert "model/half" in [output.path for output in record.outputs], "nothing is lost"
     assert not record.missing
     assert {task.state for task in record.tasks} == {State.CANCELLED}

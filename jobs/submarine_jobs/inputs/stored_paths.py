@@ -98,7 +98,7 @@ def _inputs(spec: JobSpec, storage: Storage) -> list[Input]:
             )
         if item.shard and not entry.is_directory and len(tasks_sharing(spec, item)) > 1:
             raise UsageError(
-                f"--input {item.name}: {storage.url(path)} is one file, and :shard shares out the "
+                f"--input {item.name}: {storage.url(path)} is one file, and :shard divides the "
                 "files of a directory.",
                 "Leave :shard out, or name a directory.",
             )

@@ -1,5 +1,5 @@
-"""The process in each container: starts the user's program, keeps its log, reports on it.
+"""The process in each container that runs the user's program, ships its log and reports on it.
 
-Started as ``python -I runtime.zip agent --directory DIR``. Standard library only, Python >= 3.8.
-Does not talk to YARN and does not place anything; that is the backend's work.
+Started as ``python -I runtime.zip agent --directory DIR``. Standard library only, Python 3.8 or
+later. The backend requests containers from YARN; the agent does not.
 """

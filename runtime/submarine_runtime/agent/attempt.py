@@ -1,7 +1,7 @@
-"""One run of a task's program and what goes with it: checkpoints, helpers, samples, its ending.
+"""One run of a task's program with its checkpoints, helpers, samples and end.
 
-The same for every kind of job. Does not talk to a coordinator (``task``) and writes no record
-(``supervisor``).
+Used for single tasks and for tasks of a gang. The callers report to the coordinator (``task``) or
+write the record (``supervisor``).
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Attempt:
     Parameters
     ----------
     config
-        Orders, with the attempt's own ``index``, ``epoch`` and ``attempt``.
+        Configuration with the ``index``, ``epoch`` and ``attempt`` of this attempt.
     members
-        The gang, this task included.
+        The gang, including this task.
     logs
         Stream -> file.
     devices
-        GPUs to be measured.
+        GPUs to measure.
     on_meeting
         Called once, when the program has used the port of its gang's rendezvous.
     report
@@ -58,13 +58,13 @@ class Attempt:
     Attributes
     ----------
     network
-        What the framework was told to use, for the record.
+        Interface and address that the framework was configured to use, for the record.
     started
-        When the program began, in seconds since the epoch; None if it never did.
+        Start of the program, in seconds since the epoch; None if it has not started.
     shippers
-        Of its logs and samples.
+        Shippers of its logs and samples.
     meeting
-        Whether the program uses the port of its gang's rendezvous; None: nothing to look for.
+        Whether the program uses the port of its gang's rendezvous; None: not checked.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Attempt:
             store, self._samples.path, self.task, epoch, attempt, config.ship_interval
         )
         self.shippers: list[LogShipper] = [*self.log_shippers.values(), self.samples]
-        #: The chief's checkpoints, in the directory of an evaluator.
+        #: Copies the chief's checkpoints to the directory of an evaluator.
         self.copies: ChiefCheckpoints | None = None
         if config.role == EVALUATOR and self.chief != self.task:
             self.copies = ChiefCheckpoints(
@@ -133,7 +133,7 @@ class Attempt:
         )
 
     def _is_undisturbed(self) -> bool:
-        """Whether the program runs and has not been told to end; from any thread."""
+        """Return whether the program runs and was not told to end; from any thread."""
         program = self._program
         if program is None:
             return True
@@ -142,7 +142,7 @@ class Attempt:
 
     @property
     def prefix(self) -> str:
-        """Where in the job directory the outputs go."""
+        """Path of the outputs in the job directory."""
         own = f"{layout.TASKS}/{self.config.role}-{self.config.index}/"
         return "" if self.chief == self.task else own
 
@@ -157,12 +157,12 @@ class Attempt:
 
     @property
     def pid(self) -> int:
-        """Of the running program."""
+        """Process id of the running program."""
         assert self._program is not None
         return self._program.pid
 
     def restore(self, order: Mapping[str, Any] | None) -> Ending | None:
-        """Put checkpoints back before the program starts; how it ended if that fails.
+        """Restore checkpoints before the program starts; return the ending if that fails.
 
         Parameters
         ----------
@@ -179,11 +179,11 @@ class Attempt:
         )
 
     def order(self, order: Mapping[str, Any]) -> None:
-        """Carry out a ``snapshot`` or ``keep`` line of the coordinator."""
+        """Execute a ``snapshot`` or ``keep`` line of the coordinator."""
         self._syncing.order(order)
 
     def start(self, ports: Reservation, found: Found, wakeup: Wakeup) -> Ending | None:
-        """Start helpers and program; how it ended if they could not be started."""
+        """Start helpers and program; return the ending if they could not be started."""
         config = self.config
         setup = setup_of(config, self._members, self._scratch)
         if isinstance(setup, Ending):
@@ -228,14 +228,14 @@ class Attempt:
     def watch(
         self, wakeup: Wakeup, asked: Callable[[], dict[str, str] | None], *, alone: bool = False
     ) -> Ending:
-        """Watch the program to its end.
+        """Monitor the program until it ends.
 
         Parameters
         ----------
         asked
-            Who asked to end it and why, or None; called whenever something has happened.
+            Returns a request to end the program, or None; called after every event.
         alone
-            There is no gang: a port that is taken is the program's own affair.
+            There is no gang: a port that is taken is not an error of the gang's setup.
         """
         from submarine_runtime.agent.program import watch_to_end
 
@@ -265,12 +265,12 @@ class Attempt:
         return ending
 
     def sync(self, ending: Ending, seconds: float, *, outputs_follow: bool) -> None:
-        """Bring what the program has left up to date, after its end.
+        """Synchronize what the program has left, after its end.
 
         Parameters
         ----------
         seconds
-            Patience.
+            Time limit.
         outputs_follow
             All outputs are saved right after this.
         """
@@ -282,12 +282,12 @@ class Attempt:
         if self._silent:
             self._syncing.stop(0.0, whole=False)
         else:
-            # A signal ends a program in the middle of a write; libraries abort where none is made.
+            # A signal can end a program during a write; libraries abort when they do not write.
             whole = ending.signal in (None, signal.SIGABRT)
             self._syncing.stop(seconds, whole=whole, outputs_follow=outputs_follow)
 
     def fence(self) -> None:
-        """End the program at once and write nothing more; from any thread."""
+        """End the program at once and stop all writes; from any thread."""
         with self._lock:
             self._silent = True
             if self._program is not None and self._program.poll() is None:
@@ -298,7 +298,7 @@ class Attempt:
             self._syncing.stop(0.0, whole=False)
 
     def memory_ending(self) -> Ending | None:
-        """Out of memory, if the program holds too much now; it is ended in any case."""
+        """Kill the program; return an out-of-memory ending if it uses too much memory now."""
         from submarine_runtime.agent.program import memory_ending
 
         if (program := self._program) is None:
@@ -308,7 +308,7 @@ class Attempt:
         return over
 
     def log_lengths(self) -> dict[str, int]:
-        """Stream -> length of the log here."""
+        """Return stream -> length of the local log."""
         return {stream: log.length() for stream, log in self.log_shippers.items()}
 
     def _end_beside(self) -> None:

@@ -1,7 +1,7 @@
-"""The verb ``agent``: reads its orders and runs one task to its end.
+"""The verb ``agent``: read the configuration and run one task to its end.
 
-In a container of a distributed job, where the environment names a coordinator, that is ``task``;
-else the agent is alone with its job, which is ``supervisor``.
+In a container of a distributed job the environment names a coordinator, and ``task`` runs the task.
+Otherwise it is the job's only task, and ``supervisor`` runs it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def main(arguments: Sequence[str]) -> int:
     Returns
     -------
     int
-        0 if the program succeeded (in a distributed job: if the coordinator has sent the agent
-        away), 1 if not, 2 for orders that make no sense.
+        0 if the program succeeded (in a distributed job: if the coordinator released the agent), 1
+        if not, 2 for an invalid configuration.
     """
     if len(arguments) != 2 or arguments[0] != "--directory":
         sys.stderr.write(USAGE + "\n")
@@ -37,7 +37,8 @@ def main(arguments: Sequence[str]) -> int:
         if not all(isinstance(secret[key], str) for key in ("token", "certificate", "key")):
             raise ValueError("secret.json lacks token, certificate or key")
     except (OSError, ValueError, KeyError, TypeError) as exc:
-        sys.stderr.write(f"submarine agent: cannot read the orders in {directory}: {exc!r}\n")
+        problem = f"cannot read the configuration in {directory}: {exc!r}"
+        sys.stderr.write(f"submarine agent: {problem}\n")
         return 2
     if COORDINATOR_VARIABLE in os.environ:
         from submarine_runtime.agent.gang_task import TaskAgent
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             agent = TaskAgent(config, secret, directory)
         except (ValueError, KeyError) as exc:
-            sys.stderr.write(f"submarine agent: the environment makes no sense: {exc!r}\n")
+            sys.stderr.write(f"submarine agent: the environment is invalid: {exc!r}\n")
             return 2
         return agent.run()
     from submarine_runtime.agent.single_task import Supervisor

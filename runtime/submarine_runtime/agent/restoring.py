@@ -1,4 +1,4 @@
-"""Puts checkpoints back before a program starts, and says so; what to put back is ``restore``."""
+"""Restore checkpoints before a program starts, and report it; see ``restore``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def put_checkpoints_back(
     order: Mapping[str, Any] | None,
     status: Status,
 ) -> Ending | None:
-    """Put them back; how the task ended if they are there and cannot be had.
+    """Restore checkpoints; return the ending if they exist and cannot be restored.
 
     Parameters
     ----------
     order
-        What the coordinator has chosen; None: there is no coordinator.
+        The coordinator's choice; None: there is no coordinator.
     """
     try:
         if order is None:
@@ -33,14 +33,14 @@ def put_checkpoints_back(
         else:
             done = restore_as_told(store, scratch, config, task, order)
     except (DamagedError, NotThereError) as exc:
-        detail = f"The restore point could not be put back: {exc}."
+        detail = f"The restore point could not be restored: {exc}."
         return Ending(EndReason.LAUNCH_FAILED, detail, unrestored=order is not None)
     except (StoreError, OSError) as exc:
-        return Ending(EndReason.LAUNCH_FAILED, f"Checkpoints could not be put back: {exc}.")
+        return Ending(EndReason.LAUNCH_FAILED, f"Checkpoints could not be restored: {exc}.")
     for sentence in done.passed_over:
         status.event("warning", sentence)
     if done.source:
-        detail = f"{done.files} files were put back from {done.source}."
+        detail = f"{done.files} files were restored from {done.source}."
         data = {"source": done.source, "files": done.files, "bytes": done.bytes}
         status.event("restored", detail, data=data)
     return None

@@ -1,13 +1,13 @@
-"""The environment that each framework expects of its cluster: one small module each.
+"""The environment that each framework expects: one module for each framework.
 
 A module has ``environment(me, members) -> dict`` and, where it differs from ``DEFAULTS``, the
 names of ``DEFAULTS`` in capitals or functions ``processes(me, members) -> list[dict]`` (variables
 of each process in one container), ``helpers(me, members) -> list[Helper]``, ``policy(roles) ->
-str`` (where ``POLICY`` depends on the roles), ``complaint(roles) -> str`` (a sentence on roles that
-cannot work), ``training(members) -> list[Member]`` (the tasks that read training data, where these
-are not all that work in step) and ``base(env) -> str`` (another framework whose setup comes first).
-Standard library only; the notebook's side imports it too. Nothing here starts a process or reserves
-a port; see docs/frameworks.md for how to add one.
+str`` (if ``POLICY`` depends on the roles), ``complaint(roles) -> str`` (a sentence on roles that
+cannot work), ``training(members) -> list[Member]`` (the tasks that read training data, if these
+are not all collective tasks) and ``base(env) -> str`` (another framework whose setup comes first).
+Standard library only, because the notebook's side imports it too. See docs/frameworks.md for how
+to add a framework.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any, Iterable, Mapping, Sequence
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 
-#: Words of ``--framework`` and the module behind each; ``auto`` is settled before the agent for a
-#: program, whose imports are known, and stays for a command. In this order imports choose: a
-#: program may use TensorFlow or PyTorch only to read its data, Keras on top of any of them, and
+#: Words of ``--framework`` and the module for each. ``auto`` is resolved before the agent starts
+#: for a program, whose imports are known, and remains for a command. Imports choose in this order:
+#: a program may use TensorFlow or PyTorch only to read its data, Keras on top of any of them, and
 #: XGBoost beside anything.
 KNOWN = {
     "any": "generic",
@@ -39,20 +39,20 @@ KNOWN = {
     "lightgbm": "lightgbm",
 }
 
-#: What a module says in capitals unless it says otherwise.
-#: IMPORTS: top-level modules whose import chooses the framework, the more telling first.
-#: LATE_IMPORTS: modules that choose it where no framework is chosen by its IMPORTS.
+#: Defaults of the names in capitals.
+#: IMPORTS: top-level modules whose import chooses the framework, the more specific first.
+#: LATE_IMPORTS: modules that choose it if no framework is chosen by its IMPORTS.
 #: PORTS: ports that each task reserves. HOLD_PORTS: whether the reservation may stay bound while
-#: the program binds the same port (SO_REUSEPORT). RESTART_IN_PLACE: whether one task may be started
-#: again while the others go on. UNTRACKED: roles that serve and never end. EXTRA_ROLES: roles that
-#: a job needs besides those asked for. POLICY: who decides. SHIMS: files of this package that the
-#: launcher applies once the program imports the framework. ADDRESS_IN_USE: words in stderr that
-#: mean a taken port. PROCESSES: processes of the program in one container: ``one`` always,
-#: ``asked`` (one unless asked for more) or ``gpu`` (in a gang, one for each device unless asked
-#: otherwise). RENDEZVOUS: what opens the first port of a task when tasks meet: the ``program``, or
-#: a ``helper`` that the program connects to; empty: nothing. MEETS: the call or argument that makes
-#: a program take part in its gang, with ``{tasks}`` for the number of tasks; empty: programs of
-#: this framework need not.
+#: the program binds the same port (SO_REUSEPORT). RESTART_IN_PLACE: whether one task may be
+#: restarted while the others continue. UNTRACKED: roles that serve and never end. EXTRA_ROLES:
+#: roles that a job needs besides the requested ones. POLICY: the success policy. SHIMS: files of
+#: this package that the launcher applies once the program imports the framework. ADDRESS_IN_USE:
+#: texts in stderr that mean a taken port. PROCESSES: processes of the program in one container:
+#: ``one`` always, ``asked`` (one unless more are requested) or ``gpu`` (in a gang, one for each
+#: device unless requested otherwise). RENDEZVOUS: what opens the first port of a task when tasks
+#: connect: the ``program``, or a ``helper`` that the program connects to; empty: nothing. MEETS:
+#: the call or argument by which a program joins its gang, with ``{tasks}`` for the number of tasks;
+#: empty: programs of this framework need not join.
 DEFAULTS: dict[str, Any] = {
     "IMPORTS": (),
     "LATE_IMPORTS": (),
@@ -72,13 +72,13 @@ DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Helper:
-    """A process that an agent runs beside the program and ends with it: a tracker, a rendezvous.
+    """A process that an agent runs beside the program: a tracker, a rendezvous.
 
     Parameters
     ----------
     command
-        Arguments; ``{python}`` stands for the job's interpreter, ``{agent}`` for the agent's own,
-        ``{runtime}`` for the runtime's zip.
+        Arguments; ``{python}`` is the job's interpreter, ``{agent}`` the agent's interpreter,
+        ``{runtime}`` the runtime's zip.
     ready
         A line that it writes to stdout once it serves; the program is started after it.
     """
@@ -88,27 +88,27 @@ class Helper:
 
 
 def await_chief(address: str, port: int) -> Helper:
-    """The helper by which a task waits until a helper of the chief serves."""
+    """Return the helper by which a task waits until a helper of the chief serves."""
     place = ("--address", address, "--port", str(port))
     return Helper(("{agent}", "-I", "{runtime}", "await", *place), "the chief serves")
 
 
 @dataclass(frozen=True)
 class Setup:
-    """All that starting one task's program needs of its framework.
+    """What the framework needs to start one task's program.
 
     Parameters
     ----------
     env
         Variables of every process.
     processes
-        Variables of each process of the program in this container on top; one entry a process.
+        Additional variables of each process of the program in this container.
     network
-        What the framework was told to use, for the record: ``eth0 10.0.0.7``; empty: nothing.
+        Interface and address for the record: ``eth0 10.0.0.7``; empty: none was set.
     shims
         Files of this package to copy into ``shims`` beside the launcher.
     rendezvous
-        RENDEZVOUS of a gang's framework; empty where there is only one process.
+        RENDEZVOUS of a gang's framework; empty if there is only one process.
     """
 
     env: dict[str, str]
@@ -121,12 +121,12 @@ class Setup:
 
 
 def module_of(framework: str) -> ModuleType:
-    """The module behind a word of ``--framework``.
+    """Return the module of a framework.
 
     Raises
     ------
     ValueError
-        If no such framework is known.
+        If the framework is unknown.
     """
     if framework not in KNOWN:
         known = ", ".join(sorted(KNOWN))
@@ -135,12 +135,12 @@ def module_of(framework: str) -> ModuleType:
 
 
 def trait(framework: str, name: str) -> Any:
-    """A capital name of the framework's module, or its default."""
+    """Return a capital name of the framework's module, or its default."""
     return _said(module_of(framework), name)
 
 
 def framework_of(imports: Iterable[str]) -> str:
-    """The framework that a program's top-level imports choose; ``any`` if they choose none."""
+    """Return the framework that a program's top-level imports choose; ``any`` if none."""
     found = set(imports)
     for name in ("IMPORTS", "LATE_IMPORTS"):
         for word in KNOWN:
@@ -150,20 +150,20 @@ def framework_of(imports: Iterable[str]) -> str:
 
 
 def policy_of(framework: str, roles: Iterable[str]) -> str:
-    """Who decides that a job of these roles has succeeded, unless the user says otherwise."""
+    """Return the default success policy of a job with these roles."""
     module = module_of(framework)
     return str(module.policy(roles) if hasattr(module, "policy") else trait(framework, "POLICY"))
 
 
 def complaint_of(framework: str, roles: Sequence[str], processes: int = 0) -> str:
-    """Why the framework cannot work like this; empty if it can.
+    """Return why the framework does not support these roles; empty if it does.
 
     Parameters
     ----------
     roles
-        One entry a task, without sidecars.
+        One entry for each task, without sidecars.
     processes
-        The most that are asked for in one container.
+        The largest number of processes requested in one container.
     """
     if processes > 1 and trait(framework, "PROCESSES") == "one":
         return (
@@ -176,14 +176,14 @@ def complaint_of(framework: str, roles: Sequence[str], processes: int = 0) -> st
 
 
 def process_count(framework: str, asked: int, gpus: int, gang: bool) -> int:
-    """Processes of the program in one container.
+    """Return the number of processes of the program in one container.
 
     Parameters
     ----------
     asked
-        What the role asks for; 0: nothing.
+        Number that the role requests; 0: none.
     gang
-        Whether the job has more than one task; a program alone uses its devices as it likes.
+        Whether the job has more than one task; a single program uses its devices as it likes.
     """
     if asked:
         return asked
@@ -193,17 +193,17 @@ def process_count(framework: str, asked: int, gpus: int, gang: bool) -> int:
 def sharing_tasks(
     framework: str, env: Mapping[str, str], members: Sequence[Member], roles: Sequence[str] = ()
 ) -> list[str]:
-    """The tasks over which the files of a ``:shard`` input are shared out, in order.
+    """Return the tasks among which the files of a ``:shard`` input are divided, in order.
 
-    These are the tasks that train, the chief included. Parameter servers, schedulers, sidecars and
-    evaluators are none; a framework whose chief only directs leaves it out (``training``).
+    These are the tasks that train, including the chief, but not parameter servers, schedulers,
+    sidecars and evaluators. A framework whose chief only coordinates leaves it out (``training``).
 
     Parameters
     ----------
     env
         The program's environment, which may choose the framework below Keras.
     roles
-        Roles named by the user, whose tasks replace all of this.
+        Roles named by the user; their tasks are used instead.
     """
     from submarine_runtime.frameworks.ranks import crew_of
 
@@ -219,12 +219,12 @@ def sharing_tasks(
 
 
 def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
-    """What ``me`` needs, in a gang of ``members`` (itself included; in order of role and index).
+    """Return what ``me`` needs in a gang of ``members`` (with itself; ordered by role and index).
 
     Raises
     ------
     ValueError
-        If the framework is unknown or cannot work with these roles; one sentence.
+        If the framework is unknown or does not support these roles; one sentence.
     """
     from submarine_runtime.frameworks import generic
 
@@ -245,7 +245,7 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
         if hasattr(module, "helpers"):
             helpers += module.helpers(me, members)
     if config.own_launcher and len(gang) == 1 and me.processes == 1:
-        # The library reads a rank as a sign that all processes have been started already.
+        # The library interprets a rank as a sign that all processes have been started.
         env = {name: value for name, value in env.items() if name not in generic.SIZES}
         processes = [{}]
     network = ""
@@ -272,9 +272,9 @@ def _rendezvous(modules: Sequence[ModuleType], members: Sequence[Member]) -> str
 
 
 def apart_sentence(framework: str, tasks: int, required: bool) -> str:
-    """Say that the processes of a gang trained apart, and what the program lacks.
+    """Say that the processes of a gang did not train together, and what the program lacks.
 
-    Empty if the framework's programs need not meet, unless that is ``required``.
+    Empty if the framework's programs need not join, unless that is ``required``.
     """
     lacks = str(trait(framework, "MEETS")).format(tasks=tasks)
     if not lacks and not required:
@@ -289,7 +289,7 @@ def apart_sentence(framework: str, tasks: int, required: bool) -> str:
 
 
 def _network(env: dict[str, str], me: Member, asked: str | None) -> str:
-    """Add the variables that name the interface; what the record says of it."""
+    """Add the variables that name the interface; return its description for the record."""
     from submarine_runtime.frameworks.interfaces import interface_for, variables
 
     interface = interface_for(me.address, asked)

@@ -1,7 +1,7 @@
-"""Any program: the names by which XLearning (Hbox), TonY and torchrun describe a gang.
+"""Any program: the variables by which XLearning (Hbox), TonY and torchrun describe a gang.
 
-A program that runs alone gets none of them. ``names`` goes to the programs of every framework,
-since scripts written for those systems read them beside the framework's own.
+A single task gets none of them. The variables of ``names`` are set for every framework, because
+scripts for those systems read them beside the framework's own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Iterable, Sequence
 from submarine_runtime.frameworks.ranks import cluster_of, crew_of, first_rank, port_of, world_size
 from submarine_runtime.protocol.link import Member
 
-#: Variables that tell a process how many others have been started; RANK and LOCAL_RANK are set for
-#: each process.
+#: Variables with the number of processes or their groups; RANK and LOCAL_RANK are set for each
+#: process.
 SIZES = frozenset(
     {
         *("WORLD", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES"),
@@ -21,18 +21,18 @@ SIZES = frozenset(
     }
 )
 PROCESSES = "asked"
-RESTART_IN_PLACE = True  # it imports nothing that we know to work in step
+RESTART_IN_PLACE = True  # It imports no known framework with collective operations.
 POLICY = "all"
 RENDEZVOUS = "program"
 
 
 def policy(roles: Iterable[str]) -> str:
-    """A chief of its own decides; workers alone must all succeed."""
+    """A chief decides; without a chief all workers must succeed."""
     return "chief" if {"chief", "master"}.intersection(roles) else "all"
 
 
 def names(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """Who is in the gang and which of them this is."""
+    """Return the variables that describe the gang and this task."""
     gang = [one for one in members if one.kind != "sidecar"]
     if len(gang) < 2:
         return {}
@@ -53,7 +53,7 @@ def names(me: Member, members: Sequence[Member]) -> dict[str, str]:
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """``names`` and, for those who work in step, their meeting point and ranks."""
+    """Return the rendezvous for tasks that take part in collective operations."""
     crew = crew_of(members)
     rank = first_rank(me, crew)
     if rank is None or world_size(crew) < 2:
@@ -62,7 +62,7 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
 
 
 def meeting_point(crew: Sequence[Member]) -> dict[str, str]:
-    """Where the crew meets: the chief's address and first port."""
+    """Return the variables of the rendezvous: the chief's address and first port."""
     address, port, size = crew[0].address, str(port_of(crew[0])), str(world_size(crew))
     host = f"[{address}]" if ":" in address else address
     return {
@@ -77,7 +77,7 @@ def meeting_point(crew: Sequence[Member]) -> dict[str, str]:
 
 
 def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
-    """``RANK`` and ``LOCAL_RANK`` of each process."""
+    """Return ``RANK`` and ``LOCAL_RANK`` of each process."""
     crew = crew_of(members)
     rank = first_rank(me, crew)
     if rank is None or world_size(crew) < 2:

@@ -1,7 +1,7 @@
 """Horovod without MPI: gloo's variables, and the rendezvous that ``horovodrun`` would serve.
 
-Each container counts as a host of its own, so ``hvd.local_rank()`` counts the devices that it
-sees. The chief's agent serves the rendezvous (``rendezvous``) on the chief's port.
+Each container counts as one host, so ``hvd.local_rank()`` counts the devices that it sees. The
+chief's agent serves the rendezvous (``rendezvous``) on the chief's port.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("horovod",)
 PROCESSES = "gpu"
-PORTS = 2  # the rendezvous, and a port that opens once it serves
+PORTS = 2  # The rendezvous, and a port that opens once it serves.
 HOLD_PORTS = True
 POLICY = "all"
 RENDEZVOUS = "helper"
@@ -22,7 +22,7 @@ MEETS = "hvd.init()"
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """Sizes, the rendezvous and the choice of gloo."""
+    """Return sizes, the rendezvous and the choice of gloo."""
     crew = crew_of(members)
     if first_rank(me, crew) is None:
         return {}
@@ -38,7 +38,7 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
 
 
 def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
-    """Rank in the world, in the container, and among the processes of the same local rank."""
+    """Return ranks in the world, in the container, and among the processes of one local rank."""
     crew = crew_of(members)
     rank = first_rank(me, crew)
     if rank is None:
@@ -58,7 +58,7 @@ def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
 
 
 def helpers(me: Member, members: Sequence[Member]) -> list[Helper]:
-    """The rendezvous, beside the chief; the others wait for it."""
+    """Return the rendezvous for the chief, and for the other tasks a helper that waits for it."""
     crew = crew_of(members)
     if first_rank(me, crew) is None:
         return []
@@ -71,12 +71,12 @@ def helpers(me: Member, members: Sequence[Member]) -> list[Helper]:
 
 
 def _host(member: Member) -> str:
-    """A name of the container, not of its machine: two on one machine do not share devices."""
+    """Return a name of the container, not of its machine: containers do not share devices."""
     return f"{member.role}-{member.index}"
 
 
 def _sizes(crew: Sequence[Member]) -> str:
-    """How many processes meet in each of gloo's scopes."""
+    """Return the number of processes in each of gloo's scopes."""
     sizes = {"global": world_size(crew)}
     for one in crew:
         sizes[f"local_{_host(one)}"] = one.processes

@@ -1,6 +1,6 @@
-"""Which network interface the collectives use: what gloo, NCCL and TensorPipe are told.
+"""The network interface of collective operations, for gloo, NCCL and TensorPipe.
 
-InfiniBand is left to NCCL's own judgement unless an interface was asked for by name.
+NCCL decides about InfiniBand unless the user named an interface.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ _DEVICES = "/sys/class/net/{}/device/infiniband"
 
 
 def interface_for(address: str, asked: str | None) -> str:
-    """The interface that was asked for, else the one with the task's own address; empty: none.
+    """Return the requested interface, else the one with the task's address; empty: none.
 
     Raises
     ------
     ValueError
-        If this node has none of the name that was asked for.
+        If this node has no interface of the requested name.
     """
     from submarine_runtime.network import address_of, interface_of
 
@@ -33,12 +33,12 @@ def interface_for(address: str, asked: str | None) -> str:
 
 
 def variables(interface: str, asked: bool, devices: str = _DEVICES) -> dict[str, str]:
-    """Variables that name ``interface``.
+    """Return the variables that name ``interface``.
 
     Parameters
     ----------
     asked
-        The user has named it: NCCL then uses InfiniBand exactly if it is an InfiniBand interface.
+        The user has named it: NCCL then uses InfiniBand only if it is an InfiniBand interface.
     devices
         Where the kernel lists the InfiniBand devices of an interface ``{}``.
     """
@@ -47,7 +47,7 @@ def variables(interface: str, asked: bool, devices: str = _DEVICES) -> dict[str,
     names = {
         "GLOO_SOCKET_IFNAME": interface,
         "HOROVOD_GLOO_IFACE": interface,
-        "NCCL_SOCKET_IFNAME": f"={interface}",  # exactly this one: a bare name is a prefix
+        "NCCL_SOCKET_IFNAME": f"={interface}",  # Exactly this one: a bare name is a prefix.
         "TP_SOCKET_IFNAME": interface,
     }
     if not asked:

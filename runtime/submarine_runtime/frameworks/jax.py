@@ -1,8 +1,8 @@
 """JAX: ``jax.distributed.initialize()`` without arguments, by its detection of Open MPI.
 
-JAX reads the coordinator's address from a variable of its own, but the number of processes and
-this one's only from a launcher that it knows. Of those, Open MPI's variables disturb the fewest
-other programs. On CPU the collectives are gloo's.
+JAX reads the coordinator's address from its own variable. It takes the number of processes and the
+process id only from a launcher that it knows. Of those, Open MPI's variables affect the fewest
+other programs. On CPU the collectives use gloo.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ADDRESS_IN_USE = ("Address already in use", "No address added out of total")
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """The coordinator, which is the first process; nothing for a process alone."""
+    """Return the coordinator, which is the first process; nothing for a single process."""
     crew = crew_of(members)
     variables = {} if me.gpus else {"JAX_PLATFORMS": "cpu"}
     if first_rank(me, crew) is None or world_size(crew) < 2:
@@ -41,7 +41,7 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
 
 
 def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
-    """Ranks, and each process's part of the container's devices."""
+    """Return ranks, and the devices of each process."""
     crew = crew_of(members)
     rank = first_rank(me, crew)
     if rank is None or world_size(crew) < 2:

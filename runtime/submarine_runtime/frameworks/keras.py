@@ -1,7 +1,7 @@
 """Keras 3: what its backend expects, and Keras' own variables for distribution.
 
-The backend is that of ``KERAS_BACKEND``, else of ``keras.json``, else TensorFlow, as Keras decides
-it. A program that sets it in its own code imports the backend too, which chooses the framework.
+The backend is that of ``KERAS_BACKEND``, else of ``keras.json``, else TensorFlow, as in Keras. A
+program that sets it in its own code imports the backend too, which chooses the framework.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ BACKENDS = {"tensorflow": "tensorflow", "torch": "pytorch", "jax": "jax"}
 
 
 def policy(roles: Iterable[str]) -> str:
-    """As TensorFlow's, which only differs from the others' where there are servers."""
+    """Return TensorFlow's policy, which differs from the others only for parameter servers."""
     return tensorflow.policy(roles)
 
 
 def base(env: Mapping[str, str]) -> str:
-    """The framework under Keras, in a program with this environment."""
+    """Return the framework below Keras in a program with this environment."""
     backend = env.get("KERAS_BACKEND") or _configured(env)
     return BACKENDS.get(backend, "any")
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """For ``keras.distribution.initialize()``, on top of the backend's own."""
+    """Return the variables of ``keras.distribution.initialize()``, besides the backend's own."""
     crew = crew_of(members)
     rank = first_rank(me, crew)
     if rank is None or len(crew) < 2:

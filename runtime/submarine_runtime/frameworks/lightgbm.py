@@ -1,7 +1,7 @@
 """LightGBM: the list of machines, for the program's parameters and for its command line.
 
-LightGBM reads no variables; a shim puts them into the parameters of a training that names no
-machines. The command line takes them from the variables.
+LightGBM reads no variables. A shim sets the parameters of a training that names no machines. The
+command line takes them from the variables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHIMS = ("shim_lightgbm.py",)
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """Machines and the own port; nothing for a task alone."""
+    """Return machines and the task's port; nothing for a single task."""
     crew = crew_of(members)
     rank = first_rank(me, crew)
     if rank is None or len(crew) < 2:

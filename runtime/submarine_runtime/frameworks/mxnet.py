@@ -1,8 +1,8 @@
 """MXNet with a parameter server (``kvstore`` ``dist_*``): the ``DMLC_*`` variables of ps-lite.
 
-Needs a scheduler, which the job gets by itself, and at least one ``server`` or ``ps``. Scheduler
-and servers run the same program: ``import mxnet`` turns into serving there and ends the process
-when the workers are done.
+Needs a scheduler, which is added to the job, and at least one ``server`` or ``ps``. Scheduler and
+servers run the same program: ``import mxnet`` serves there, and ends the process when the workers
+have finished.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ SERVERS = ("ps", "server")
 
 
 def complaint(roles: Sequence[str]) -> str:
-    """What is wrong with a distributed job of these roles; empty if nothing is."""
+    """Return what is wrong with a distributed job of these roles; empty if nothing is."""
     if set(SERVERS).intersection(roles):
         return ""
-    return "MXNet's workers meet at a parameter server: ask for one with --ps 1"
+    return "MXNet's workers connect to a parameter server: request one with --ps 1"
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """Role, sizes and the scheduler's address; nothing for a task alone.
+    """Return role, sizes and the scheduler's address; nothing for a single task.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""PaddlePaddle: what ``paddle.distributed.launch`` sets; one process a container."""
+"""PaddlePaddle: the variables of ``paddle.distributed.launch``; one process in a container."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEETS = "paddle.distributed.init_parallel_env()"
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """Endpoints and this trainer's number; nothing for a task alone."""
+    """Return endpoints and the number of this trainer; nothing for a single task."""
     crew = crew_of(members)
     rank = first_rank(me, crew)
     if rank is None or len(crew) < 2:

@@ -1,7 +1,7 @@
-"""PyTorch: what ``torchrun`` sets, so that ``init_process_group()`` needs no arguments.
+"""PyTorch: the variables of ``torchrun``, so that ``init_process_group()`` needs no arguments.
 
-Rank 0 serves the store at ``MASTER_ADDR:MASTER_PORT``. A container is what torchrun calls a node:
-``LOCAL_RANK`` counts within it, and within the devices that it sees.
+Rank 0 serves the store at ``MASTER_ADDR:MASTER_PORT``. A container corresponds to a node of
+torchrun: ``LOCAL_RANK`` counts within it, and within the devices that it sees.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from submarine_runtime.frameworks.ranks import crew_of, first_rank
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("torch", "lightning", "pytorch_lightning", "deepspeed", "accelerate")
-LATE_IMPORTS = ("lightning_fabric", "transformers", "trl")  # older ones run on TensorFlow too
+LATE_IMPORTS = ("lightning_fabric", "transformers", "trl")  # Older ones also run on TensorFlow.
 PROCESSES = "gpu"
 HOLD_PORTS = True
 POLICY = "all"
@@ -22,7 +22,7 @@ MEETS = "Trainer(num_nodes={tasks}) of Lightning, or init_process_group() in oth
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """The meeting point and sizes; nothing for a task that does not work in step."""
+    """Return rendezvous and sizes; nothing for a task that takes no part in collectives."""
     crew = crew_of(members)
     if first_rank(me, crew) is None:
         return {}
@@ -37,12 +37,12 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
         NODE_RANK=node,
     )
     if me.processes > 1:
-        variables["OMP_NUM_THREADS"] = "1"  # as torchrun does: processes share the cores
+        variables["OMP_NUM_THREADS"] = "1"  # As torchrun does, because processes share the cores.
     return variables
 
 
 def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
-    """``RANK`` and ``LOCAL_RANK`` of each process."""
+    """Return ``RANK`` and ``LOCAL_RANK`` of each process."""
     rank = first_rank(me, crew_of(members))
     if rank is None:
         return [{}]

@@ -1,7 +1,7 @@
-"""Who works in step with whom: ranks, world size and addresses, the same for every framework.
+"""Ranks, world size and addresses of the tasks in collective operations, for every framework.
 
-The *crew* are the tasks that take part in collective operations: all tracked ones but evaluators.
-Servers, schedulers and sidecars are not of it. Knows no framework.
+The *crew* is the set of tasks that take part in collective operations: all tracked tasks except
+evaluators. Servers, schedulers and sidecars do not belong to it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Sequence
 
 from submarine_runtime.protocol.link import Member, chief_of
 
-#: Role that reads the checkpoints of the others and never takes part in their training.
+#: Role that reads the checkpoints of the other tasks and does not take part in their training.
 EVALUATOR = "evaluator"
 #: Roles that never take part in a collective operation.
 BESIDE = ("ps", "scheduler", "server", EVALUATOR, "tensorboard")
 
 
 def crew_of(members: Sequence[Member]) -> list[Member]:
-    """The tasks that work in step, the chief first, then in the order of ``members``."""
+    """Return the tasks in collective operations: the chief, then in the order of ``members``."""
     crew = [one for one in members if one.kind == "tracked" and one.role not in BESIDE]
     if crew:
         chief = chief_of(crew)
@@ -28,7 +28,7 @@ def crew_of(members: Sequence[Member]) -> list[Member]:
 
 
 def first_rank(me: Member, crew: Sequence[Member]) -> int | None:
-    """Rank of the first process of ``me``; None if it is not of the crew."""
+    """Return the rank of the first process of ``me``; None if it is not in the crew."""
     rank = 0
     for one in crew:
         if one.task == me.task:
@@ -38,14 +38,14 @@ def first_rank(me: Member, crew: Sequence[Member]) -> int | None:
 
 
 def world_size(crew: Sequence[Member]) -> int:
-    """Processes of the whole crew."""
+    """Return the number of processes of the crew."""
     return sum(one.processes for one in crew)
 
 
 def port_of(member: Member) -> int:
-    """Its first reserved port.
+    """Return its first reserved port.
 
-    A task alone has reserved none; it gets one that is free at this moment.
+    A single task has reserved none; it gets a port that is free at present.
     """
     if member.ports:
         return member.ports[0]
@@ -55,13 +55,13 @@ def port_of(member: Member) -> int:
 
 
 def endpoint_of(member: Member) -> str:
-    """``address:port``, with brackets around an IPv6 address."""
+    """Return ``address:port``, with brackets around an IPv6 address."""
     host = f"[{member.address}]" if ":" in member.address else member.address
     return f"{host}:{member.ports[0] if member.ports else 0}"
 
 
 def cluster_of(members: Sequence[Member]) -> dict[str, list[str]]:
-    """Role -> addresses with ports, in order of index."""
+    """Return role -> addresses with ports, in order of index."""
     cluster: dict[str, list[str]] = {}
     for member in sorted(members, key=lambda one: one.index):
         cluster.setdefault(member.role, []).append(endpoint_of(member))

@@ -1,6 +1,6 @@
-"""A shell command of which no program is seen: as any program, but nothing is taken for granted.
+"""A shell command whose program is unknown: like ``generic``, without its assumptions.
 
-It may well start a framework whose processes work in step, so the gang restarts as a whole.
+The command may start a framework with collective operations, so the gang restarts as a whole.
 """
 
 from __future__ import annotations

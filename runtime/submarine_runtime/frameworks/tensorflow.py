@@ -1,9 +1,9 @@
-"""TensorFlow: ``TF_CONFIG`` where there is a cluster; a single task needs none.
+"""TensorFlow: ``TF_CONFIG`` for a cluster; a single task needs none.
 
-``MultiWorkerMirroredStrategy`` and ``ParameterServerStrategy`` read it. The strategies know four
+``MultiWorkerMirroredStrategy`` and ``ParameterServerStrategy`` read it. The strategies have four
 roles; ``master`` is their chief. With parameter servers and no chief the first worker is the
-chief, as ``ParameterServerStrategy`` needs one that directs the others. An evaluator is not in the
-cluster of the others and looks at it from outside. A role of another name gets no ``TF_CONFIG``.
+chief, because ``ParameterServerStrategy`` needs one that coordinates the others. An evaluator is
+not in the cluster of the others. A role of another name gets no ``TF_CONFIG``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ CLUSTER_ROLES = ("chief", "worker", "ps")
 
 
 def policy(roles: Iterable[str]) -> str:
-    """Under parameter servers only the chief ends; else each worker ends by itself."""
+    """With parameter servers only the chief ends; otherwise every worker ends by itself."""
     return "chief" if {"ps", "evaluator"}.intersection(roles) else "all"
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """``TF_CONFIG`` for more than one task; without it TensorFlow runs on its own."""
+    """Return ``TF_CONFIG`` for more than one task; without it TensorFlow runs alone."""
     renamed = {one.task: one for one in in_tensorflows_words(members)}
     cluster = cluster_of([one for one in renamed.values() if one.role in CLUSTER_ROLES])
     mine = renamed.get(me.task)
@@ -41,7 +41,7 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
 
 
 def training(members: Sequence[Member]) -> list[Member]:
-    """The tasks that read training data: with parameter servers the chief only directs."""
+    """Return the tasks that read training data: with parameter servers not the chief."""
     crew = crew_of(members)
     if not any(one.role == "ps" and one.kind != "sidecar" for one in members):
         return crew
@@ -50,7 +50,7 @@ def training(members: Sequence[Member]) -> list[Member]:
 
 
 def in_tensorflows_words(members: Sequence[Member]) -> list[Member]:
-    """The members that TensorFlow knows a word for, with that word and their index under it."""
+    """Return the members whose roles TensorFlow has, with TensorFlow's role and index."""
     known = [
         replace(one, role="chief") if one.role == "master" else one
         for one in members

@@ -1,7 +1,7 @@
-"""XGBoost: we run the tracker beside the chief; ``CommunicatorContext()`` finds it by itself.
+"""XGBoost: a tracker beside the chief; ``CommunicatorContext()`` needs no arguments.
 
-XGBoost does not read the ``DMLC_*`` variables, so a shim fills them in where the program says
-nothing of its own.
+XGBoost does not read the ``DMLC_*`` variables, so a shim passes them for arguments that the program
+omits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from submarine_runtime.frameworks.ranks import crew_of, first_rank, port_of
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("xgboost",)
-PORTS = 2  # the tracker, and a port that opens once it serves
+PORTS = 2  # The tracker, and a port that opens once it serves.
 POLICY = "all"
 RENDEZVOUS = "helper"
 MEETS = "with xgboost.collective.CommunicatorContext()"
@@ -21,7 +21,7 @@ SHIMS = ("shim_xgboost.py",)
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
-    """The tracker's place and this task's number; nothing for a task alone."""
+    """Return the tracker's address and the number of this task; nothing for a single task."""
     crew = crew_of(members)
     rank = first_rank(me, crew)
     if rank is None or len(crew) < 2:
@@ -29,7 +29,7 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     return {
         "DMLC_NUM_WORKER": str(len(crew)),
         "DMLC_ROLE": "worker",
-        # Ranks follow the order of these texts.
+        # Ranks follow the order of these strings.
         "DMLC_TASK_ID": f"{rank:06d}",
         "DMLC_TRACKER_PORT": str(port_of(crew[0])),
         "DMLC_TRACKER_URI": crew[0].address,
@@ -37,7 +37,7 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
 
 
 def helpers(me: Member, members: Sequence[Member]) -> list[Helper]:
-    """The tracker, run by the job's Python, which has XGBoost; the others wait for it."""
+    """Return the tracker for the chief; for the other tasks a helper that waits for it."""
     crew = crew_of(members)
     if len(crew) < 2 or first_rank(me, crew) is None:
         return []

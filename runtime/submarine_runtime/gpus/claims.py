@@ -1,9 +1,9 @@
-"""Which GPUs a task has: those that its cluster gave it, or those that it claims for itself.
+"""Determine the GPUs of a task: those that its cluster assigned, or those that it claims.
 
-Where the cluster isolates devices, what is visible is the task's, and is only reported. Where it
-does not (DefaultContainerExecutor, the local backend), the agent takes as many devices as were
-asked for by their locks and shows them to the program in CUDA_VISIBLE_DEVICES. Where the node has
-no driver, numbers are claimed in the same way. Measures nothing (``nvml``).
+If the cluster isolates devices, all visible devices belong to the task and are only reported.
+Otherwise (DefaultContainerExecutor, the local backend) the agent takes the locks of the requested
+number of devices and sets CUDA_VISIBLE_DEVICES for the program. On a node without a driver, numbers
+are claimed in the same way. ``nvml`` measures devices.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 if TYPE_CHECKING:
     from submarine_runtime.gpus.device_locks import Places
 
-#: Seconds that a device of a container that is just ending may take to become free.
+#: Seconds to wait for a device of a container that is ending.
 PATIENCE = 60.0
-#: A node without a driver has at most so many counted devices.
+#: Maximum number of counted devices on a node without a driver.
 MAX_COUNTED = 1024
-#: What a claim says whose locks another user could remove.
+#: Warning for a claim whose locks another user could remove.
 WEAK = (
     "The GPUs are locked by files in /tmp/submarine-devices only, which another user may be able "
     "to remove: neither device files nor a directory of root with mode 1777 (/run/lock, /dev/shm) "
@@ -33,7 +33,7 @@ WEAK = (
 
 
 class NoDeviceError(ValueError):
-    """The task cannot have the devices that it asked for; one sentence."""
+    """The task cannot get the requested devices; one sentence."""
 
 
 @dataclass
@@ -43,15 +43,15 @@ class Claim:
     Parameters
     ----------
     devices
-        UUIDs where a driver tells, else numbers; for ``TaskRecord.gpus``.
+        UUIDs if a driver reports them, else numbers; for ``TaskRecord.gpus``.
     variables
-        What the program's environment gets; what the user set with ``--env`` goes on top.
+        Variables for the program; ``--env`` takes precedence.
     note
-        One sentence for the job's events, empty when there is nothing to say.
+        One sentence for the job's events; empty: none.
     warning
         The same, for a weakness of the locks.
     driver
-        Whether there is anything to measure: a driver, and devices.
+        Whether the devices can be measured.
     """
 
     devices: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Claim:
     _give_back: Callable[[], None] | None = None
 
     def release(self) -> None:
-        """Let others have the devices; no matter how often."""
+        """Release the devices; may be called repeatedly."""
         give_back, self._give_back = self._give_back, None
         if give_back is not None:
             give_back()
@@ -77,25 +77,25 @@ def claim(
     places: Places | None = None,
     tell: Callable[[str], object] = lambda sentence: None,
 ) -> Claim:
-    """The devices of this task.
+    """Return the devices of this task.
 
     Parameters
     ----------
     environ
         The container's environment; None: this process's.
     wait
-        How to wait for some seconds: so that SIGTERM and a cancel are heard meanwhile.
+        Function that waits for some seconds; it returns early for SIGTERM and a cancel.
     patience
-        Seconds to wait for a device of a container that ends.
+        Seconds to wait for a device of a container that is ending.
     places
-        Where the locks are; None: those of every node.
+        Lock directories; None: the default ones.
     tell
-        Told once, in a sentence, when it has to wait.
+        Called with a sentence when the task has to wait.
 
     Raises
     ------
     NoDeviceError
-        If there are not as many devices as were asked for, or all stay held.
+        If there are fewer devices than requested, or all remain locked.
     """
     variables = os.environ if environ is None else environ
     numbers = device_numbers()
@@ -104,8 +104,8 @@ def claim(
     if not config.gpus:
         return _hidden(config, variables)
     seen = look(numbers)
-    # On the local backend the container, if there is one, is the notebook's: what was chosen for it
-    # all of its jobs see.
+    # On the local backend the container, if there is one, is the notebook's: all of its jobs share
+    # the devices that were chosen for it.
     isolated = config.backend != "local" and seen.isolated(variables)
     if config.claim_gpus is False or (config.claim_gpus is None and isolated):
         return _given(config, seen)
@@ -123,10 +123,9 @@ def _given(config: AgentConfig, seen: Seen) -> Claim:
 
 
 def _hidden(config: AgentConfig, environ: Mapping[str, str]) -> Claim:
-    """A task that asked for none must not take one by accident; one's own machine is one's own.
+    """Hide the devices from a task that requested none, except on a local machine.
 
-    Nobody is asked whether the cluster isolates: then there is nothing to hide, and hiding it does
-    no harm.
+    Whether the cluster isolates devices is not checked: if it does, hiding them has no effect.
     """
     if VISIBLE in environ or config.claim_gpus is False:
         return Claim()
@@ -139,7 +138,8 @@ def _taken(config: AgentConfig, seen: Seen, locks: _Locks) -> Claim:
     if len(seen.devices) < config.gpus:
         raise NoDeviceError(
             f"The task asks for {_count(config.gpus)} and this node shows "
-            f"{len(seen.devices) or 'none'}: ask for fewer, or have the node's devices looked at."
+            f"{len(seen.devices) or 'none'}: request fewer, or have the operator check the node's "
+            "devices."
         )
     order = sorted(seen.devices, key=lambda device: device in seen.busy)
     claimed = locks.take(order, seen.files)
@@ -150,15 +150,13 @@ def _taken(config: AgentConfig, seen: Seen, locks: _Locks) -> Claim:
     claimed.driver = seen.nvml
     others = seen.busy.intersection(claimed.devices)
     if others:
-        claimed.note = (
-            f"In use by a process that is not of this job too: {', '.join(sorted(others))}."
-        )
+        claimed.note = f"Also in use by a process of another job: {', '.join(sorted(others))}."
     return claimed
 
 
 def _counted(config: AgentConfig, environ: Mapping[str, str], locks: _Locks) -> Claim:
-    """Numbers, where the cluster counts GPUs on a node that shows none."""
-    # NodeManagers that share a machine, as a minicluster's do, count each for itself.
+    """Claim numbers if the cluster counts GPUs on a node that shows none."""
+    # NodeManagers that share a machine, as in a minicluster, count separately.
     node = f"counted-{environ.get('NM_PORT', 'local')}-"
     names = [f"{node}{number}" for number in range(MAX_COUNTED)]
     claimed = locks.take(names)
@@ -172,7 +170,7 @@ def _counted(config: AgentConfig, environ: Mapping[str, str], locks: _Locks) -> 
 
 
 class _Locks:
-    """How ``count`` devices are taken by their locks: where, and with how much patience."""
+    """Takes ``count`` devices by their locks, with a time limit."""
 
     def __init__(
         self,
@@ -189,7 +187,7 @@ class _Locks:
         self._tell = tell
 
     def take(self, names: Sequence[str], files: Mapping[str, str] | None = None) -> Claim:
-        """Some of ``names``, the first ones that are free; ``files`` are their device files."""
+        """Take the first free ones of ``names``; ``files`` are their device files."""
         from submarine_runtime.gpus.device_locks import DeviceLocks, LocksError
 
         by_file = {_file(name): name for name in names}
@@ -226,7 +224,7 @@ def _by(holders: Sequence[str]) -> str:
 
 
 def _file(device: str) -> str:
-    """A file's name for a device; a driver's words are no paths."""
+    """Return a file name for a device; the driver's text may not be a valid name."""
     return re.sub("[^0-9A-Za-z-]", "_", device)[:128]
 
 

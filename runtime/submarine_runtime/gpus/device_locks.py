@@ -1,16 +1,16 @@
-"""Locks on devices that all users of a node share: ``flock``, until released or the process ends.
+"""Locks on devices that all users of a node share: ``flock``, until released or process exit.
 
 An agent takes every lock of a device that it can, so that agents with different access (of another
-user, or in a container with a `/tmp` of its own) exclude each other wherever they share one place:
+user, or in a container with its own `/tmp`) exclude each other if they share one place:
 
-- the device file, which belongs to root: nobody else can remove or replace it;
-- a file of its own in a directory of root with mode 1777 (`/run/lock`, `/dev/shm`). Other users see
-  that it is locked and cannot remove it;
+- the device file, which belongs to root: other users cannot remove or replace it;
+- a file of the user in a directory of root with mode 1777 (`/run/lock`, `/dev/shm`). Other users
+  see that it is locked and cannot remove it;
 - one file for all users in `/tmp/submarine-devices`. The owners of that directory and of the file
   can remove it, so a device with this lock alone is reported as ``weak``.
 
-Nothing is written to a lock file or read from one, and links are not followed. Another user can
-make an agent wait, as by using the devices, and nothing else. This module knows nothing of GPUs.
+Lock files are never written or read, and links are not followed. Another user can make an agent
+wait, as by using the devices, but nothing else. This module is independent of GPUs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Callable, Iterable, Mapping, Sequence
 
-#: Most seconds that another may be in the middle of taking devices.
+#: Maximum number of seconds to wait while another agent takes devices.
 TURN = 5.0
 _PAUSE = 0.02
 _PREFIX = "submarine-device-"
@@ -40,9 +40,9 @@ class Places:
     Parameters
     ----------
     sticky
-        Directories that count only where they belong to root and have mode 1777.
+        Directories that are used only if they belong to root and have mode 1777.
     shared
-        The directory that the first agent makes, for all users.
+        The directory that the first agent creates for all users.
     """
 
     sticky: tuple[str, ...] = ("/run/lock", "/dev/shm")  # noqa: S108 - see _open_sticky
@@ -60,20 +60,20 @@ class _HeldError(Exception):
 class DeviceLocks:
     """The locks of one node, as one process holds them.
 
-    The process holds them and not its children: the descriptors are closed on exec, so a program
-    that outlives its agent keeps none.
+    Child processes do not hold them: the descriptors are closed on exec, so a program that outlives
+    its agent keeps none.
 
     Parameters
     ----------
     places
-        Where lock files are; None: those of every node.
+        Directories of the lock files; None: the default ones.
     files
         The device files, by name, of the names that have one.
 
     Attributes
     ----------
     weak
-        Whether a device is held by its lock in the shared directory alone.
+        Whether a device is locked only in the shared directory.
 
     Raises
     ------
@@ -93,17 +93,17 @@ class DeviceLocks:
         try:
             self._shared = _Shared(_open_shared(places.shared))
         except LocksError:
-            # Another user may have spoilt it, which must not stop all jobs of the node.
+            # Another user may have blocked it; jobs of the node continue with the other places.
             if not self._sticky and not self._files:
                 raise
 
     @property
     def held(self) -> list[str]:
-        """Names that this process holds, in the order of taking."""
+        """Names that this process holds, in order of acquisition."""
         return list(self._held)
 
     def take(self, names: Iterable[str], count: int) -> bool:
-        """Take the first ``count`` free ones of ``names``, all or none; does not wait for them."""
+        """Take the first ``count`` free ones of ``names``, all or none; do not wait for them."""
         turns = self._turns()
         taken: dict[str, list[int]] = {}
         weak = False
@@ -134,7 +134,7 @@ class DeviceLocks:
         seconds: float,
         wait: Callable[[float], object] = time.sleep,
     ) -> bool:
-        """Like ``take``, again and again for at most ``seconds``."""
+        """Call ``take`` repeatedly for at most ``seconds``."""
         deadline = time.monotonic() + seconds
         pause = 0.1
         while not self.take(names, count):
@@ -146,9 +146,9 @@ class DeviceLocks:
         return True
 
     def holders(self, names: Iterable[str]) -> list[str]:
-        """Who holds one of ``names``: ``process 4711 (ada)``.
+        """Return the holders of ``names``: ``process 4711 (ada)``.
 
-        Where the process is not visible from here, the owner of the lock file.
+        If the process is not visible here, the owner of the lock file.
         """
         candidates: set[tuple[int, int]] = set()
         owners: set[int] = set()
@@ -164,7 +164,7 @@ class DeviceLocks:
         return processes or [f"a lock file of {_user_name(uid)}" for uid in sorted(owners)]
 
     def release(self) -> None:
-        """Give everything back; may be called again."""
+        """Release all locks; may be called repeatedly."""
         self._drop(self._held)
         for directory in self._directories:
             directory.close()
@@ -181,9 +181,9 @@ class DeviceLocks:
             _close(locks.popitem()[1])
 
     def _lock(self, name: str) -> tuple[list[int], list[int]]:
-        """All locks of a device that can be taken, the shared directory's apart.
+        """Take all available locks of a device; return those of the shared directory separately.
 
-        Two empty lists while another process holds one of them.
+        Return two empty lists if another process holds one of them.
         """
         strong: list[int] = []
         try:
@@ -198,11 +198,11 @@ class DeviceLocks:
         return strong, [] if shared is None else [shared]
 
     def _turns(self) -> list[int]:
-        """The locks under which devices are taken, so that no agent sees one that is only tried.
+        """Take the locks that serialize acquisition, so that no agent sees a tentative lock.
 
-        A process that was stopped while it held one must not stop all others, so after a time
-        devices are taken without. They are never given twice by that, but two agents may each
-        find the other's and both try again.
+        A process that was stopped while it held one must not block the others, so after a time
+        devices are taken without it. A device still has at most one holder then, but two agents may
+        each see the other's tentative lock and both retry.
         """
         deadline = time.monotonic() + TURN
         turns: list[int] = []
@@ -221,13 +221,13 @@ class _Directory:
         self._descriptor = descriptor
 
     def close(self) -> None:
-        """Close it; may be called again."""
+        """Close it; may be called repeatedly."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def lock(self, name: str) -> int | None:
-        """A descriptor that holds the lock of a device; None where there can be none here.
+        """Return a descriptor that holds the lock of a device; None if it cannot be locked here.
 
         Raises
         ------
@@ -237,16 +237,16 @@ class _Directory:
         raise NotImplementedError
 
     def entries(self, name: str) -> list[str]:
-        """Names of the files that are locked for a device."""
+        """Return the names of the files that are locked for a device."""
         raise NotImplementedError
 
     def identity(self, entry: str) -> set[tuple[int, int]]:
-        """Device and inode of a file; empty when it does not exist."""
+        """Return device and inode of a file; empty if it does not exist."""
         found = self._stat(entry)
         return set() if found is None else {(found.st_dev, found.st_ino)}
 
     def holding_owner(self, entry: str) -> set[int]:
-        """The owner of a file that is locked, or closed to this user."""
+        """Return the owner of a file that is locked, or not readable for this user."""
         found = self._stat(entry)
         if found is None:
             return set()
@@ -262,8 +262,8 @@ class _Directory:
         return set()
 
     def common_lock(self, entry: str) -> int | None:
-        """Lock a file of all users, made where it is missing; None where it cannot be used."""
-        for _ in range(8):  # its owner may remove it at any moment
+        """Lock a file for all users, and create it if it is missing; None if it cannot be used."""
+        for _ in range(8):  # Its owner may remove it at any time.
             descriptor = self._open(entry)
             if descriptor is None:
                 descriptor = self._create(entry)
@@ -272,7 +272,7 @@ class _Directory:
         return None
 
     def take_turn(self, turns: list[int]) -> bool:
-        """Lock the file of those who take devices; False while another process holds it."""
+        """Take the lock that serializes acquisition; return False if another process holds it."""
         try:
             _append(turns, self.common_lock(self.turn))
         except _HeldError:
@@ -297,18 +297,18 @@ class _Directory:
         return None
 
     def _create(self, entry: str) -> int | None:
-        """Create a file that every user can lock; None where that is not possible."""
+        """Create a file that every user can lock; None if that is not possible."""
         flags = _FLAGS | os.O_CREAT | os.O_EXCL
         try:
             descriptor = os.open(entry, flags, 0o444, dir_fd=self._descriptor)
         except OSError:
             return None
         with suppress(OSError):
-            os.fchmod(descriptor, 0o444)  # the umask may have taken rights away
+            os.fchmod(descriptor, 0o444)  # The umask may have removed permissions.
         return descriptor
 
     def _lock_there(self, descriptor: int, entry: str) -> bool:
-        """Lock an open file; False, and closed, when it is no longer the one in the directory."""
+        """Lock an open file; close it and return False if it is no longer in the directory."""
         locked = False
         try:
             _flock(descriptor)
@@ -327,7 +327,7 @@ class _Shared(_Directory):
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor)
-        # systemd-tmpfiles leaves the content of a locked directory alone.
+        # systemd-tmpfiles does not clean a locked directory.
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
@@ -341,11 +341,11 @@ class _Shared(_Directory):
 
 
 class _Sticky(_Directory):
-    """A directory of root in which each user locks files of their own.
+    """A directory of root in which each user locks their own files.
 
     The own file is locked first, and then the other users' files are tried: of two agents that take
-    a device at the same time at least one finds the other's lock. No user can remove the file by
-    which another one holds a device.
+    a device at the same time at least one finds the other's lock. Users cannot remove the files of
+    other users.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -362,8 +362,8 @@ class _Sticky(_Directory):
             for entry in self.entries(name):
                 if entry == own_entry:
                     continue
-                # A file that cannot be opened was closed by its owner, who gets no lock by that:
-                # agents make files that all can open.
+                # A file that cannot be opened was closed by its owner and does not count as a
+                # lock: agents create files that all users can open.
                 other = self._open(entry)
                 if other is not None:
                     try:
@@ -377,7 +377,7 @@ class _Sticky(_Directory):
         return own
 
     def remove(self, name: str) -> None:
-        """Remove the locked file; that of a killed process stays, and is used again."""
+        """Remove the locked file; the file of a killed process remains and is used again."""
         entry = self._locked.pop(name, None)
         if entry is not None:
             with suppress(OSError):
@@ -401,7 +401,7 @@ class _Sticky(_Directory):
                 os.close(descriptor)
             elif self._lock_there(descriptor, entry):
                 return descriptor, entry
-        # Random, because another user could make the file of a name that is known beforehand.
+        # Random, because another user could create a file with a predictable name.
         entry = f"{_PREFIX}{name}.{os.urandom(8).hex()}"
         made = self._create(entry)
         if made is not None and self._lock_there(made, entry):
@@ -417,7 +417,7 @@ def _flock(descriptor: int, kind: int = fcntl.LOCK_EX) -> None:
 
 
 def _device_lock(path: str) -> int | None:
-    """A descriptor that holds the lock of a device file; None where it cannot be opened."""
+    """Return a descriptor that holds the lock of a device file; None if it cannot be opened."""
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError:
@@ -441,7 +441,7 @@ def _close(descriptors: Iterable[int]) -> None:
 
 
 def _open_sticky(path: str) -> _Sticky | None:
-    """The directory, if it belongs to root and every user may make files there."""
+    """Open the directory if it belongs to root and every user may create files there."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags)
@@ -455,7 +455,7 @@ def _open_sticky(path: str) -> _Sticky | None:
 
 
 def _open_shared(path: str) -> int:
-    """A descriptor of the directory, made for all users where it is missing."""
+    """Return a descriptor of the directory; create it for all users if it is missing."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -463,7 +463,7 @@ def _open_shared(path: str) -> int:
     except OSError as exc:
         raise LocksError(f"cannot make {path}: {exc.strerror}") from exc
     deadline = time.monotonic() + 1.0
-    while True:  # another user may be between mkdir and chmod
+    while True:  # Another user may be between mkdir and chmod.
         try:
             folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as exc:
@@ -477,24 +477,24 @@ def _open_shared(path: str) -> int:
             problem, passing = f"its mode is {mode:o} and not 1777", True
         if not passing or time.monotonic() > deadline:
             raise LocksError(
-                f"{path} is no directory that all users of this node share ({problem}); its owner "
-                "or root can remove it"
+                f"{path} is not a directory that all users of this node share ({problem}); its "
+                "owner or root can remove it"
             )
         time.sleep(_PAUSE)
 
 
 def _share(folder: int) -> bool:
-    """Whether everybody may make files there and only remove their own; our own is made so."""
+    """Return whether all users can create files there and remove only their own; set that mode."""
     info = os.fstat(folder)
     if info.st_uid == os.geteuid() and stat.S_IMODE(info.st_mode) != 0o1777:
-        # Not by mkdir's mode: the umask would take the others' rights away.
+        # Not with mkdir's mode, because of the umask.
         os.fchmod(folder, 0o1777)
         info = os.fstat(folder)
     return stat.S_IMODE(info.st_mode) == 0o1777
 
 
 def _lock_holders(candidates: set[tuple[int, int]]) -> list[int]:
-    """Process ids that hold a lock on one of these (device, inode), as far as they are visible."""
+    """Return the ids of visible processes with a lock on one of these (device, inode)."""
     found = set()
     try:
         with open("/proc/locks", encoding="utf-8", errors="replace") as file:

@@ -1,4 +1,4 @@
-"""Measures a task's devices in a thread of its own: a driver that hangs must not stop the agent."""
+"""Measure a task's devices in a separate thread, so that a hanging driver cannot stop the agent."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import NamedTuple, Sequence
 from submarine_runtime.gpus.nvml import LIBRARY, Device, Nvml, Reading
 
 EVERY = 2.0
-#: Seconds after which an answer is no longer told as the present one.
+#: Seconds after which a measurement is not reported as the present one.
 STALE = 10.0
 _NOTHING = Reading(None, None, None)
 
 
 class Idleness(NamedTuple):
-    """One device over the whole run: its mean percent, and for how many seconds it was measured."""
+    """Mean utilization of one device in percent, and for how many seconds it was measured."""
 
     device: str
     percent: float
@@ -23,7 +23,7 @@ class Idleness(NamedTuple):
 
 
 class GpuMeter:
-    """Readings of ``devices`` (UUIDs), in their order; begins at once."""
+    """Readings of ``devices`` (UUIDs), in their order; measuring starts at once."""
 
     def __init__(
         self, devices: Sequence[str], library: str = LIBRARY, every: float = EVERY
@@ -39,13 +39,13 @@ class GpuMeter:
         self._thread.start()
 
     def latest(self) -> list[Reading]:
-        """The newest reading of each device; all None while the driver does not answer."""
+        """Return the newest reading of each device; all None while the driver does not respond."""
         if time.monotonic() - self._measured > STALE or not self._latest:
             return [_NOTHING] * len(self._names)
         return self._latest
 
     def totals(self) -> tuple[float | None, float | None]:
-        """Mean percent and MiB in all, over the devices that tell; None where none does."""
+        """Return mean percent and total MiB of the devices that report them; None if none does."""
         readings = self.latest()
         percents = [reading.percent for reading in readings if reading.percent is not None]
         used = [reading.used for reading in readings if reading.used is not None]
@@ -55,7 +55,7 @@ class GpuMeter:
         )
 
     def idleness(self) -> list[Idleness]:
-        """Of each device that was measured, its mean so far."""
+        """Return the mean utilization of each measured device."""
         return [
             Idleness(name, total / count, count * self._every)
             for name, (total, count) in zip(self._names, self._sums)
@@ -63,7 +63,7 @@ class GpuMeter:
         ]
 
     def stop(self) -> None:
-        """End the thread; waits for nothing."""
+        """End the thread, without waiting for it."""
         self._stop.set()
 
     def _run(self) -> None:

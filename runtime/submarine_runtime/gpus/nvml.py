@@ -1,8 +1,8 @@
-"""NVIDIA's management library by ctypes: which devices there are, how busy, how full, by whom.
+"""NVIDIA's management library by ctypes: devices, utilization, memory and processes.
 
-Whatever goes wrong (no library, no driver, a device that fell off the bus, a function that this
-driver lacks) is "no driver" or None, never an exception. A call may hang in a broken driver: who
-calls from a thread that must not hang goes through ``within``. Sets nothing, claims nothing.
+Every failure (no library, no driver, a device that fell off the bus, a function that this driver
+lacks) is reported as "no driver" or None, never as an exception. A call may hang in a broken
+driver: a thread that must not hang uses ``within``. No setting of a device is changed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _MIB = 1 << 20
 
 
 class Device(NamedTuple):
-    """One device that a program can be given: a whole GPU, or one slice of a GPU in MIG mode.
+    """One device for a program: a whole GPU, or one slice of a GPU in MIG mode.
 
-    ``handle`` is NVML's; ``parent`` the index of the GPU that a slice belongs to, else its own.
+    ``handle`` is NVML's; ``parent`` is the index of the GPU that a slice belongs to, else its own.
     """
 
     uuid: str
@@ -35,7 +35,7 @@ class Device(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How busy (0 to 100) and how full (MiB) a device is; None where the driver does not tell."""
+    """Utilization (0 to 100) and memory (MiB) of a device; None if it is not reported."""
 
     percent: float | None
     used: float | None
@@ -55,7 +55,7 @@ class _Memory(ctypes.Structure):
 
 
 class _MemoryApart(ctypes.Structure):
-    """What the driver keeps for itself is told apart, as ``nvidia-smi`` does; drivers since 510."""
+    """Memory with the driver's own part reported separately, as by ``nvidia-smi``; since 510."""
 
     _fields_ = [
         ("version", ctypes.c_uint),
@@ -67,7 +67,7 @@ class _MemoryApart(ctypes.Structure):
 
 
 class Nvml:
-    """The library, initialised; ``Nvml.open()`` gives None where there is no working driver.
+    """The library, initialised; ``Nvml.open()`` returns None without a working driver.
 
     Attributes
     ----------
@@ -89,11 +89,11 @@ class Nvml:
         return made if made._call("nvmlInit_v2") == 0 else None
 
     def close(self) -> None:
-        """Let the driver go."""
+        """Shut the library down."""
         self._call("nvmlShutdown")
 
     def _call(self, name: str, *arguments: Any) -> int:
-        """The function's return code, 0 for success; -1 where this driver has no such function."""
+        """Return the function's return code, 0 for success; -1 if the driver lacks it."""
         try:
             function = getattr(self._library, name)
             return int(function(*arguments))
@@ -101,7 +101,7 @@ class Nvml:
             return -1
 
     def devices(self) -> list[Device]:
-        """What is visible here, in the driver's order; slices in place of a GPU in MIG mode."""
+        """Return the visible devices in the driver's order; slices of a GPU in MIG mode."""
         count = ctypes.c_uint()
         if self._call("nvmlDeviceGetCount_v2", ctypes.byref(count)) != 0:
             return []
@@ -124,7 +124,7 @@ class Nvml:
         return [Device(uuid, name, index, is_slice, handle)] if uuid else []
 
     def _slices(self, handle: Any, index: int) -> list[Device] | None:
-        """The MIG devices of a GPU; None when it is not in MIG mode."""
+        """Return the MIG devices of a GPU; None if it is not in MIG mode."""
         now, later = ctypes.c_uint(), ctypes.c_uint()
         code = self._call("nvmlDeviceGetMigMode", handle, ctypes.byref(now), ctypes.byref(later))
         if code != 0 or now.value != 1:
@@ -151,13 +151,13 @@ class Nvml:
         return buffer.value.decode("utf-8", "replace")
 
     def minor(self, device: Device) -> int | None:
-        """The number of a whole GPU's device file; None for a slice, or where it is not told."""
+        """Return the number of a whole GPU's device file; None for a slice, or if unknown."""
         number = ctypes.c_uint()
         code = self._call("nvmlDeviceGetMinorNumber", device.handle, ctypes.byref(number))
         return None if device.slice or code != 0 else int(number.value)
 
     def reading(self, device: Device) -> Reading:
-        """How busy and how full the device is now."""
+        """Return utilization and memory of the device now."""
         rates = _Rates()
         percent = None
         if self._call("nvmlDeviceGetUtilizationRates", device.handle, ctypes.byref(rates)) == 0:
@@ -165,7 +165,7 @@ class Nvml:
         return Reading(percent, *self._memory(device))
 
     def _memory(self, device: Device) -> tuple[float | None, float | None]:
-        """MiB that programs use, and in all."""
+        """Return MiB used by programs, and in total."""
         apart = _MemoryApart(ctypes.sizeof(_MemoryApart) | 2 << 24)
         if self._call("nvmlDeviceGetMemoryInfo_v2", device.handle, ctypes.byref(apart)) == 0:
             return apart.used / _MIB, apart.total / _MIB
@@ -175,10 +175,10 @@ class Nvml:
         return None, None
 
     def busy(self, device: Device) -> bool:
-        """Whether some process computes on the device now; of which user, nobody asks."""
+        """Return whether a process of any user computes on the device now."""
         for name in ("_v3", "_v2", ""):
             count = ctypes.c_uint(0)
-            # With room for none the answer is 0 for "none", else that the room is too small.
+            # With an empty buffer the result is 0 for "none", else that the buffer is too small.
             code = self._call(
                 f"nvmlDeviceGetComputeRunningProcesses{name}",
                 device.handle,
@@ -191,7 +191,7 @@ class Nvml:
 
 
 def within(seconds: float, action: Callable[[], T], otherwise: T) -> T:
-    """``action()`` in a thread of its own; ``otherwise`` if it fails or takes longer."""
+    """Return ``action()``, run in a separate thread; ``otherwise`` if it fails or takes longer."""
     answer: list[T] = []
 
     def run() -> None:

@@ -1,6 +1,6 @@
-"""What a container sees of its node's GPUs, by the driver or by the device files.
+"""Detect the GPUs that a container sees, by the driver or by the device files.
 
-Chooses and claims nothing (``gpus``).
+``gpus`` chooses and claims devices.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ import os
 from dataclasses import dataclass, field
 from typing import Mapping, Sequence
 
-#: A device file's path, without its number.
+#: Path of a device file, without its number.
 FILE = "/dev/nvidia"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-#: Seconds that a driver may take to answer; one that wakes its devices takes some.
+#: Seconds that a driver may take to respond; it may have to wake its devices.
 DRIVER_PATIENCE = 20.0
 
 
 @dataclass
 class Seen:
-    """What the node shows to this container.
+    """The GPUs that are visible in this container.
 
     Parameters
     ----------
     devices
         Identifiers.
     busy
-        Those on which some process computes.
+        Identifiers of devices on which a process computes.
     denied
         Number of devices that this container may not use.
     nvml
-        Whether the driver told this.
+        Whether the driver reported this.
     files
         Device files of whole GPUs, by identifier.
     """
@@ -42,12 +42,12 @@ class Seen:
     files: dict[str, str] = field(default_factory=dict)
 
     def isolated(self, environ: Mapping[str, str]) -> bool:
-        """Whether somebody has already chosen devices for this container."""
+        """Return whether devices have already been chosen for this container."""
         chosen = environ.get("NVIDIA_VISIBLE_DEVICES", "all")
         return self.denied > 0 or chosen != "all"
 
     def allowed(self, environ: Mapping[str, str]) -> Seen:
-        """Only what an inherited CUDA_VISIBLE_DEVICES leaves: numbers, or beginnings of UUIDs."""
+        """Apply an inherited CUDA_VISIBLE_DEVICES: numbers, or prefixes of UUIDs."""
         if VISIBLE not in environ:
             return self
         devices: list[str] = []
@@ -58,18 +58,18 @@ class Seen:
             elif name and not name.isdigit():
                 devices += [device for device in self.devices if device.startswith(name)]
             else:
-                break  # as CUDA has it: the first invalid one ends the list
+                break  # As in CUDA, the first invalid entry ends the list.
         return Seen(list(dict.fromkeys(devices)), self.busy, self.denied, self.nvml, self.files)
 
 
 def device_numbers() -> list[str]:
-    """Numbers of the device files, ``["0", "1"]``; they are there without any permission."""
+    """Return the numbers of the device files, ``["0", "1"]``; this needs no permission."""
     names = (path[len(FILE) :] for path in glob.glob(f"{FILE}[0-9]*"))
     return sorted((name for name in names if name.isdigit()), key=int)
 
 
 def look(numbers: Sequence[str]) -> Seen:
-    """Ask the driver; without its library, try the device files ``numbers``."""
+    """Query the driver; without its library, try the device files ``numbers``."""
     from submarine_runtime.gpus.nvml import Nvml, within  # ctypes: only for tasks with GPUs
 
     def ask() -> Seen | None:
@@ -99,7 +99,7 @@ def look(numbers: Sequence[str]) -> Seen:
 
 
 def _may_open(path: str) -> bool | None:
-    """False where a control group (or the file's mode) forbids it; None where nothing answers."""
+    """Return False if a control group or the file's mode forbids it; None if no device responds."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
     except PermissionError:

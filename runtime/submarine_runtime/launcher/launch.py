@@ -1,11 +1,11 @@
-"""Runs the user's program as ``python main.py`` would; copied beside it, standard library only.
+"""Run the user's program like ``python main.py``; this file is copied beside the program.
 
-``python launch.py PROGRAM ARGS...`` with the bundle's root as working directory. The directory of
-this file holds what to do: ``return_names`` (one a line, when values are to be brought back) and
-the package that reads and writes values; beside that directory lies ``values.zip`` (values sent
-along, if any), and this writes ``failure.json``, ``result.zip`` and ``returns.txt`` there.
-Leaves nothing of itself in ``sys.path``, ``__main__`` or a printed traceback, and handles no signal
-but SIGQUIT (every thread's traceback to stderr).
+``python launch.py PROGRAM ARGS...`` runs in the root of the bundle. The directory of this file
+holds ``return_names`` (one name a line, if values are returned) and the package that reads and
+writes values. Its parent directory holds ``values.zip`` (the values of ``--with``, if any) and
+receives ``failure.json``, ``result.zip`` and ``returns.txt``. This module leaves no trace in
+``sys.path``, ``__main__`` or printed tracebacks. The only signal that it handles is SIGQUIT, which
+prints the traceback of every thread to stderr. Standard library only.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import signal
 import sys
 import types
 
-TYPE_CHECKING = False  # importing typing would cost the program's start some milliseconds
+TYPE_CHECKING = False  # Importing typing would delay the program's start by some milliseconds.
 if TYPE_CHECKING:
     from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BESIDE = os.path.dirname(HERE)
-#: Index of this process among those of its container; only the first returns values to the job.
+#: Index of this process in its container; only process 0 returns values to the job.
 PROCESS = os.environ.get("SUBMARINE_PROCESS", "0")
 MAX_TEXT = 1 << 16
 MAX_FRAMES = 50
 
 
 def main() -> None:
-    """Become the program named by ``sys.argv[1]``."""
+    """Run the program ``sys.argv[1]`` as ``__main__``."""
     del sys.argv[0]
     path = os.path.abspath(sys.argv[0])
     if sys.path and sys.path[0] == HERE:
@@ -66,7 +66,7 @@ def main() -> None:
         raise ending
     _print(ending)
     if isinstance(ending, KeyboardInterrupt):
-        sys.excepthook = lambda *_: None  # Python prints nothing more and dies of SIGINT
+        sys.excepthook = lambda *_: None  # Python prints nothing more and exits by SIGINT.
         raise ending
     raise SystemExit(1)
 
@@ -89,7 +89,7 @@ def _main_module(path: str) -> types.ModuleType:
 
 
 def _wait_for_imports() -> None:
-    """Have the shims beside this file, if any, applied when the program imports their modules."""
+    """Install the import hook of the shims, if there are any beside this file."""
     path = os.path.join(HERE, "shims", "shims.py")
     if os.path.exists(path):
         with open(path, "rb") as file:
@@ -98,7 +98,7 @@ def _wait_for_imports() -> None:
 
 
 def _values_module() -> Any:
-    """Import ``submarine_runtime.values.archive``; the entries of ``sys.modules`` are removed."""
+    """Import ``submarine_runtime.values`` without leaving an entry in sys.path or sys.modules."""
     from importlib import import_module
 
     sys.path.insert(0, HERE)
@@ -121,7 +121,7 @@ def _give_values(namespace: dict[str, Any]) -> None:
 
 
 def _bring_back(namespace: dict[str, Any]) -> None:
-    """Write ``result.zip``; what cannot be brought back is told in ``returns.txt``."""
+    """Write ``result.zip``, and to ``returns.txt`` why values are missing."""
     listed = os.path.join(HERE, "return_names")
     every = os.path.exists(os.path.join(HERE, "return_all_ranks"))
     if not os.path.exists(listed) or not (every or PROCESS == "0"):
@@ -131,7 +131,7 @@ def _bring_back(namespace: dict[str, Any]) -> None:
     present = {name: namespace[name] for name in names if name in namespace}
     for name in names:
         if name not in present:
-            _note(f"The program ended without a value of the name {name} for --return.")
+            _note(f"The program ended without a variable {name} for --return.")
     name = "result.zip" if PROCESS == "0" else "result-" + PROCESS + ".zip"
     target = os.path.join(BESIDE, name)
     try:
@@ -175,7 +175,7 @@ def _without_ours(tb: types.TracebackType | None) -> types.TracebackType | None:
 
 
 def _print(exc: BaseException) -> None:
-    """Print as an unhandled exception, through the program's own hook if it has set one."""
+    """Print an unhandled exception through ``sys.excepthook``, which the program may have set."""
     sys.last_type, sys.last_value, sys.last_traceback = type(exc), exc, exc.__traceback__
     try:
         sys.excepthook(type(exc), exc, exc.__traceback__)
@@ -190,7 +190,7 @@ def _print(exc: BaseException) -> None:
 
 
 def _write_failure(exc: BaseException, kind: str) -> None:
-    """Leave the structured traceback; a failure to do so must not hide the program's own."""
+    """Write the structured traceback; an error here must not hide the program's exception."""
     try:
         import json
         import traceback
@@ -216,12 +216,12 @@ def _write_failure(exc: BaseException, kind: str) -> None:
         try:
             os.link(temporary, target)
         except FileExistsError:
-            pass  # the first of several processes counts: the others fail because of it
-        except OSError:  # a file system without hard links
+            pass  # The other processes fail because of the first one, so its failure is kept.
+        except OSError:  # The file system has no hard links.
             os.replace(temporary, target)
             return
         os.unlink(temporary)
-    except Exception:  # noqa: S110 - for instance a full disk: the agent reads stderr instead
+    except Exception:  # noqa: S110 - e.g. the disk is full: the agent reads stderr instead.
         pass
 
 

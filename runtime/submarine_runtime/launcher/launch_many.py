@@ -1,8 +1,8 @@
-"""Starts several processes of one program in one container; copied beside ``launch.py``.
+"""Start several processes of one program in one container; copied beside ``launch.py``.
 
 ``python launch_many.py ORDERS``, where ORDERS is a JSON file with ``command`` and ``variables``, a
-list with the variables of each process. Ends the rest when one fails, and ends as that one did;
-ends with 0 when all have ended well. Gives nothing back but its own end.
+list with the variables of each process. When one process fails, the others are ended and this
+process ends in the same way. Otherwise it ends with 0 after all processes.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import subprocess
 import sys
 import time
 
-TYPE_CHECKING = False  # importing typing would cost the program's start some milliseconds
+TYPE_CHECKING = False  # Importing typing would delay the program's start by some milliseconds.
 if TYPE_CHECKING:
     from typing import Any
 
-#: Seconds between SIGTERM and SIGKILL for the processes that are left.
+#: Seconds between SIGTERM and SIGKILL for the remaining processes.
 GRACE = 10.0
 
 
 def main() -> int:
-    """Start all and wait; the exit status."""
+    """Start all processes, wait for them, and return the exit status."""
     with open(sys.argv[1], encoding="utf-8") as file:
         orders = json.load(file)
-    signal.signal(signal.SIGTERM, _told_to_end)
+    signal.signal(signal.SIGTERM, _on_sigterm)
     running: dict[int, subprocess.Popen[bytes]] = {}
     try:
         for number, variables in enumerate(orders["variables"]):
@@ -34,7 +34,7 @@ def main() -> int:
             process = subprocess.Popen(orders["command"], env={**os.environ, **own})
             running[process.pid] = process
         status = _first_failure(running)
-    except _ToldToEnd:
+    except _Terminated:
         status = -signal.SIGTERM
     _end(running)
     if status < 0:
@@ -43,22 +43,22 @@ def main() -> int:
     return status
 
 
-class _ToldToEnd(BaseException):
-    """SIGTERM came; the whole process group has it too."""
+class _Terminated(BaseException):
+    """SIGTERM has arrived; the whole process group receives it."""
 
 
-def _told_to_end(*_: Any) -> None:
+def _on_sigterm(*_: Any) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise _ToldToEnd
+    raise _Terminated
 
 
 def _first_failure(running: dict[int, subprocess.Popen[bytes]]) -> int:
-    """Wait until all have ended well (0) or one has not: its exit status, negative for a signal."""
+    """Return the first nonzero exit status, negative for a signal; 0 if all processes succeed."""
     while running:
         pid, status = os.wait()
         process = running.pop(pid, None)
         if process is None:
-            continue  # an orphan that was given to us
+            continue  # An orphan of the user's program.
         process.returncode = code = _code(status)
         if code != 0:
             return code

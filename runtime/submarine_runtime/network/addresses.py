@@ -1,4 +1,4 @@
-"""Under which address other containers reach this one, and by which interface."""
+"""Determine the address and interface under which other containers connect to this one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SIOCGIFADDR = 0x8915
 
 
 def address_of(interface: str) -> str | None:
-    """The IPv4 address of a network interface, None where it has none."""
+    """Return the IPv4 address of a network interface; None if it has none."""
     request = struct.pack("256s", interface.encode()[:15])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -21,7 +21,7 @@ def address_of(interface: str) -> str | None:
 
 
 def interface_of(address: str) -> str:
-    """The network interface with an address, empty where there is none."""
+    """Return the network interface with an address; empty if there is none."""
     for _, name in socket.if_nameindex():
         if address_of(name) == address:
             return name
@@ -29,12 +29,12 @@ def interface_of(address: str) -> str:
 
 
 def own_address(seen: str, wanted: str | None, local: bool) -> tuple[str, str]:
-    """Our address and interface.
+    """Return the address and interface of this task.
 
     Parameters
     ----------
     seen
-        The address from which we have reached the coordinator.
+        The local address of the connection to the coordinator.
     wanted
         An interface by name, if the user named one.
     local
@@ -55,7 +55,7 @@ def own_address(seen: str, wanted: str | None, local: bool) -> tuple[str, str]:
             )
         return address, wanted
     if seen.startswith("127.") and not local:
-        # The coordinator is on this very node; the others may not be.
+        # The coordinator is on this node, but other tasks may be on other nodes.
         try:
             resolved = socket.gethostbyname(socket.gethostname())
         except OSError:

@@ -1,8 +1,8 @@
-"""Which connections a listener keeps when there are too many: a new one replaces an old one.
+"""Limit the connections of a listener: a new connection replaces the oldest one.
 
-For every port of the project at which a peer is not known before it has spoken. A listener that
-refused new connections could be kept busy by idle ones, and its owner would not get in. Knows no
-sockets. Stands alone: the notebook container gets this file without the rest of the package.
+For ports at which a peer authenticates only after it has connected. A listener that refuses new
+connections at its limit can be blocked by idle ones. This module does not use sockets. It imports
+nothing from this package, because it is copied alone into notebook containers.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ T = TypeVar("T")
 
 
 class ConnectionLimit(Generic[T]):
-    """Connections in the order of their age, counted by address.
+    """Connections in order of age, counted by address.
 
-    Not thread-safe. ``touch`` makes a connection the newest one, so that "oldest" means idle for
-    the longest time where a listener calls it.
+    Not thread-safe. ``touch`` makes a connection the newest one; if the listener calls it for each
+    request, the oldest connection is the one that has been idle longest.
 
     Parameters
     ----------
     per_address
-        Most connections from one address.
+        Maximum number of connections from one address.
     overall
-        Most connections in all.
+        Maximum number of connections.
     """
 
     def __init__(self, per_address: int, overall: int) -> None:
@@ -41,10 +41,10 @@ class ConnectionLimit(Generic[T]):
         return iter(list(self._known))
 
     def add(self, connection: T, address: str, now: float) -> list[T]:
-        """Add a connection; those that the caller must close now, already removed.
+        """Add a connection and return the connections that the caller must close; they are removed.
 
-        The oldest one from the same address gives way, or, at the overall limit, the oldest one
-        from the address that has most connections.
+        The oldest connection from the same address is replaced. At the overall limit it is the
+        oldest connection from the address with the most connections.
         """
         self._known[connection] = (address, now)
         self._by_address.setdefault(address, {})[connection] = None
@@ -57,7 +57,7 @@ class ConnectionLimit(Generic[T]):
         return [oldest]
 
     def touch(self, connection: T, now: float) -> None:
-        """Make a connection the newest one; nothing if it was removed."""
+        """Make a connection the newest one; do nothing if it was removed."""
         if connection in self._known:
             address = self._known.pop(connection)[0]
             self._known[connection] = (address, now)
@@ -66,7 +66,7 @@ class ConnectionLimit(Generic[T]):
             same[connection] = None
 
     def remove(self, connection: T) -> bool:
-        """Forget a connection; whether it was known."""
+        """Remove a connection; return whether it was registered."""
         if connection not in self._known:
             return False
         address = self._known.pop(connection)[0]
@@ -76,11 +76,11 @@ class ConnectionLimit(Generic[T]):
             del self._by_address[address]
         return True
 
-    def older_than(self, moment: float) -> list[T]:
-        """Connections that were added, or touched, before ``moment``; they are not removed."""
+    def older_than(self, time: float) -> list[T]:
+        """Return connections that were added or touched before ``time``; they stay registered."""
         found = []
         for connection, (_, since) in self._known.items():
-            if since >= moment:
+            if since >= time:
                 break
             found.append(connection)
         return found

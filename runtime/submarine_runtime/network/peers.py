@@ -1,8 +1,8 @@
-"""The user on the other side of a TCP connection on this machine, as the kernel knows it.
+"""Find the user id of the peer of a TCP connection within this machine.
 
-A port on loopback is open to every user of the machine. The kernel's tables of TCP sockets
-(`/proc/net/tcp` and `tcp6`) have the user of each socket, so a server can refuse the others before
-it reads a byte. Users on other machines are not known by this.
+Every user of the machine can connect to a port on loopback. The kernel's tables of TCP sockets
+(`/proc/net/tcp` and `tcp6`) have the user id of each socket, so a server can reject connections of
+other users before it reads a byte. The tables do not have the users of other machines.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class _Row(NamedTuple):
 
 
 def peer_uid(connection: socket.socket) -> int | None:
-    """User id of the process at the other end of a connection within this machine.
+    """Return the user id of the process at the other end of a connection within this machine.
 
-    None when the other end is not a process of this machine, or has closed the connection.
+    None if the other end is not a process of this machine, or has closed the connection.
 
     Raises
     ------
     UnknownPeerError
-        If this system does not tell.
+        If the system has no table of TCP sockets.
     """
     try:
         own, other = _end(connection.getsockname()), _end(connection.getpeername())
-    except OSError:  # closed by the peer
+    except OSError:  # The peer has closed the connection.
         return None
     for row in _rows(_ESTABLISHED, other[1]):
         if (row.local, row.remote) == (other, own):
@@ -50,7 +50,7 @@ def peer_uid(connection: socket.socket) -> int | None:
 
 
 def is_own(connection: socket.socket) -> bool:
-    """Whether a connection within this machine is of this user, or of root, as far as is known."""
+    """Return whether the peer is of this user or root; True if the system has no socket table."""
     try:
         return peer_uid(connection) in (os.geteuid(), 0)
     except UnknownPeerError:
@@ -58,12 +58,12 @@ def is_own(connection: socket.socket) -> bool:
 
 
 def listener_uids(host: str, port: int) -> set[int]:
-    """User ids of the processes that listen at an address of this machine.
+    """Return the user ids of the processes that listen at an address of this machine.
 
     Raises
     ------
     UnknownPeerError
-        If this system does not tell.
+        If the system has no table of TCP sockets.
     """
     addresses = addresses_of(host)
     return {
@@ -74,7 +74,7 @@ def listener_uids(host: str, port: int) -> set[int]:
 
 
 def addresses_of(host: str) -> set[Address]:
-    """The addresses of a host; empty when its name is not known."""
+    """Return the addresses of a host; none if its name cannot be resolved."""
     try:
         found = socket.getaddrinfo(host, None)
     except OSError:
@@ -83,7 +83,7 @@ def addresses_of(host: str) -> set[Address]:
 
 
 def remote_address(connection: socket.socket) -> Address | None:
-    """Address of the other end of a connection; None when it is closed."""
+    """Return the address of the other end of a connection; None when it is closed."""
     try:
         return _end(connection.getpeername())[0]
     except OSError:
@@ -99,17 +99,17 @@ def _address(text: str) -> Address:
 
 
 def _plain(address: Address) -> Address:
-    """IPv4 in its own form: a socket for both protocols has it within an IPv6 address."""
+    """Convert an IPv4-mapped IPv6 address, which a dual-stack socket has, to IPv4."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return address if mapped is None else mapped
 
 
 def _rows(state: str, port: int) -> Iterator[_Row]:
-    """The sockets in a state with a local port."""
+    """Return the sockets in a state with a local port."""
     found = False
     for table in _TABLES:
         try:
-            file = open(table, encoding="utf-8")  # noqa: SIM115 - closed by the next line
+            file = open(table, encoding="utf-8")  # noqa: SIM115 - closed by the with statement
         except OSError:
             continue
         with file:
@@ -123,7 +123,7 @@ def _rows(state: str, port: int) -> Iterator[_Row]:
 
 
 def _parse(text: str) -> tuple[Address, int]:
-    """Decode an address in the kernel's form: words of 32 bits in the machine's byte order."""
+    """Decode an address in the kernel's form: 32-bit words in the machine's byte order."""
     digits, _, port = text.partition(":")
     data = bytes.fromhex(digits)
     if sys.byteorder == "little":

@@ -1,8 +1,8 @@
-"""Ports that a task keeps for its program: bound, never listened on, given up just in time.
+"""Reserve ports for a program: bind them without listening, and release them before its start.
 
-``PortUse`` finds out whether the program used one.
-Each is first bound for ourselves alone, so that nobody else has it, and then opened for sharing:
-a program that sets SO_REUSEADDR or SO_REUSEPORT may bind it while we still hold it.
+``PortUse`` detects whether the program uses a port.
+Each port is first bound exclusively and then opened for sharing: a program that sets SO_REUSEADDR
+or SO_REUSEPORT may bind it while the agent still holds it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import time
 from contextlib import suppress
 from typing import Callable, Sequence
 
-#: Below the range from which systems take ports for outgoing connections, above the well-known.
+#: Between the well-known ports and the range for outgoing connections.
 LOWEST, HIGHEST = 15_000, 32_000
 _TRIES = 64
 
 
 class Reservation:
-    """Some ports of this host.
+    """Reserved ports of this host.
 
     Raises
     ------
@@ -40,25 +40,25 @@ class Reservation:
 
     @property
     def held(self) -> bool:
-        """Whether the ports are still bound by us."""
+        """Whether the ports are still bound by this process."""
         return bool(self._sockets)
 
     def hold(self) -> None:
-        """Bind the same ports again; those that somebody has taken meanwhile stay theirs."""
+        """Bind the same ports again, except those that were taken in the meantime."""
         if self._sockets:
             return
         for port in self.ports:
-            with suppress(OSError):  # the program will say so, if it matters
+            with suppress(OSError):  # The program reports it if it matters.
                 self._sockets.append(_bind(port))
 
     def release(self) -> None:
-        """Let go; no matter how often."""
+        """Release the ports; may be called repeatedly."""
         while self._sockets:
             self._sockets.pop().close()
 
 
 def _bound() -> socket.socket:
-    """A socket with a port of its own."""
+    """Return a socket bound to a free port."""
     chance = random.SystemRandom()
     for _ in range(_TRIES):
         with suppress(OSError):
@@ -85,24 +85,24 @@ _TABLE_LIMIT = 64 << 20
 _LISTEN = "0A"
 #: Established, FIN-WAIT-1 and -2, TIME-WAIT, CLOSE-WAIT, LAST-ACK, CLOSING.
 _CONNECTED = frozenset({"01", "04", "05", "06", "08", "09", "0B"})
-#: Seconds between two looks: at first, and at most.
+#: Seconds between two checks: at first, and at most.
 _FIRST_LOOK, _LAST_LOOK = 0.5, 5.0
 
 
 class PortUse:
-    """Notice whether the program uses a port of its task.
+    """Detects whether the program uses a port of its task.
 
-    A closed connection stays in the kernel's table for a minute (TIME-WAIT), so that a look after
-    the program's end also finds a rendezvous that was shorter than the time between two looks.
+    A closed connection stays in the kernel's table for a minute (TIME-WAIT), so that a check after
+    the program's end also finds a rendezvous that was shorter than the time between two checks.
 
     Parameters
     ----------
     address
-        Of this task, as the others reach it.
+        Address of this task for the other tasks.
     served
-        The agent's helper listens at the port: only connections are a use by the program.
+        A helper of the agent listens at the port: only connections count.
     tell
-        Called once, when a use is noticed.
+        Called once, when a use is detected.
     """
 
     def __init__(self, address: str, port: int, served: bool, tell: Callable[[], None]) -> None:
@@ -113,7 +113,7 @@ class PortUse:
         self.noticed = False
 
     def look(self, *, last: bool = False) -> None:
-        """Look if it is time, or in any case if it is the ``last`` look."""
+        """Check if it is time, or in any case for the ``last`` check."""
         now = time.monotonic()
         if self.noticed or (now < self._next and not last):
             return
@@ -125,10 +125,10 @@ class PortUse:
 
 
 def port_states(address: str, port: int, tables: Sequence[str] = _TABLES) -> set[str]:
-    """The kernel's words for the states of all TCP sockets at a port of this machine.
+    """Return the kernel's codes for the states of all TCP sockets at a port of this machine.
 
-    A connection whose client closes first stays in the table as the client's only: the sockets
-    that have the port of ``address`` or of the loopback device as the remote one count as well.
+    A connection that its client closes first stays in the table only as the client's: sockets
+    whose remote port is the port of ``address`` or of the loopback device count as well.
     """
     ending = f":{port:04X}"
     remotes = tuple(f"{_hexadecimal(one)}{ending}" for one in (address, "127.0.0.1", "::1"))
@@ -143,7 +143,7 @@ def port_states(address: str, port: int, tables: Sequence[str] = _TABLES) -> set
 
 
 def _hexadecimal(address: str) -> str:
-    """An address as the tables have it: words of four bytes in this machine's order."""
+    """Return an address in the form of the tables: four-byte words in this machine's byte order."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     packed = socket.inet_pton(family, address)
     words = (packed[start : start + 4] for start in range(0, len(packed), 4))

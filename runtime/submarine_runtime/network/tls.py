@@ -1,4 +1,4 @@
-"""TLS with the job's own certificate, for whoever listens: an agent, or a coordinator."""
+"""TLS with the job's own certificate, for the ports of agents and coordinators."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Mapping
 
 
 def server_context(secret: Mapping[str, str]) -> ssl.SSLContext:
-    """A context that shows the certificate of ``secret.json``."""
+    """Return a context with the certificate of ``secret.json``."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # load_cert_chain wants a file's name; this one has no name on any disk.
+    # load_cert_chain needs a file name; a memory file keeps the key off the disk.
     descriptor = os.memfd_create("certificate")
     try:
         os.write(descriptor, (secret["certificate"] + "\n" + secret["key"]).encode())

@@ -1,8 +1,8 @@
-"""Raw bytes between a client on the job's port and what the program has declared in its container.
+"""Forward raw bytes between a client of the job's port and a target that the program declares.
 
-One tunnel is one TLS connection and one thread, which holds at most ``MAX_HELD`` bytes for a side
-that does not take them: whoever is slow slows the other side down, as without a tunnel. Who may
-ask, and for what, is ``answers`` and ``protocol.tunnels``.
+One tunnel is one TLS connection and one thread. The thread holds at most ``MAX_HELD`` bytes for a
+slow side, so that a slow side slows down the other, as without a tunnel. ``answers`` and
+``protocol.tunnels`` check requests.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from contextlib import suppress
 
 from submarine_runtime.protocol.tunnels import Target, declared
 
-#: Tunnels of one job at once; each client of a kernel takes five.
+#: Maximum number of tunnels of one job; each client of a kernel uses five.
 MAX_TUNNELS = 128
-#: Bytes held for a side that does not take them.
+#: Maximum number of bytes held for one side.
 MAX_HELD = 1 << 18
 CHUNK = 1 << 16
 #: Seconds that the program's socket may take to accept.
 CONNECT_SECONDS = 5.0
-#: Seconds after which a side that was sent something and is silent counts as gone.
+#: Seconds after which a side that does not acknowledge data counts as disconnected.
 SILENCE_SECONDS = 60
-#: Nothing now, in plain or in TLS.
+#: The operation would block, in plain or in TLS.
 _LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _READ = select.POLLIN | select.POLLHUP | select.POLLERR
 
@@ -44,14 +44,14 @@ class Tunnels:
         self._slots = threading.BoundedSemaphore(MAX_TUNNELS)
 
     def open(self, name: str) -> socket.socket | None:
-        """Connect to what the program calls ``name``; None if it has declared nothing so called.
+        """Connect to the target ``name``; return None if the program has not declared it.
 
         Raises
         ------
         ValueError
-            If what it has declared makes no sense.
+            If the declaration is malformed.
         OSError
-            If nobody accepts there, or there are too many tunnels.
+            If the target does not accept, or there are too many tunnels.
         """
         target = declared(self._root, name)
         if target is None:
@@ -65,7 +65,7 @@ class Tunnels:
             raise
 
     def carry(self, client: ssl.SSLSocket, local: socket.socket) -> None:
-        """Carry bytes both ways until one side has ended; ``local`` came from ``open``."""
+        """Forward bytes in both directions until one side ends; ``local`` is from ``open``."""
         try:
             keep_alive(client)
             Carrier(client, local).run()
@@ -73,7 +73,7 @@ class Tunnels:
             self.close(local)
 
     def close(self, local: socket.socket) -> None:
-        """Give up what came from ``open`` and was not carried."""
+        """Close a connection of ``open`` that was not carried."""
         with suppress(OSError):
             local.close()
         self._slots.release()
@@ -84,7 +84,7 @@ def _connect(root: str, target: Target) -> socket.socket:
         made = socket.create_connection(("127.0.0.1", target.port), CONNECT_SECONDS)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
-    # Paths of containers are longer than the 107 bytes that an address may have.
+    # Paths of containers are longer than the 107 bytes of a socket address.
     directory, name = os.path.split(os.path.join(root, target.unix))
     top = os.path.realpath(root)
     if os.path.commonpath([os.path.realpath(directory), top]) != top:
@@ -103,7 +103,7 @@ def _connect(root: str, target: Target) -> socket.socket:
 
 
 def keep_alive(client: socket.socket) -> None:
-    """No delay for what is small, and an end for what is cut."""
+    """Set the socket options: no delay for small packets, and detection of lost connections."""
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
@@ -118,14 +118,14 @@ def keep_alive(client: socket.socket) -> None:
 
 
 class Carrier:
-    """One tunnel at work; a single thread, since a TLS connection is not to be shared by two.
+    """Forwards one tunnel in a single thread, because a TLS connection cannot be used by two.
 
     Parameters
     ----------
     local
-        The program's side, or an agent's that is asked for it, in TLS too.
+        The program's side, or the TLS connection to an agent that forwards to it.
     early
-        What has come from there already.
+        Bytes that were already received from there.
     """
 
     def __init__(self, client: ssl.SSLSocket, local: socket.socket, early: bytes = b"") -> None:
@@ -136,11 +136,11 @@ class Carrier:
         self._poll = select.poll()
 
     def run(self) -> None:
-        """Until one side has ended."""
+        """Forward until one side has ended."""
         self._client.setblocking(False)
         self._local.setblocking(False)
         with suppress(OSError, ValueError):
-            # What came along with the request, and with its answer.
+            # Data that was received together with the request, and with its response.
             alive = self._from_local() and self._from_client()
             while alive:
                 self._wait()
@@ -150,7 +150,7 @@ class Carrier:
             self._client.sendall(self._to_client)
 
     def _wait(self) -> None:
-        """Until there is something to do; a full side is not read from."""
+        """Wait for an event; a side is not read while the other one's buffer is full."""
         client = select.POLLOUT if self._to_client else 0
         local = select.POLLOUT if self._to_local else 0
         if len(self._to_local) < MAX_HELD:
@@ -166,7 +166,7 @@ class Carrier:
         self._poll.poll()
 
     def _from_local(self) -> bool:
-        """Take what the program has sent, and send on; whether its side is still there."""
+        """Read from the program's side and forward; return whether it is still open."""
         alive = True
         while alive and len(self._to_client) < MAX_HELD:
             try:
@@ -180,7 +180,7 @@ class Carrier:
         return alive
 
     def _from_client(self) -> bool:
-        """Take what the client has sent, and send on; whether its side is still there."""
+        """Read from the client's side and forward; return whether it is still open."""
         alive = True
         while alive and len(self._to_local) < MAX_HELD:
             try:
@@ -196,7 +196,7 @@ class Carrier:
     def _flush_client(self) -> None:
         while self._to_client:
             try:
-                # The same bytes must be offered again where TLS wants to wait: so never fewer.
+                # TLS requires the same bytes again after it would block, so never fewer.
                 sent = self._client.send(self._to_client[:CHUNK])
             except _LATER:
                 return

@@ -1,6 +1,6 @@
-"""What never outlives the agent: a shell that waits on a pipe kills process groups when it is gone.
+"""Kill process groups when this process has ended, by a shell that reads from a pipe.
 
-That works however the agent went, and for shell commands and their children too, where
+This works however the process ends, and for shell commands and their children too, whereas
 PR_SET_PDEATHSIG would reach only the first process.
 """
 
@@ -21,7 +21,7 @@ _MAX_GROUPS = 200
 
 
 def shell_on_a_pipe(script: str, keep: tuple[int, ...] = ()) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a shell in a session of its own; it, and the end of a pipe that it reads from.
+    """Start a shell in its own session; return it and the write end of the pipe that it reads.
 
     Parameters
     ----------
@@ -67,19 +67,19 @@ class Guard:
         self._shell, self._pipe = shell_on_a_pipe(_SCRIPT)
 
     def always(self, group: int) -> None:
-        """Guard this group too, whatever else is told."""
+        """Guard this group in addition to those of ``watch``."""
         self._always |= {group}
         self.watch(self._told)
 
     def watch(self, groups: Iterable[int]) -> None:
-        """These process groups are to be killed when the agent is gone."""
+        """Set the process groups to kill when this process has ended."""
         wanted = frozenset(groups) | self._always
         if wanted != self._told:
             self._told = wanted
             self._tell(" ".join(map(str, sorted(wanted)[:_MAX_GROUPS])))
 
     def release(self) -> None:
-        """Let the guard go: there is nothing left to kill. No matter how often."""
+        """End the guard: there is nothing left to kill. May be called repeatedly."""
         if self._pipe < 0:
             return
         self._tell("")
@@ -92,6 +92,6 @@ class Guard:
             self._shell.wait()
 
     def _tell(self, groups: str) -> None:
-        # Should somebody have killed the guard, the job is better off without it than ended.
+        # If the guard was killed, the job continues without it.
         with suppress(OSError):
             os.write(self._pipe, f"{groups}\n".encode())

@@ -1,7 +1,7 @@
-"""What a program's processes use, from ``/proc``; ends nothing and keeps no history.
+"""Measure what a program's processes use, from ``/proc``.
 
-A process belongs to the program when it descends from it or is of its session, so what a program
-left behind under another parent is still counted and found.
+A process belongs to the program if it descends from it or is in its session, so that processes
+with another parent are still counted.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
-#: A scan of all of /proc may cost this share of a core.
+#: Share of a core that scans of all of /proc may cost.
 SCAN_SHARE = 0.002
-#: Seconds between YARN's look at a container's memory and its signal, at most.
+#: Maximum number of seconds between YARN's check of a container's memory and its signal.
 RECENT = 3.0
-#: A glance looks at so many processes, the largest ones, and at the children of some.
+#: Number of processes, the largest ones, that a glance reads, and of those whose children it reads.
 GLANCE_AT = 16
 GLANCE_BELOW = 4
 
 
 class Process(NamedTuple):
-    """One line of /proc; memory in bytes, cpu in seconds with that of waited-for children."""
+    """One line of /proc; memory in bytes, cpu in seconds including waited-for children."""
 
     parent: int
     group: int
@@ -34,7 +34,7 @@ class Process(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What a tree of processes uses: MiB, seconds, and its process groups."""
+    """Resources of a process tree: MiB, seconds, and its process groups."""
 
     memory: float
     cpu_seconds: float
@@ -42,9 +42,9 @@ class Usage(NamedTuple):
 
 
 def read_process(pid: int) -> Process | None:
-    """The process ``pid``, or None when it is gone."""
+    """Return the process ``pid``; None if it has ended."""
     data = _read(f"/proc/{pid}/stat")
-    # The name in brackets may hold anything, brackets and spaces included.
+    # The name in parentheses may hold any characters, including parentheses and spaces.
     field = data[data.rfind(b")") + 2 :].split()
     if len(field) < 22:
         return None
@@ -61,13 +61,13 @@ def read_process(pid: int) -> Process | None:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory that ``pid`` holds now; 0 when it is gone. A tenth of ``read_process``."""
+    """Return the resident bytes of ``pid``; 0 if it has ended. Cheaper than ``read_process``."""
     data = _read(f"/proc/{pid}/statm").split()
     return int(data[1]) * _PAGE if len(data) > 1 else 0
 
 
 def high_water(pid: int) -> int:
-    """Bytes of memory that ``pid`` has held at most (VmHWM); 0 when it is gone."""
+    """Return the peak resident bytes of ``pid`` (VmHWM); 0 if it has ended."""
     for line in _read(f"/proc/{pid}/status").splitlines():
         if line.startswith(b"VmHWM:"):
             return int(line.split()[1]) << 10
@@ -75,7 +75,7 @@ def high_water(pid: int) -> int:
 
 
 def children(pid: int) -> list[int]:
-    """Processes that the main thread of ``pid`` has started; empty where the kernel lacks it."""
+    """Return the children of the main thread of ``pid``, if the kernel lists them."""
     return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
 
 
@@ -93,7 +93,7 @@ def _read(path: str) -> bytes:
 
 
 def family(root: int) -> dict[int, Process]:
-    """All living processes of ``root``'s tree and session, by pid."""
+    """Return all living processes of ``root``'s tree and session, by pid."""
     everything: dict[int, Process] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -110,14 +110,14 @@ def family(root: int) -> dict[int, Process]:
 
 
 class Tree:
-    """Samples one program's processes, cheaply: all of /proc is read only now and then.
+    """Samples one program's processes; all of /proc is read only now and then.
 
     Attributes
     ----------
     known
         The processes of the last scan: pid -> start time.
     peak, cpu_seconds
-        Largest memory seen, in MiB, and time used.
+        Largest memory measured, in MiB, and CPU time used.
     """
 
     def __init__(self, root: int) -> None:
@@ -126,7 +126,7 @@ class Tree:
         self._next_scan = 0.0
         self._large: list[int] = []
         self._small = 0
-        #: Mark of each large process (VmHWM), and when a sample saw it first.
+        #: Peak of each large process (VmHWM), and the time of the first sample with it.
         self._highs: dict[int, tuple[int, float]] = {}
         self.peak = 0.0
         self.cpu_seconds = 0.0
@@ -154,9 +154,9 @@ class Tree:
         return Usage(memory, self.cpu_seconds, groups)
 
     def glance(self) -> float:
-        """MiB now: the large processes as they are, the small ones as they were last sampled.
+        """Return MiB now: large processes are measured, small ones are as in the last sample.
 
-        A large process's new child is found too, where the kernel tells.
+        A new child of a large process is found too, if the kernel lists it.
         """
         total = self._small
         for pid in [self._root, *self._large][: GLANCE_BELOW + 1]:
@@ -173,15 +173,16 @@ class Tree:
         return memory
 
     def surge(self) -> float:
-        """MiB that the processes hold now, or have held at most in the last ``RECENT`` seconds.
+        """Return MiB that the processes use now, or their peak in the last ``RECENT`` seconds.
 
-        For a program that took much memory at once: each process's own mark (VmHWM) is newer than
-        any sample. A mark that a sample saw earlier is not counted: it did not end the program.
+        For a program that allocates much memory at once: each process's own peak (VmHWM) is newer
+        than any sample. A peak in an earlier sample is not counted, because it did not end the
+        program.
         """
         if not self.known:
             self.sample()
             self._highs.clear()
-        self.glance()  # finds new children
+        self.glance()  # Find new children.
         now = {pid: resident(pid) for pid in self.known}
         most = total = sum(now.values())
         recent = time.monotonic() - RECENT
@@ -206,7 +207,7 @@ class Tree:
 
 
 def kernel_memory_kills() -> int:
-    """How many processes of our control group the kernel has killed for memory; 0 if unknown."""
+    """Return the number of processes of this control group killed for memory; 0 if unknown."""
     for path in _memory_event_files():
         try:
             with open(path, encoding="ascii", errors="replace") as file:

@@ -1,8 +1,8 @@
-"""The words that both sides of a job speak: states, end reasons, events, record, paths, wire.
+"""Formats that both sides of a job share: states, end reasons, events, record, paths, requests.
 
-Holds data and rules only: nothing here opens a file, a socket or a process. Versioned by
-``PROTOCOL_VERSION``; a newer client reads what an older agent wrote, so fields are only added and
-readers ignore the fields that they do not know.
+Data and rules only: no module here opens a socket or starts a process. Versioned by
+``PROTOCOL_VERSION``. A newer client reads what an older agent wrote: fields are only added, and
+readers ignore unknown fields.
 """
 
 PROTOCOL_VERSION = 1

@@ -1,8 +1,8 @@
-"""``agent.json``: what an agent is told, and by which variables which task it is; no secret in it.
+"""Configuration of an agent (``agent.json``) and the variables that name its task; no secrets.
 
-The token, certificate and key lie in ``secret.json`` (mode 0600) in the same directory. Does not
-describe what the *user's program* finds; that is ``submarine_runtime.frameworks``;
-what the coordinator is told is ``coordination``.
+The token, certificate and key are in ``secret.json`` (mode 0600) in the same directory. The
+environment of the *user's program* is described by ``submarine_runtime.frameworks``, the
+configuration of the coordinator by ``coordination``.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any, Mapping
 from submarine_runtime.protocol import PROTOCOL_VERSION
 from submarine_runtime.protocol.fields import known
 
-#: Exit code of an agent or coordinator that could leave no claim or record, since the job directory
-#: is full: the one thing that it can still tell the cluster.
+#: Exit code of an agent or coordinator that could not write claim or record because the job
+#: directory is full; the exit code is the only way to report it to the cluster.
 NO_ROOM_CODE = 73
-#: The same where the file system of the job directory did not answer for the whole wait.
+#: The same if the job directory's file system was not available during the whole wait.
 STORE_AWAY_CODE = 74
-#: In a container: what YARN brought from HDFS under a name with this beginning may hold checksum
-#: files.
+#: Prefix of the names under which YARN localizes directories of HDFS, in a container; they may hold
+#: checksum files.
 CHECKSUMMED = "hdfs-"
 
 
 @dataclass
 class JobStore:
-    """Where the job directory lies, as the container reaches it.
+    """Location of the job directory, as the container accesses it.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class JobStore:
     path
         The job directory without scheme and host.
     webhdfs
-        Base URLs of the NameNodes' WebHDFS (``http://host:port``), the first that is active is
-        used; only for ``webhdfs``.
+        Base URLs of the NameNodes' WebHDFS (``http://host:port``); the first active one is used;
+        only for ``webhdfs``.
     user
         HDFS user for simple authentication.
     """
@@ -48,16 +48,16 @@ class JobStore:
 
 @dataclass
 class Input:
-    """Something to fetch before the program starts (``--input NAME=URI[:shard]``).
+    """An input to fetch before the program starts (``--input NAME=URI[:shard]``).
 
     Parameters
     ----------
     source
         Absolute path in the job store's file system, or a directory there.
     shard
-        Share the files out over the tasks that train instead of giving each task all of them.
+        Divide the files among the tasks that train, instead of all files for each task.
     roles
-        With ``shard``: the roles whose tasks have a share; empty: see ``frameworks.sharing_tasks``.
+        With ``shard``: the roles whose tasks have a part; empty: see ``frameworks.sharing_tasks``.
     """
 
     name: str
@@ -66,8 +66,8 @@ class Input:
     roles: list[str] = field(default_factory=list)
 
 
-#: Variables by which a container of a distributed job learns who it is; the agent removes them
-#: from the program's environment. Plain words and ``host:port`` only: skein quotes nothing.
+#: Variables that identify a container of a distributed job; the agent removes them from the
+#: program's environment. Plain words and ``host:port`` only, because skein does not quote.
 TASK_VARIABLE = "SUBMARINE_AGENT_TASK"
 SEAT_VARIABLE = "SUBMARINE_AGENT_SEAT"
 COORDINATOR_VARIABLE = "SUBMARINE_AGENT_COORDINATOR"
@@ -75,9 +75,9 @@ COORDINATOR_VARIABLE = "SUBMARINE_AGENT_COORDINATOR"
 
 @dataclass
 class AgentConfig:
-    """Everything that an agent needs to know.
+    """Everything that an agent needs.
 
-    In a distributed job it is written once a role; ``index``, ``epoch`` and ``attempt`` then come
+    In a distributed job there is one file for each role; ``index``, ``epoch`` and ``attempt`` come
     from the environment and from the coordinator (``protocol.link``).
 
     Parameters
@@ -92,14 +92,14 @@ class AgentConfig:
     timeout
         Seconds that the program may run; None for no limit.
     lease
-        Seconds that a job of one task lives on without a sign of life of who started it; None: for
-        ever.
+        Seconds that a job of one task continues without a renewal by the client that started it;
+        None: no limit.
     ship_interval, ship_bytes
-        A log segment is published every so many seconds or bytes, whichever comes first.
+        A log segment is published after this number of seconds or bytes, whichever comes first.
     kill_grace
         Seconds between SIGTERM and SIGKILL.
     save_grace
-        Seconds that a task waits for the job directory's file system while that is away: to claim
+        Seconds that a task waits while the job directory's file system is not available: to claim
         the job, to fetch inputs and checkpoints, to save outputs, logs and record.
     listen
         Address to bind for the live view: ``127.0.0.1`` for the local backend, else ``0.0.0.0``.
@@ -109,47 +109,48 @@ class AgentConfig:
         Phases before the agent, as JSON of ``record.Phase``; one without an end (``queue``) ended
         when the agent's container began.
     fetch
-        Inputs to bring to this container before the program starts. The first one's local path
+        Inputs to fetch to this container before the program starts. The first one's local path
         replaces each ``%input_path%`` that is left in ``command``, ``args`` and ``env``.
     checkpoint_path
-        Path in the job store's file system that checkpoints are restored from and synced to; None:
-        the job directory's own.
+        Path in the job store's file system from which checkpoints are restored and to which they
+        are synced; None: the job directory's own.
     sync_interval
-        Seconds between two looks at the directories that are synced while the program runs.
+        Seconds between two scans of the directories that are synced while the program runs.
     restore_from
-        Job directory (path in the same store) whose newest checkpoint is put back before the first
+        Job directory (path in the same store) whose newest checkpoint is restored before the first
         start: ``rerun --resume``.
     params
         ``--param``: NAME -> value (JSON), for ``params.json`` and ``SUBMARINE_PARAM_<NAME>``.
     processes
         Processes of the program in this container (``LOCAL_RANK``); 0: the framework decides.
     roles
-        Name, instances and kind of each role that was asked for; empty: a single task.
+        Name, instances and kind of each requested role; empty: a single task.
     network_interface
-        What gloo and NCCL are told to use; None: the interface that leads to the coordinator.
+        Interface for gloo and NCCL; None: the interface that leads to the coordinator.
     own_launcher
         A library of the program (Lightning, Accelerate, a trainer of transformers) starts one
         process for each device itself. A single task with one process then has no ranks in its
-        environment: those libraries take them for the work of another launcher.
+        environment, because those libraries interpret them as the work of another launcher.
     return_all_ranks
         Return the values of every rank, not only those of rank 0.
     keep
         Patterns of files in the working directory that are saved as outputs.
     writable
         Localised files and directories, relative to the working directory, of which the program
-        has a copy that it may change (``--localization SRC:TARGET:rw``).
+        gets a copy that it may change (``--localization SRC:TARGET:rw``).
     require_collective
-        Fail a single task whose processes never met; a gang's coordinator judges its tasks.
+        Fail a single task whose processes did not use the rendezvous; in a gang the coordinator
+        decides this.
     workflow, workflow_run, workflow_node
-        Where the job comes from, for its record; empty: from no workflow.
+        Origin of the job, for its record; empty: no workflow.
     notes
         Sentences for the record; see ``record.JobRecord``.
     resourcemanagers
-        Base URLs of the ResourceManagers' REST interface, where a single task localizes archives:
-        they know when its container was granted.
+        Base URLs of the ResourceManagers' REST interface, for a single task with localized
+        archives: they report when its container was allocated.
     claim_gpus
-        Claim devices by lock and set CUDA_VISIBLE_DEVICES, because the cluster isolates nothing;
-        None: the agent finds out by what it sees.
+        Claim devices by lock and set CUDA_VISIBLE_DEVICES, because the cluster does not isolate
+        them; None: the agent decides by the devices that it sees.
     """
 
     job_id: str
@@ -209,7 +210,7 @@ class AgentConfig:
     version: int = PROTOCOL_VERSION
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return asdict(self)
 
     @classmethod

@@ -1,6 +1,6 @@
-"""``coordinator.json``: what the coordinator of a distributed job is told; no secrets in it.
+"""Configuration of the coordinator of a distributed job (``coordinator.json``); holds no secrets.
 
-What its agents are told is ``launch``; how the two talk is ``link``.
+The configuration of its agents is ``launch``; the messages between them are ``link``.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from submarine_runtime.protocol.fields import known
 
 @dataclass
 class RoleOrders:
-    """One role, as the coordinator places and judges it.
+    """One role, for placement and for the success policy.
 
     Parameters
     ----------
     service
-        skein's service (``yarn``), or the directory name of its orders (``local``).
+        skein's service (``yarn``), or the name of the configuration directory (``local``).
     kind
-        ``tracked`` (counts for the job's end), ``untracked`` (a parameter server: never keeps a job
-        alive, but its loss is a fault) or ``sidecar`` (a TensorBoard: outside the gang, never keeps
-        a job alive, its loss is no fault).
+        ``tracked`` (counts for the job's end), ``untracked`` (a parameter server: does not keep a
+        job alive, but its loss is a fault) or ``sidecar`` (a TensorBoard: outside the gang, does
+        not keep a job alive, its loss is not a fault).
     least
-        ``--min-workers``: so many instances are enough to start; None: all.
+        ``--min-workers``: the number of instances that suffices for a start; None: all.
     after
         Roles whose tasks must have started their programs before this role's are started.
     spread
-        Ask again (bounded) for a container on a node that has no task of this role yet.
+        Request another container (bounded) until the node has no other task of this role.
     avoid
-        Host names never to be used (bounded as well).
+        Host names that are not used (bounded as well).
     localizes
-        What YARN brings to its containers: the archives, with their size.
+        The archives that YARN localizes for its containers, with their size.
     label, nodes, racks
-        Where its containers may be, for the sentence on why they are not there yet.
+        Placement constraints, for the sentence on why its containers are not allocated yet.
     """
 
     name: str
@@ -58,32 +58,32 @@ class RoleOrders:
 
 #: ``--restore``: the rule that chooses the restore point of a gang.
 RESTORE_POLICIES = ("auto", "chief", "own", "strict")
-#: ``--success``: who decides that the job has succeeded.
+#: ``--success``: the policy that decides whether the job has succeeded.
 POLICIES = ("chief", "all", "any", "fraction")
 
 
 @dataclass
 class CoordinatorConfig:
-    """Everything that the coordinator needs to know (``coordinator.json``).
+    """Everything that the coordinator needs (``coordinator.json``).
 
     Parameters
     ----------
     policy
-        ``chief`` (its end is the job's), ``all`` (every tracked task must succeed; the first
-        failure that cannot be restarted ends the job), ``any`` (the first success ends it) or
-        ``fraction`` (``allowed_failures`` of the tracked tasks, 0 to 1, may fail for good).
+        ``chief`` (its end is the end of the job), ``all`` (every tracked task must succeed; the
+        first failure that cannot be restarted ends the job), ``any`` (the first success ends it) or
+        ``fraction`` (``allowed_failures`` of the tracked tasks, 0 to 1, may fail finally).
     max_restarts
-        ``--max-restarts``: so many faults of tasks are followed by a restart, in place or of the
-        gang, whatever their cause. Pre-emption and lost nodes do not count; a permanent failure (an
-        ImportError) is never followed by one. None: three, and an error of the program restarts
-        the gang only if it has made progress (``coordinator.faults``).
+        ``--max-restarts``: the number of faults of tasks that are followed by a restart, in place
+        or of the gang, whatever their cause. Pre-emption and lost nodes do not count. A permanent
+        failure (an ImportError) is never followed by a restart. None: three, and an error of the
+        program restarts the gang only if it has made progress (``coordinator.faults``).
     restart_in_place
-        Whether the framework lets one task be started again while the others go on.
+        Whether the framework supports the restart of one task while the others continue.
     gang_timeout
-        Seconds that the gang waits for containers before it releases those that it has; None: for
-        ever.
+        Seconds that the gang waits for containers before it releases those that it has; None: no
+        limit.
     gang_retries
-        How often it then tries again (jittered back-off) before the job fails; None: for ever.
+        Number of further attempts (with jittered back-off) before the job fails; None: no limit.
     restore
         ``--restore``: ``auto``, ``chief``, ``own`` or ``strict``.
     restore_from, checkpoint_path, sync_interval
@@ -91,21 +91,22 @@ class CoordinatorConfig:
     heartbeat, lost_after
         Seconds between heartbeats; seconds without one after which a task is lost.
     lost_margin
-        Seconds on top before a replacement's program may start: the lost one's agent has ended its
-        own by then.
+        Additional seconds before a replacement's program may start: the lost task's agent has ended
+        its own program by then.
     resourcemanagers
         Base URLs of the ResourceManagers' REST interface; empty for ``local``.
     lease
-        Seconds that the job lives on without a sign of life of who started it; None: for ever.
+        Seconds that the job continues without a renewal by the client that started it; None: no
+        limit.
     save_grace
-        Seconds that the coordinator waits for the job directory's file system while that is away;
+        Seconds that the coordinator waits while the job directory's file system is not available;
         see ``launch.AgentConfig``.
     listen_port
         0: any free one; a restarted coordinator takes its old one from the journal.
     workflow, workflow_run, workflow_node
-        Where the job comes from, for its record; empty: from no workflow.
+        Origin of the job, for its record; empty: no workflow.
     application_attempts
-        How often YARN may start the master (``max_attempts``).
+        Maximum number of attempts of the application (``max_attempts``).
     require_collective
         Fail the job if no program used the port of the rendezvous.
     """
@@ -154,7 +155,7 @@ class CoordinatorConfig:
     version: int = PROTOCOL_VERSION
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return asdict(self)
 
     @classmethod

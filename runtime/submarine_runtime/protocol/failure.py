@@ -1,6 +1,6 @@
 """The exception that ended a program, with its frames mapped to the notebook's cells.
 
-Part of the job record (``record``). Does not read tracebacks.
+Part of the job record (``record``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from submarine_runtime.protocol.fields import known
 
 @dataclass
 class TracebackFrame:
-    """One frame of a failed program; ``cell``/``cell_line`` where it lies in a collected cell."""
+    """One frame of a failed program; ``cell`` and ``cell_line`` are set if it is in a cell."""
 
     file: str
     line: int
@@ -26,7 +26,7 @@ class TracebackFrame:
 
 @dataclass
 class Failure:
-    """The exception that ended a program: innermost frame last, as Python prints it."""
+    """The exception that ended a program; the innermost frame is the last, as Python prints it."""
 
     type: str
     message: str

@@ -1,4 +1,4 @@
-"""Reads of JSON that may come from a newer writer: what this reader does not know is left out."""
+"""Read JSON of a newer writer: unknown fields are left out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ T = TypeVar("T")
 
 
 def known(cls: type[T], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Only the entries of ``data`` that the dataclass ``cls`` has: newer writers add fields."""
+    """Return the entries of ``data`` that are fields of the dataclass ``cls``."""
     names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
     return {key: value for key, value in data.items() if key in names}

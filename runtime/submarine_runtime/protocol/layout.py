@@ -1,39 +1,39 @@
-"""Where everything of a job lies in its job directory; names only, no file is touched.
+"""Names of files and directories in the job directory; this module accesses no file.
 
 ::
 
     <job root>/<YYYYMM>/<job id>/         0700
-        intent.json        exclusive create: this id is taken, and what was meant to run;
+        intent.json        exclusive create: reserves the id and records the intended program;
                            published again every few seconds while the client submits
-        spec.json          what the user asked for; no secrets
+        spec.json          what the user requested; no secrets
         bundle.zip         program, modules, .submarine/sourcemap.json, notebook snapshot
-        values.zip         values of --with, when there are any
+        values.zip         values of --with, if there are any
         secret.json        0600: token, certificate and key of this job's agent
-        application.json   what the backend called it, once accepted
+        application.json   the backend's name of the job, once accepted
         claim.json         exclusive: the one container that may run the program
-        cancel.json        exclusive: somebody asked to cancel
-        lease.json         sign of life of who started it, where the port does not take one
+        cancel.json        exclusive: a request to cancel
+        lease.json         renewal by the client that started the job, if it cannot use the port
         live.json          host and port where the agent listens
-        claim-2.json       the same of the second attempt of a distributed job's master; the
+        claim-2.json       the claim of the second attempt of a distributed job's master; the
                            highest number counts, and numbers may be absent
         events/            client-000000.jsonl, agent-000000.jsonl, coordinator-1-000000.jsonl, ...
                            immutable
         logs/worker-0/e1-a1/stdout.000000000000   segments named by the offset of their first byte
-        logs/worker-0/e1-a1/stdout.000000004096.growing   the segment that is being written; one
-                           that is not renamed was left by a container that was killed, and counts
+        logs/worker-0/e1-a1/stdout.000000004096.growing   the segment that is being written; a
+                           container that was killed leaves it, and its content is valid
         logs/worker-0/e1-a1/stdout.index          offset -> time, written at the end
-        metrics/worker-0/e1-a1/samples.000000000000   the same for what was measured
+        metrics/worker-0/e1-a1/samples.000000000000   the same for measurements
         checkpoints/ tensorboard/ model/ result.zip   of the chief (or only) task, at the end
-        files/             what --keep saves of the working directory
+        files/             files of the working directory that --keep saves
         ranks/0.zip        values of each rank, with --return-all-ranks
-        tasks/worker-1/    the same three of every other task that wrote any
-        snapshots/worker-0/e1-a1/   checkpoints as synced: files, and a manifest a snapshot
-        models/<version>/  the model directory as it was at some moment, with version.json
+        tasks/worker-1/    the same of every other task that wrote any
+        snapshots/worker-0/e1-a1/   synced checkpoints: data files, and a manifest for each snapshot
+        models/<version>/  the model directory at one time, with version.json
         growing/worker-0/e1-a1/     pieces of TensorBoard files that still grow
-        record.json        exclusive: the result; there means that everything else is complete
+        record.json        exclusive: the result; it is written after everything else
 
-A file is first written under a name that starts with ``.tmp-`` and then renamed, so whatever has
-its real name is whole. Readers skip names that start with a dot.
+A file is first written under a name that starts with ``.tmp-`` and then renamed, so a file with its
+final name is complete. Readers skip names that start with a dot.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ VALUES = "values.zip"
 SECRET = "secret.json"  # noqa: S105 - a file's name
 APPLICATION = "application.json"
 CLAIM = "claim.json"
-#: Key of a claim that no container holds: a client closes a job that was never submitted.
+#: Key of a claim that no container holds: a client closes a job that was not submitted.
 CLOSER = "closer"
 CANCEL = "cancel.json"
 LEASE = "lease.json"
@@ -71,7 +71,7 @@ GROWING = "growing"
 COORDINATOR = "coordinator.json"
 AGENT = "agent.json"
 RUNTIME_CACHE = "cache"
-#: Below the job root, beside the months: which jobs the starts of headless runs are.
+#: Below the job root, beside the months: the jobs that headless runs have started.
 RUNS = "runs"
 TEMPORARY_PREFIX = ".tmp-"
 GROWING_SUFFIX = ".growing"
@@ -85,19 +85,19 @@ _TASK = re.compile(r"^([a-z][a-z0-9_]{0,31}):(\d{1,5})\Z")
 
 
 class Segment(NamedTuple):
-    """A shipped piece of a log; ``offset`` of its first byte."""
+    """A shipped piece of a log; ``offset`` is that of its first byte."""
 
     stream: str
     offset: int
 
 
 def month_of(job_id: str) -> str:
-    """The partition of a job, ``202611`` for ``digits-20261120-7f3a``.
+    """Return the partition of a job, ``202611`` for ``digits-20261120-7f3a``.
 
     Raises
     ------
     ValueError
-        If ``job_id`` is not a job id; also guards every path that is made from one.
+        If ``job_id`` is not a job id; this guards every path that is made from one.
     """
     match = _JOB_ID.match(job_id)
     if not match:
@@ -106,17 +106,17 @@ def month_of(job_id: str) -> str:
 
 
 def is_job_id(text: str) -> bool:
-    """Whether ``text`` has the form of a job id."""
+    """Return whether ``text`` has the form of a job id."""
     return bool(_JOB_ID.match(text))
 
 
 def job_directory(job_root: str, job_id: str) -> str:
-    """``<job root>/<YYYYMM>/<job id>``; raises ValueError for what is not a job id."""
+    """Return ``<job root>/<YYYYMM>/<job id>``; raise ValueError if it is not a job id."""
     return "{}/{}/{}".format(job_root.rstrip("/"), month_of(job_id), job_id)
 
 
 def split_task(task: str) -> tuple[str, int]:
-    """Role and index of ``worker:3``; raises ValueError for what is no task."""
+    """Return role and index of ``worker:3``; raise ValueError if it is not a task."""
     match = _TASK.match(task)
     if not match:
         raise ValueError(f"{task[:80]!r} is not a task (one looks like worker:0)")
@@ -124,40 +124,40 @@ def split_task(task: str) -> tuple[str, int]:
 
 
 def attempt_name(epoch: int, attempt: int) -> str:
-    """``e1-a1``."""
+    """Return ``e1-a1``."""
     return f"e{epoch}-a{attempt}"
 
 
 def parse_attempt(name: str) -> tuple[int, int] | None:
-    """Epoch and attempt of ``e1-a1``, or None for any other name."""
+    """Return epoch and attempt of ``e1-a1``; None for any other name."""
     match = _ATTEMPT.match(name)
     return (int(match.group(1)), int(match.group(2))) if match else None
 
 
 def attempt_directory(part: str, task: str, epoch: int, attempt: int) -> str:
-    """Relative directory of one attempt in ``part``: ``metrics/worker-0/e1-a1``."""
+    """Return the relative directory of one attempt in ``part``: ``metrics/worker-0/e1-a1``."""
     role, index = split_task(task)
     return f"{part}/{role}-{index}/{attempt_name(epoch, attempt)}"
 
 
 def task_directory(task: str) -> str:
-    """The directory name of a task, ``worker-0``."""
+    """Return the directory name of a task, ``worker-0``."""
     role, index = split_task(task)
     return f"{role}-{index}"
 
 
 def log_directory(task: str, epoch: int, attempt: int) -> str:
-    """Relative directory of one attempt's log segments, ``logs/worker-0/e1-a1``."""
+    """Return the relative directory of one attempt's log segments, ``logs/worker-0/e1-a1``."""
     return attempt_directory(LOGS, task, epoch, attempt)
 
 
 def claim_name(application_attempt: int) -> str:
-    """The claim of the n-th attempt of a job's master, from 1."""
+    """Return the claim of the n-th attempt of a job's master, from 1."""
     return CLAIM if application_attempt <= 1 else f"claim-{application_attempt}.json"
 
 
 def parse_claim(name: str) -> int | None:
-    """Attempt of the application whose claim a file name stands for, or None for any other."""
+    """Return the attempt whose claim has this file name; None for any other name."""
     match = _CLAIM.match(name)
     return int(match.group(1) or 1) if match else None
 
@@ -171,42 +171,42 @@ def newest_claim(names: Iterable[str]) -> int:
 
 
 def is_claim(name: str) -> bool:
-    """Whether a file of this name is the claim of some attempt of a job's master."""
+    """Return whether a file of this name is the claim of an attempt of a job's master."""
     return bool(_CLAIM.match(name))
 
 
 def coordinator_writer(application_attempt: int) -> str:
-    """The writer of events in the n-th attempt of a job's master, from 1."""
+    """Return the writer of events in the n-th attempt of a job's master, from 1."""
     return f"coordinator-{application_attempt}"
 
 
 def segment_name(stream: str, offset: int) -> str:
-    """File name of the segment of ``stream`` whose first byte has ``offset``."""
+    """Return the file name of the segment of ``stream`` whose first byte has ``offset``."""
     return f"{stream}.{offset:012d}"
 
 
 def growing_name(stream: str, offset: int) -> str:
-    """File name of the segment from ``offset`` while it is being written."""
+    """Return the file name of the segment from ``offset`` while it is being written."""
     return f"{segment_name(stream, offset)}{GROWING_SUFFIX}"
 
 
 def parse_growing(name: str) -> Segment | None:
-    """The segment that a ``growing`` file name stands for, or None for any other name."""
+    """Return the segment of a ``growing`` file name; None for any other name."""
     end = -len(GROWING_SUFFIX)
     return parse_segment(name[:end]) if name.endswith(GROWING_SUFFIX) else None
 
 
 def index_name(stream: str) -> str:
-    """File name of the index of ``stream``: lines ``offset seconds``, written at the end."""
+    """Return the file name of the index of ``stream``: lines ``offset seconds``."""
     return f"{stream}.index"
 
 
 def parse_segment(name: str) -> Segment | None:
-    """The segment that a file name stands for, or None for any other name."""
+    """Return the segment of a file name; None for any other name."""
     match = _SEGMENT.match(name)
     return Segment(match.group(1), int(match.group(2))) if match else None
 
 
 def event_segment(writer: str, number: int) -> str:
-    """Relative path of one immutable piece of the event list."""
+    """Return the relative path of one immutable piece of the event list."""
     return f"{EVENTS}/{writer}-{number:06d}.jsonl"

@@ -1,54 +1,55 @@
-"""The link: what an agent of a distributed job and its coordinator say to each other.
+"""The link: messages between the agents of a distributed job and its coordinator.
 
-One TLS connection an agent, opened by the agent to the coordinator's port, with the job's pinned
-certificate. It begins as ``GET /v1/link`` with ``Authorization: Bearer <token>`` and ``Upgrade:
-submarine-link``; after ``101`` both sides write newline-delimited JSON objects of at most
-``MAX_LINE`` bytes, told apart by ``type``. Unknown types and fields are ignored. A malformed line
-closes the connection (``protocol.lines`` checks them; list new fields there). Holds words only.
+Each agent opens one TLS connection to the coordinator's port, with the job's pinned certificate. It
+begins as ``GET /v1/link`` with ``Authorization: Bearer <token>`` and ``Upgrade: submarine-link``;
+after ``101`` both sides write newline-delimited JSON objects of at most ``MAX_LINE`` bytes with a
+``type``. Unknown types and fields are ignored. A malformed line closes the connection
+(``protocol.lines`` validates them; list new fields there).
 
 From the agent:
 
 ``register``   first line: ``task seat nonce container_id host address pid agent_port log_url ports
                network gpus node`` and ``running`` (None, or ``epoch attempt state`` of the program
-               that goes on while the link was away). ``ports``: one list of numbers, reserved.
+               that has continued while the link was down). ``ports``: list of reserved numbers
 ``heartbeat``  every ``heartbeat`` s: ``n`` and what changed since the last acknowledged one:
                ``memory_now memory_peak cpu_seconds gpu_percent gpu_memory progress waiting``
                (what the task waits for, a sentence; empty: nothing)
-``state``      ``epoch attempt state`` and what belongs to it. ``preparing`` (``detail progress``:
+``state``      ``epoch attempt state`` and further fields. ``preparing`` (``detail progress``:
                inputs), ``ready``, ``running`` (``pid started``), ``met`` (the program has used the
                port of its rendezvous), ``ending``, ``ended`` (``reason detail exit_code signal
                failure logs outputs missing finished retry`` where ``retry`` is ``no`` for a failure
-               that would come again, such as an ImportError)
-``event``      ``kind detail data``: worth keeping in the job's events
+               that a retry would repeat, such as an ImportError)
+``event``      ``kind detail data``: an entry for the job's events
 ``saved``      answer to ``save``: ``id version`` (JSON of the version) or ``id error``
 ``snapshot``   ``epoch attempt kept`` (numbers of the snapshots that the agent has not deleted) and,
                for a new one, ``number round digests steps`` (name -> CRC-32, name of a metadata
-               file -> step); ``answered``: the round that is complete here
+               file -> step); ``answered``: the round that is complete in this task
 ``synced``     ``epoch attempt``: the last snapshot of a program that has ended is in the store
-``left``       the agent goes: all that it had to ship is shipped, or ``missing`` says what is not;
+``left``       the agent exits: everything is shipped, or ``missing`` says what is not;
                ``epoch attempt logs outputs`` of its last attempt as with ``ended``
 
 From the coordinator:
 
 ``welcome``    answer to ``register``: ``heartbeat lost_after``
 ``refused``    answer to ``register``: ``why``; the agent exits with 0 and runs nothing
-``ack``        ``n``: heartbeat ``n`` was heard. An agent that has had no ack for ``lost_after``
+``ack``        ``n``: heartbeat ``n`` was received. An agent without an ack for ``lost_after``
                seconds since it *sent* the last acknowledged heartbeat kills its program at once:
-               the coordinator counts from a later moment, so two attempts never write together
+               the coordinator counts from a later time, so two attempts never write together
 ``start``      ``epoch attempt members restore alone``: start the program; ``members`` is a list of
                ``Member``; ``attempt`` counts within a task from 1. ``restore``: None, or ``part``
                (``restore_point.Part``: restore exactly this; None: from the beginning) and ``own``
-               (restore the task's own newest snapshot of this epoch or a later one instead, where
+               (restore the task's own newest snapshot of this epoch or a later one instead, if
                there is one). ``alone``: the agent reports no snapshots and deletes old ones itself
-``snapshot``   ``round``: take a snapshot as soon as the files rest; answered with ``answered``
+``snapshot``   ``round``: take a snapshot as soon as the files do not change; answered with
+               ``answered``
 ``keep``       ``points`` (list of epoch, attempt, number): do not delete these snapshots; with
                ``older`` delete those of earlier attempts that are not named
 ``ports``      reserve new ports; answered by ``register`` fields ``ports`` in a ``ports`` line
-``stop``       ``why grace``: end the program; answered by ``state ended``. The agent stays for
+``stop``       ``why grace``: end the program; answered by ``state ended``. The agent waits for
                another ``start``
 ``save``       ``id name``: upload the model directory now, as a version
-``leave``      ship what is left and go; with ``outputs`` false only the logs, for the task goes on
-               elsewhere
+``leave``      ship the rest and exit; with ``outputs`` false only the logs, because the task
+               continues in another container
 """
 
 from __future__ import annotations
@@ -60,22 +61,22 @@ from submarine_runtime.protocol.fields import known
 
 PROTOCOL = "submarine-link"
 MAX_LINE = 1 << 20
-#: Most tasks of one job; bounds every list that grows with them.
+#: Maximum number of tasks of one job; limits every list that grows with them.
 MAX_TASKS = 4096
 
 
 @dataclass(frozen=True)
 class Member:
-    """One task of a gang, as every other one learns of it.
+    """One task of a gang, as the other tasks see it.
 
     Parameters
     ----------
     host, address
-        Name and IP address under which the others reach it.
+        Name and IP address under which the other tasks connect to it.
     ports
-        The ports that it has reserved, as many as the framework wants.
+        The ports that it has reserved, as many as the framework needs.
     gpus
-        How many devices it has.
+        Number of its devices.
     """
 
     task: str
@@ -90,7 +91,7 @@ class Member:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return asdict(self)
 
     @classmethod
@@ -102,7 +103,7 @@ class Member:
 
 
 def expected_members(roles: Sequence[Mapping[str, Any]]) -> list[Member]:
-    """The members of a gang that is complete, without places: of ``AgentConfig.roles``."""
+    """Return the members of a complete gang, without hosts, from ``AgentConfig.roles``."""
     return [
         Member(f"{role['name']}:{index}", str(role["name"]), index, "", "", kind=str(role["kind"]))
         for role in roles
@@ -110,12 +111,12 @@ def expected_members(roles: Sequence[Mapping[str, Any]]) -> list[Member]:
     ]
 
 
-#: Roles whose first task is the chief where a job has one, in this order.
+#: Roles whose first task can be the chief, in this order.
 CHIEF_ROLES = ("chief", "master", "worker")
 
 
 def chief_of(members: Sequence[Member]) -> Member:
-    """The member whose outputs are the job's, and whose end decides under the policy ``chief``.
+    """Return the member whose outputs are the job's and whose end decides under policy ``chief``.
 
     The first task of the first role in ``CHIEF_ROLES``, else the first tracked one, else the first.
     """

@@ -1,8 +1,8 @@
-"""Read and check the JSON lines of the link; the sender may be anything that holds the token.
+"""Parse and validate the JSON lines of the link; any process with the token may be the sender.
 
-``read_line`` bounds nesting, numbers and text. ``check_agent_line`` and ``check_order`` check the
-types of the fields that a receiver uses. A new field of ``protocol.link`` is added to the tables
-here; fields and types of line that are not listed pass unchecked.
+``read_line`` limits nesting, numbers and text. ``check_agent_line`` and ``check_order`` check the
+types of the fields that a receiver uses. Add each new field of ``protocol.link`` to the tables
+here; fields and types of line that are not listed are not checked.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import json
 import math
 from typing import Any, Callable, Mapping, NoReturn
 
-#: Most levels of nesting in a line; the record of a job has four.
+#: Maximum nesting of a line; the record of a job has four levels.
 MAX_DEPTH = 32
-#: Most digits of an integer: 64 bits.
+#: Maximum number of digits of an integer: 64 bits.
 MAX_DIGITS = 19
 MAX_PORT = 65535
-#: Most entries of a member's ``extra``, and characters of each: every task receives them.
+#: Maximum number of entries of a member's ``extra``, and length of each: every task receives them.
 MAX_EXTRA, MAX_EXTRA_TEXT = 16, 256
 _MAX_PROCESSES = 4096
 _Check = Callable[[Any], bool]
@@ -47,7 +47,7 @@ def read_line(data: bytes) -> dict[str, Any]:
 
 
 def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """Make a value fit for ``read_line``.
+    """Convert a value to one that ``read_line`` accepts.
 
     Lone surrogates become question marks; infinities, NaN and integers of more than 63 bits None.
 
@@ -77,13 +77,13 @@ def check_agent_line(line: Mapping[str, Any]) -> None:
     Raises
     ------
     ValueError
-        If a field that its type needs is absent, or one has the wrong type; names the field.
+        If a required field is absent, or a field has the wrong type; the message names the field.
     """
     _check(line, _REQUIRED, _AGENT_FIELDS)
 
 
 def check_order(line: Mapping[str, Any]) -> None:
-    """Check a line from the coordinator; raises as ``check_agent_line``."""
+    """Check a line from the coordinator; raise as ``check_agent_line`` does."""
     _check(line, {"ack": ("n",), "start": ("epoch", "attempt", "members")}, _ORDER_FIELDS)
 
 

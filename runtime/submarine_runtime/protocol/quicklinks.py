@@ -1,7 +1,7 @@
-"""Names of tasks in quicklinks: ``http://worker-0:8080`` means the host where that task runs; pure.
+"""Resolve names of tasks in quicklinks: ``http://worker-0:8080`` is the host where that task runs.
 
-``master-0`` is the chief where no role is called master. Port 0 stands for the first port that was
-reserved for the task (``SUBMARINE_PORT``).
+``master-0`` is the chief if no role is called master. Port 0 is the first port that was reserved
+for the task (``SUBMARINE_PORT``).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _TASK = re.compile(r"^(https?://)([a-z][a-z0-9_]{0,31})-(\d{1,5})(?::(\d{1,5}))?
 
 
 def resolved(links: Mapping[str, str], members: Sequence[Member]) -> dict[str, str]:
-    """The links with hosts and ports of ``members``; those of tasks not among them stay."""
+    """Return the links with hosts and ports of ``members``; links of other tasks are unchanged."""
     return {label: _resolved(url, members) for label, url in links.items()}
 
 
 def settled(links: Mapping[str, str], roles: Iterable[str]) -> dict[str, str]:
-    """Only the links that lead somewhere already: none that still names a task of ``roles``."""
+    """Return the links that need no resolution: those that name no task of ``roles``."""
     names = {*roles, "master"}
     return {label: url for label, url in links.items() if _role(url) not in names}
 

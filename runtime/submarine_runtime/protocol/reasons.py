@@ -1,8 +1,7 @@
-"""The closed list of reasons why a job ended: state, sentence, whether a retry helps, what next.
+"""The closed list of reasons why a job ended: state, sentence, whether a retry helps, next step.
 
-Does not find out the reason; agent, backends and the closer of an orphaned job do and take a word
-from here. Adding a word is a change of the protocol: a reader that meets an unknown one shows it
-as it stands.
+Agent, coordinator, backends and the client that closes an orphaned job determine the reason. A new
+reason changes the protocol: a reader displays an unknown one as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from submarine_runtime.protocol.states import State
 
 
 class EndReason(str, Enum):
-    """Why a job ended; the value is what JSON holds."""
+    """Why a job ended; the value is used in JSON."""
 
     SUCCEEDED = "succeeded"
     PROGRAM_ERROR = "program_error"
@@ -52,7 +51,7 @@ class EndReason(str, Enum):
 
 
 class Meaning(NamedTuple):
-    """What an end reason says to a person."""
+    """What an end reason means for users."""
 
     state: State
     sentence: str
@@ -69,9 +68,9 @@ MEANINGS: dict[EndReason, Meaning] = {
     ),
     EndReason.PROGRAM_ERROR: Meaning(
         State.FAILED,
-        "The program ended with an error of its own.",
+        "The program failed.",
         False,
-        "Read the traceback, or the end of the log: it says where. Mend that and run again.",
+        "Read the traceback or the end of the log. Fix the error and run the job again.",
     ),
     EndReason.IMPORT_ERROR: Meaning(
         State.FAILED,
@@ -81,45 +80,45 @@ MEANINGS: dict[EndReason, Meaning] = {
     ),
     EndReason.OUT_OF_MEMORY: Meaning(
         State.FAILED,
-        "The program used more memory than the job asked for.",
+        "The program used more memory than the job requested.",
         False,
-        "Ask for more with --memory, or make batches smaller.",
+        "Request more with --memory, or use smaller batches.",
     ),
     EndReason.KILLED_BY_SIGNAL: Meaning(
         State.FAILED,
         "A signal ended the program.",
         True,
         "SIGSEGV and SIGABRT come from native code: look at the end of stderr. SIGKILL comes from "
-        "the node, often for want of memory, or from somebody there.",
+        "the node, often because its memory is exhausted, or from a user there.",
     ),
     EndReason.TIMED_OUT: Meaning(
         State.FAILED,
         "The job ran longer than its --timeout.",
         False,
-        "Give it more time with --timeout, or train for fewer steps.",
+        "Increase --timeout, or train for fewer steps.",
     ),
     EndReason.LAUNCH_FAILED: Meaning(
         State.FAILED,
         "The program could not be started on its node.",
         False,
-        "Put right what the message names; if it is the Python, choose another --python-env.",
+        "Fix the cause that the message names; if it is the Python, choose another --python-env.",
     ),
     EndReason.LOCALISATION_FAILED: Meaning(
         State.FAILED,
-        "YARN could not bring the job's files to the node.",
+        "YARN could not localize the job's files on the node.",
         True,
         "Check that the files of the job directory and of --localization exist and are readable.",
     ),
     EndReason.OUTPUT_NOT_SAVED: Meaning(
         State.FAILED,
-        "The program ended well, but not all of its output could be saved.",
+        "The program succeeded, but not all of its output could be saved.",
         True,
         "The detail says what is missing: check free space, quota and permissions of the job "
         "directory; then run again.",
     ),
     EndReason.NOT_COLLECTIVE: Meaning(
         State.FAILED,
-        "The programs ended well, but did not train together as --require-collective demands.",
+        "The programs succeeded, but did not train together as --require-collective requires.",
         False,
         "Add the call or argument that the detail names, and run the job again.",
     ),
@@ -131,21 +130,21 @@ MEANINGS: dict[EndReason, Meaning] = {
     ),
     EndReason.JOB_DIRECTORY_FULL: Meaning(
         State.FAILED,
-        "The job directory takes nothing more: its quota, or its disk, is used up.",
+        "The job directory is full: its quota or its disk is used up.",
         False,
-        "Remove what is not needed there, or ask the operator for more; then run again.",
+        "Delete files there, or ask the operator for a larger quota; then run the job again.",
     ),
     EndReason.QUEUE_REFUSED: Meaning(
         State.FAILED,
-        "The queue did not take the job.",
+        "The queue did not accept the job.",
         False,
         "Choose a queue that you may submit to with --queue; `submarine doctor` lists them.",
     ),
     EndReason.NEVER_FITS: Meaning(
         State.FAILED,
-        "No node of the cluster could ever hold a container of this size.",
+        "No node of the cluster is large enough for a container of this size.",
         False,
-        "Ask for less memory, fewer vcores or fewer GPUs.",
+        "Request less memory, fewer vcores or fewer GPUs.",
     ),
     EndReason.SUBMIT_FAILED: Meaning(
         State.FAILED,
@@ -155,7 +154,7 @@ MEANINGS: dict[EndReason, Meaning] = {
     ),
     EndReason.PREEMPTED: Meaning(
         State.FAILED,
-        "The scheduler took the containers back for another queue.",
+        "The scheduler pre-empted the containers for another queue.",
         True,
         "Run again, or use a queue with a larger guaranteed share.",
     ),
@@ -173,27 +172,27 @@ MEANINGS: dict[EndReason, Meaning] = {
     ),
     EndReason.COORDINATOR_LOST: Meaning(
         State.FAILED,
-        "The coordinator of the job ended before the job, and the job with it.",
+        "The coordinator ended before the job had finished.",
         True,
         "Run again; application.driver.log of the YARN log says how the coordinator ended.",
     ),
     EndReason.AGENT_LOST: Meaning(
         State.FAILED,
-        "The agent beside the program died and the program with it.",
+        "The agent died, and the program ended with it.",
         True,
         "Run again; the last seconds of the log may be missing.",
     ),
     EndReason.TASK_LOST: Meaning(
         State.FAILED,
-        "A task of the job was not heard of any more and could not be replaced.",
+        "The job lost contact with a task and could not replace it.",
         True,
         "Run again; --max-restarts sets how many losses a job survives.",
     ),
     EndReason.GANG_TIMED_OUT: Meaning(
         State.FAILED,
-        "The cluster did not give all containers that must start together in time.",
+        "The cluster did not allocate all containers of the gang in time.",
         True,
-        "Ask for fewer or smaller tasks, give --min-workers, or wait longer with --gang-timeout.",
+        "Request fewer or smaller tasks, set --min-workers, or increase --gang-timeout.",
     ),
     EndReason.INPUT_MISSING: Meaning(
         State.FAILED,
@@ -203,7 +202,7 @@ MEANINGS: dict[EndReason, Meaning] = {
     ),
     EndReason.ADDRESS_IN_USE: Meaning(
         State.FAILED,
-        "A port that the framework needs was taken by somebody else, again and again.",
+        "A port that the framework needs was repeatedly taken by another process.",
         True,
         "Run again: other ports, and perhaps other nodes, will be chosen.",
     ),
@@ -215,16 +214,15 @@ MEANINGS: dict[EndReason, Meaning] = {
     ),
     EndReason.KILLED_ON_CLUSTER: Meaning(
         State.CANCELLED,
-        "Somebody killed the application on the cluster.",
+        "A user or an administrator killed the application on the cluster.",
         False,
         "Ask the operator why, or run again.",
     ),
     EndReason.LEASE_EXPIRED: Meaning(
         State.CANCELLED,
-        "Whoever started the job was gone for longer than its --lease, so it ended itself.",
+        "The client that started the job did not renew its --lease, so the job ended.",
         True,
-        "Look at the end of the run that started it: its machine, or its connection, was lost. "
-        "Then run again.",
+        "Check why the client ended: its machine or connection may have failed. Then run again.",
     ),
     EndReason.NEVER_SUBMITTED: Meaning(
         State.LOST,
@@ -234,19 +232,19 @@ MEANINGS: dict[EndReason, Meaning] = {
     ),
     EndReason.CLUSTER_LOST: Meaning(
         State.LOST,
-        "The cluster no longer knows the application and no result was left behind.",
+        "The cluster no longer knows the application, and there is no result.",
         True,
-        "If the cluster comes back the job is looked at again; otherwise run again.",
+        "The job is checked again when the cluster responds; otherwise run it again.",
     ),
     EndReason.HDFS_UNAVAILABLE: Meaning(
         State.FAILED,
-        "HDFS, or another file system of the job directory, did not answer for too long.",
+        "HDFS, or another file system of the job directory, was not available for too long.",
         True,
-        "Run again when HDFS answers; --conf hdfs_wait_minutes sets how long a job waits for it.",
+        "Run again when HDFS is available; --conf hdfs_wait_minutes sets how long a job waits.",
     ),
 }
 
 
 def meaning_of(reason: EndReason) -> Meaning:
-    """What ``reason`` says to a person."""
+    """Return what ``reason`` means for users."""
     return MEANINGS[reason]

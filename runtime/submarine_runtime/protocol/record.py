@@ -1,7 +1,7 @@
-"""The job record: what is known of one job at one moment, and in the end its result.
+"""The job record: the known state of a job at one time, and finally its result.
 
-The same form serves ``GET /v1/status`` of a running agent, ``record.json`` of an ended job,
-``submarine show --json`` and the MIME bundle. Does not read or write anything.
+The same form is used by ``GET /v1/status`` of a running agent, ``record.json`` of an ended job,
+``submarine show --json`` and the MIME bundle.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
 #: Names of phases. ``queue`` ends when the container of the application master is on its node;
-#: ``master_start`` is from then to the coordinator, or to the agent where a single task runs in
-#: that container; ``containers`` is the wait of a distributed job for those of its tasks.
+#: ``master_start`` is from then to the start of the coordinator, or of the agent if a single task
+#: runs in that container; ``containers`` is the wait of a distributed job for its other containers.
 PHASES = (
     *("upload", "queue", "master_start", "containers", "localizing"),
     *("start", "first_line", "run", "save"),
 )
-#: Kind of the coordinator's event: YARN has brought their files to all tasks of the gang.
+#: Kind of the coordinator's event: YARN has localized the files of all tasks of the gang.
 LOCALIZED = "localized"
 
 
 @dataclass
 class Phase:
-    """One stretch of a job's life; times are seconds since the epoch (UTC).
+    """One period of a job; times are seconds since the epoch (UTC).
 
     The name is one of ``PHASES``.
     """
@@ -40,10 +40,10 @@ class Phase:
 
 @dataclass
 class Event:
-    """Something that happened: a change of state, or a fact worth keeping.
+    """A change of state, or another fact for the job's history.
 
     ``seq`` counts from 0 within one writer (``client``, ``agent``, or ``coordinator-1`` for the
-    coordinator in the first attempt of its application); ``kind`` is ``state`` or a short word
+    coordinator in the first attempt of its application). ``kind`` is ``state`` or a short word
     such as ``claimed``, ``shipped``, ``warning``, ``cancel_requested``, ``task`` (``data["task"]``
     is the task's record), ``gang``, ``restart``.
     """
@@ -74,15 +74,15 @@ class TaskRecord:
     Parameters
     ----------
     gpus
-        Devices that the container got: ``GPU-<uuid>`` where a driver tells, else their numbers.
+        Devices of the container: ``GPU-<uuid>`` if the driver reports it, else their numbers.
     gpu_percent, gpu_memory
         Mean utilisation (0 to 100) and memory (MiB) over the task's devices at the last sample.
     restarts
-        How often this task was started anew after a fault, in place or with its gang.
+        How often this task was restarted after a fault, in place or with its gang.
     reason, detail
         Why its last attempt ended; None and empty while it runs.
     network
-        Interface and address that the framework was told to use, ``eth0 10.0.0.7``.
+        Interface and address that the framework was configured to use, ``eth0 10.0.0.7``.
     """
 
     task: str
@@ -122,7 +122,7 @@ class TaskRecord:
 
 @dataclass
 class Output:
-    """A file that the job left in its job directory: path relative to it, size in bytes."""
+    """A file of the job directory that the job saved: relative path, size in bytes."""
 
     path: str
     size: int
@@ -130,7 +130,7 @@ class Output:
 
 @dataclass
 class JobRecord:
-    """What is known of a job.
+    """The state of a job.
 
     Parameters
     ----------
@@ -142,25 +142,24 @@ class JobRecord:
     links
         Label -> URL: the application's YARN page, its log page, the user's quicklinks.
     missing
-        What the record knows to be absent, one sentence each (a log tail that was not shipped).
+        What is known to be absent, one sentence each (the end of a log that was not shipped).
     behind
         Seconds by which a view from shipped data may lag; None for live or final data.
     last_known
-        Whether nobody could be asked, so that the job may have gone on since, or ended.
+        Whether the state could not be requested, so that the job may have changed since, or ended.
     epoch
         Number of the gang's (re)start, from 1.
     pending
-        Why the job waits, one sentence; empty when it does not.
+        Why the job waits, one sentence; empty if it does not.
     warnings
         What its owner must know of a job that may have succeeded, one sentence each.
     workflow, workflow_run, workflow_node
-        Where the job comes from when a workflow started it; empty: none did.
+        Origin of the job if a workflow started it; otherwise empty.
     notes
-        What the reader should know of the request, one sentence each (a path that the program
-        writes by itself).
+        Remarks on the request, one sentence each (a path that the program writes by itself).
     hints
-        What the owner could do better next time, one sentence each (memory asked for and not
-        used, a GPU that idled).
+        What the owner can improve, one sentence each (memory that was requested and not used, an
+        idle GPU).
     """
 
     job_id: str
@@ -201,7 +200,7 @@ class JobRecord:
     workflow_node: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; enum members become their words."""
+        """Return plain JSON values; enum members become their values."""
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
@@ -236,7 +235,7 @@ class JobRecord:
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    """One event as plain JSON values."""
+    """Return one event as plain JSON values."""
     plain: dict[str, Any] = _plain(asdict(event))
     return plain
 

@@ -1,12 +1,11 @@
-"""From a line of a program's file back to the line of the notebook cell that it came from.
+"""Map lines of the program's files to lines of the notebook cells that they come from.
 
-Both sides use this module: the notebook's side writes the map into the bundle
-(``.submarine/sourcemap.json``), the agent in the container reads it to name cells in a traceback.
-Does not merge cells (``submarine_jobs.program.job_bundle`` does) and reads no file.
+The notebook's side writes the map into the bundle (``.submarine/sourcemap.json``). The agent reads
+it to name cells in tracebacks. ``submarine_jobs`` merges the cells.
 
-The JSON form, version 1: ``{"version": 1, "files": {"model.py": [{"start": 1, "end": 12,
-"cell": "[3]", "cell_id": "abc", "line": 2}, ...]}}``: lines 1 to 12 of ``model.py`` (both
-included, counted from 1) are the lines from 2 on of the cell that a person sees as ``[3]``.
+JSON form, version 1: ``{"version": 1, "files": {"model.py": [{"start": 1, "end": 12,
+"cell": "[3]", "cell_id": "abc", "line": 2}, ...]}}``: lines 1 to 12 of ``model.py`` (inclusive,
+counted from 1) are the lines from 2 on of the cell with the label ``[3]``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ MAP_PATH = ".submarine/sourcemap.json"
 NOTEBOOK_PATH = ".submarine/notebook.ipynb"
 VERSION = 1
 
-# The frame line of CPython's tracebacks; the marks before it are those of exception groups.
+# The frame line of CPython's tracebacks; exception groups add the leading marks.
 _FRAME = re.compile(
     r'^(?P<indent>[ \t|+-]*)File "(?P<path>[^"\n]+)", line (?P<line>[0-9]{1,9})'
     r"(?P<rest>(?:, in (?P<function>[^\r\n]*))?\r?)$",
@@ -30,7 +29,7 @@ _LIBRARY = re.compile(r"(?:^|/)(?:(?:site|dist)-packages|lib(?:64)?/python\d[\d.
 
 
 class Segment(NamedTuple):
-    """Lines ``start`` to ``end`` of a file are the lines from ``line`` on of one cell."""
+    """Lines ``start`` to ``end`` of a file are the lines of one cell from ``line`` on."""
 
     start: int
     end: int
@@ -40,7 +39,7 @@ class Segment(NamedTuple):
 
 
 class CellPosition(NamedTuple):
-    """A line of a cell as an editor counts; ``label`` is what a person sees, ``[3]``."""
+    """A line of a cell, counted from 1; ``label`` is displayed to users: ``[3]``."""
 
     label: str
     cell_id: str | None
@@ -48,7 +47,7 @@ class CellPosition(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A frame of a traceback's text; ``position`` is None where no cell is behind it."""
+    """A frame of a traceback's text; ``position`` is None if it is not in a cell."""
 
     path: str
     line: int
@@ -57,13 +56,13 @@ class Frame(NamedTuple):
 
 
 class SourceMap:
-    """Which lines of which files came from which cell.
+    """The cells that the lines of each file come from.
 
     Parameters
     ----------
     files
-        For every file of the program its segments, in ascending order without overlap; a file
-        without cells (a script's own) has none.
+        Segments of each file of the program, in ascending order without overlap; none for a file
+        that does not come from cells.
     """
 
     def __init__(self, files: Mapping[str, Iterable[Segment]]) -> None:
@@ -79,7 +78,7 @@ class SourceMap:
         return hash(tuple(sorted(self.files.items())))
 
     def lookup(self, file: str, line: int) -> CellPosition | None:
-        """The cell and line behind line ``line`` of ``file``; None where there is none."""
+        """Return the cell and line behind line ``line`` of ``file``; None if there is none."""
         segments = self.files.get(file)
         if not segments:
             return None
@@ -89,7 +88,7 @@ class SourceMap:
         return CellPosition(found.cell, found.cell_id, found.line + line - found.start)
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form, version 1."""
+        """Return the JSON form, version 1."""
         return {
             "version": VERSION,
             "files": {
@@ -99,7 +98,7 @@ class SourceMap:
         }
 
     def to_bytes(self) -> bytes:
-        """Canonical JSON: the same map gives the same bytes."""
+        """Return canonical JSON: equal maps give equal bytes."""
         return (json.dumps(self.to_json(), sort_keys=True, indent=1) + "\n").encode("ascii")
 
     @classmethod
@@ -109,7 +108,7 @@ class SourceMap:
         Raises
         ------
         ValueError
-            If it is not a source map that this version can read.
+            If it is not a source map of a version that this release can read.
         """
         try:
             if not 1 <= int(data["version"]) <= VERSION:
@@ -128,13 +127,13 @@ class SourceMap:
         return cls.from_json(json.loads(data.decode("utf-8")))
 
     def frames(self, text: str, root: str | None = None) -> list[Frame]:
-        """The frames that the tracebacks in ``text`` show, in order.
+        """Return the frames of the tracebacks in ``text``, in order.
 
         Parameters
         ----------
         root
-            Directory of the program in the container. Without it, it is taken from the first
-            frame that lies in a file of the program.
+            Directory of the program in the container. None: taken from the first frame in a file of
+            the program.
         """
         resolve = self._resolver(text, root)
         frames = []
@@ -145,11 +144,11 @@ class SourceMap:
         return frames
 
     def map_traceback(self, text: str, root: str | None = None) -> str:
-        """Name cells in the tracebacks of ``text``; everything else stays as it is.
+        """Add cells to the tracebacks in ``text``; the rest of the text is unchanged.
 
         ``File "/container/model.py", line 4, in f`` becomes ``Cell [3] "model.py", line 5, in f``
-        where line 4 of that file is line 5 of the cell. Chained exceptions, exception groups and
-        syntax errors are covered; the time is linear in the length of ``text``.
+        if line 4 of that file is line 5 of the cell. Chained exceptions, exception groups and
+        syntax errors are covered. The time is linear in the length of ``text``.
 
         Parameters
         ----------
@@ -182,7 +181,7 @@ class SourceMap:
 
 
 class _Resolver:
-    """Turns a path of a traceback into the name of a file of the program, or None."""
+    """Convert a path of a traceback to the name of a file of the program, or None."""
 
     def __init__(self, files: Mapping[str, Any], root: str | None) -> None:
         self._files = files
@@ -197,7 +196,7 @@ class _Resolver:
 
 
 def _root_of(path: str, by_base: Mapping[str, Iterable[str]]) -> str | None:
-    """The directory in which ``path`` is a file of the program; never one of a library."""
+    """Return the directory in which ``path`` is a file of the program; None for libraries."""
     names = by_base.get(path.rsplit("/", 1)[-1])
     if names is None or not path.startswith("/") or _LIBRARY.search(path):
         return None

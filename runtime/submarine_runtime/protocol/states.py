@@ -1,4 +1,4 @@
-"""The states of a job and which may follow which; does not decide *when* they change."""
+"""The states of a job, and which state may follow which."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class State(str, Enum):
-    """State of a job; the value is what JSON and people see."""
+    """State of a job; the value is used in JSON and displayed to users."""
 
     SUBMITTING = "SUBMITTING"
     PENDING = "PENDING"
@@ -24,7 +24,7 @@ class State(str, Enum):
 
     @property
     def ended(self) -> bool:
-        """Whether no program of the job runs any more, as far as anybody knows."""
+        """Whether the job has ended, as far as is known."""
         return self in _ENDED
 
 
@@ -41,11 +41,11 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     State.SUCCEEDED: frozenset(),
     State.FAILED: frozenset(),
     State.CANCELLED: frozenset(),
-    # LOST may be revised: the cluster answers again and knows better.
+    # LOST may be revised when the cluster answers again.
     State.LOST: frozenset(State) - {State.LOST, State.SUBMITTING},
 }
 
 
 def may_follow(before: State, after: State) -> bool:
-    """Whether a job may go from ``before`` to ``after``; staying where it is is always allowed."""
+    """Return whether a job may go from ``before`` to ``after``, which may be the same state."""
     return before is after or after in TRANSITIONS[before]

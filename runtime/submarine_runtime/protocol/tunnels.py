@@ -1,9 +1,9 @@
-"""``tunnels.json``: what a program lets a client reach through the port of its job.
+"""``tunnels.json``: what a program lets clients connect to through the port of its job.
 
 A program writes the file that ``SUBMARINE_TUNNELS`` names, in the scratch directory of its job:
-``{"shell": {"unix": "sockets/k-1"}, "app": {"port": 8888}}``. A Unix socket lies below the scratch
-directory, a port is one of this container's loopback interface; there is no third kind, so the
-file can lead nowhere else. How bytes get through is ``agent.tunnel``.
+``{"shell": {"unix": "sockets/k-1"}, "app": {"port": 8888}}``. A Unix socket is below the scratch
+directory; a port is one of this container's loopback interface. There is no third kind, so the file
+cannot name another host. ``agent.tunnel`` forwards the bytes.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any, Mapping, NamedTuple
 #: File in the scratch directory, and the variable by which the program finds it.
 FILE = "tunnels.json"
 VARIABLE = "SUBMARINE_TUNNELS"
-#: What a client asks for with ``Upgrade``.
+#: The protocol in a client's ``Upgrade`` header.
 PROTOCOL = "submarine-tunnel"
 MAX_FILE = 1 << 16
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_-]{0,31}\Z")
 
 
 class Target(NamedTuple):
-    """Where a tunnel leads: a path below the scratch directory, or a loopback port."""
+    """Target of a tunnel: a path below the scratch directory, or a loopback port."""
 
     unix: str = ""
     port: int = 0
 
 
 def declared(root: str, name: str) -> Target | None:
-    """Where the tunnel ``name`` leads; None: the program has declared none of that name.
+    """Return the target of the tunnel ``name``; None if the program has not declared it.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def declared(root: str, name: str) -> Target | None:
     Raises
     ------
     ValueError
-        If the program's file makes no sense; one sentence.
+        If the program's file is malformed; one sentence.
     """
     if not _NAME.match(name):
         return None
@@ -60,7 +60,7 @@ def _read(path: str) -> Any:
     with os.fdopen(descriptor, "rb") as file:
         info = os.fstat(file.fileno())
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE:
-            raise ValueError(f"{FILE} is no file of at most {MAX_FILE} bytes")
+            raise ValueError(f"{FILE} is not a file of at most {MAX_FILE} bytes")
         return json.loads(file.read(MAX_FILE))
 
 

@@ -1,11 +1,10 @@
-"""What a job answers on its port: paths, headers and the lines of the live stream.
+"""The HTTP interface of a job's port: paths, headers and the lines of the live stream.
 
-The port is the agent's for a job of one task, else the coordinator's, which fetches logs from the
-agents' own ports while somebody looks.
+A job of one task serves the agent's port. A distributed job serves the coordinator's port; the
+coordinator fetches logs from the agents' ports on demand.
 
 HTTPS with the certificate of the job, which the client pins; every request carries
-``Authorization: Bearer <token>``. Holds names only; the server is ``agent``, the client is
-``submarine_jobs``.
+``Authorization: Bearer <token>``.
 
 ========================================  =====================================================
 ``GET /v1/status``                        the job record, live
@@ -13,38 +12,38 @@ HTTPS with the certificate of the job, which the client pins; every request carr
                                           end); ``attempt`` is ``e1-a1``, absent: the newest;
                                           headers ``X-Submarine-Offset`` (of the first byte sent)
                                           and ``X-Submarine-Length`` (of the log so far)
-``GET /v1/times?task=&attempt=&stream=``  lines ``offset seconds``: when the log had which length,
-                                          as it is shipped when the attempt has ended
+``GET /v1/times?task=&attempt=&stream=``  lines ``offset seconds``: length of the log over time, as
+                                          shipped at the end of the attempt
 ``GET /v1/stream?events=N&stdout=N&stderr=N``  newline-delimited JSON until the job has ended;
                                           a negative offset counts from the end of the log
 ``GET /v1/stream?events=N&tasks=&at=``      the same from a coordinator: ``tasks`` is a comma list
                                           or ``*``, ``at`` a comma list of
-                                          ``worker:0/e1-a1/stdout=OFFSET``; what is not in ``at``
-                                          starts at 0, or, with ``tail=BYTES``, so far from its end
+                                          ``worker:0/e1-a1/stdout=OFFSET``; streams that are not in
+                                          ``at`` start at 0, or ``tail=BYTES`` before their end
 ``POST /v1/cancel``                       body ``{"by": user, "why": text}``; 202, idempotent
 ``POST /v1/save``                         body ``{"name": text or ""}``; upload the model directory
-                                          as it is now as a named version; 200 with its JSON
-``POST /v1/look``                         somebody looks at the TensorBoard files: for a minute they
+                                          now as a named version; 200 with its JSON
+``POST /v1/look``                         a client displays the TensorBoard files: for a minute they
                                           are shipped every other second; no body; 202
-``POST /v1/renew``                        who started the job is still there: its lease begins anew;
-                                          no body; 202, also where it has none
-``GET /v1/tunnel?name=`` (Upgrade)        raw bytes to what the program has declared by that name
-                                          (``protocol.tunnels``): 101, or 404, or 503 while nobody
-                                          accepts there. A coordinator passes it on to the agent
-                                          of ``task=``, or of the only task
+``POST /v1/renew``                        the client that started the job renews its lease; no
+                                          body; 202, also for a job without a lease
+``GET /v1/tunnel?name=`` (Upgrade)        raw bytes to the target that the program has declared by
+                                          that name (``protocol.tunnels``): 101, 404, or 503 if the
+                                          target does not accept. A coordinator forwards it to the
+                                          agent of ``task=``, or of the only task
 ``POST /v1/stand_down``                   a later attempt of the application to an earlier one's
-                                          coordinator, which is still there: 202, and it goes
+                                          coordinator that still runs: 202, and it exits
 ``GET /v1/link`` (Upgrade)                agents to their coordinator; see ``protocol.link``
 ========================================  =====================================================
 
-Lines of the stream, told apart by ``type``:
+Lines of the stream, by ``type``:
 
 ``status``  ``record``: the job record without its events; sent first and on each change, at most
             twice a second
 ``event``   ``event``: one event, in order
 ``log``     ``task attempt stream offset data``: ``data`` is base64 of at most 64 KiB of the log
 ``skip``    ``task attempt stream offset to``: not sent because the reader was too slow
-``ping``    every 5 s when there is nothing else to say
+``ping``    every 5 s without another line
 ``end``     ``record``: the final record; the last line
 """
 

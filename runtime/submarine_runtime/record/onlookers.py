@@ -1,6 +1,6 @@
-"""Whether somebody looks at the TensorBoard files of a task right now; they say so again and again.
+"""Clients that display the TensorBoard files of a task; they repeat their request.
 
-While somebody does, new pieces of the files are shipped more often (``syncing``).
+While there are any, new pieces of the files are shipped more often (``syncing``).
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import time
 from typing import Callable
 
-#: Seconds for which one word holds; whoever looks repeats it.
+#: Seconds for which one request is valid; the clients repeat it.
 HOLDS = 60.0
 
 
 class Onlookers:
-    """Those who look at one task.
+    """The clients of one task.
 
     Attributes
     ----------
     wake
-        Called, from any thread, when somebody has begun to look.
+        Called, in any thread, when the first client begins.
     """
 
     def __init__(self) -> None:
@@ -27,11 +27,11 @@ class Onlookers:
 
     @property
     def present(self) -> bool:
-        """Whether somebody has said so within ``HOLDS`` seconds."""
+        """Whether there was a request within ``HOLDS`` seconds."""
         return time.monotonic() < self._until
 
     def note(self) -> None:
-        """Somebody looks."""
+        """Record a request."""
         begins = not self.present
         self._until = time.monotonic() + HOLDS
         if begins:

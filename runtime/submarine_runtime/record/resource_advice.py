@@ -1,4 +1,4 @@
-"""What the owner of a job could do better next time, one sentence each; from numbers alone."""
+"""Advice for the owner of a job, one sentence each, computed from measurements."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
     from submarine_runtime.gpus import Idleness
     from submarine_runtime.protocol.failure import Failure
 
-#: A run shorter than this, in seconds, tells nothing about what the real one will need.
+#: A shorter run, in seconds, gives no advice.
 TELLING = 30.0
-#: Memory is over-asked where less than this share of it was ever used ...
+#: Too much memory was requested if less than this share of it was ever used ...
 OVER_ASKED = 0.4
-#: ... and at least so many MiB would be saved; what is advised is the peak and this much on top.
+#: ... and at least this many MiB would be saved; the advice is the peak multiplied by ``ROOM``.
 WORTH_SAVING = 1024
 ROOM = 1.4
-#: A GPU is idle below this mean percent over at least so many seconds.
+#: A GPU is idle below this mean percentage over at least this many seconds.
 IDLE_PERCENT = 5.0
 IDLE_SECONDS = 180.0
-#: What PyTorch, CUDA itself, TensorFlow, JAX and CuPy say when a device has no memory left.
+#: Messages of PyTorch, CUDA itself, TensorFlow, JAX and CuPy when a device has no free memory.
 _DEVICE_FULL = re.compile(
     r"CUDA (?:error: )?out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
     r"|OOM when allocating|RESOURCE_EXHAUSTED: Out of memory|^Out of memory allocating [\d,]+ bytes"
@@ -35,16 +35,16 @@ def hints(
     gpus: Sequence[Idleness] = (),
     failure: Failure | None = None,
 ) -> list[str]:
-    """The sentences for one task that has ended.
+    """Return the sentences for one task that has ended.
 
     Parameters
     ----------
     asked, peak
-        MiB asked for (None: no limit) and the most that was used.
+        MiB requested (None: no limit) and the largest amount used.
     seconds
-        How long the program ran.
+        Run time of the program.
     failure
-        What ended a program that had GPUs.
+        Exception that ended a program with GPUs.
     """
     found = []
     if failure is not None and _DEVICE_FULL.search(failure.message[:4096]):
@@ -66,12 +66,12 @@ def hints(
 
 
 def memory_sentence(used: float, asked: float) -> str:
-    """``The program used 4.1 of 4 GB: ask for 6 GB.``, of memory that was not enough."""
+    """Return ``The program used 4.1 of 4 GB: ask for 6 GB.`` for memory that did not suffice."""
     return f"The program used {_of(used, asked)}: ask for {_size(advised(max(used, asked)))}."
 
 
 def advised(peak: float) -> int:
-    """MiB to ask for where ``peak`` MiB were used: two fifths on top, in round steps."""
+    """Return the MiB to request for a peak of ``peak`` MiB: 40 % more, in round steps."""
     wanted = peak * ROOM
     step = 64
     while step * 6 < wanted:
@@ -80,7 +80,7 @@ def advised(peak: float) -> int:
 
 
 def _of(used: float, asked: float) -> str:
-    """``4.1 of 4 GB``; in MiB where GB would hide the difference or be a fraction."""
+    """Return ``4.1 of 4 GB``; in MiB if GB would hide the difference or be a fraction."""
     if asked < 1024:
         return f"{used:.0f} of {asked:.0f} MiB"
     digits = 1 if abs(used - asked) >= 52 else 2

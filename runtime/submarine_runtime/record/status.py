@@ -1,7 +1,7 @@
-"""The job record while it grows, under one lock; writes and sends nothing.
+"""The job record while it grows, under one lock.
 
-Supervisor and publisher change it, the server reads it. Every change has a number, so that a
-reader can tell that there is something new without comparing records.
+Supervisor and publisher change it, the server reads it. Every change increments a number, so that a
+reader can detect changes without comparing records.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from submarine_runtime.protocol.record import (
 from submarine_runtime.protocol.states import State, may_follow
 from submarine_runtime.record.onlookers import Onlookers
 
-#: Events are few; a fault that repeats must not make them many.
+#: Maximum number of events; a repeated error must not add many.
 MAX_EVENTS = 500
 MAX_MISSING = 50
 MAX_WARNINGS = 50
 
 
 class Status:
-    """One job's record.
+    """The record of one job.
 
     Attributes
     ----------
     version
-        Grows with every change of the record; read without the lock.
+        Incremented by every change of the record; read without the lock.
     onlookers
-        Those who look at the TensorBoard files right now.
+        Clients that display the TensorBoard files.
     """
 
     def __init__(self, record: JobRecord) -> None:
@@ -48,7 +48,7 @@ class Status:
 
     @property
     def state(self) -> State:
-        """The state as of now."""
+        """The current state."""
         return self._record.state
 
     @property
@@ -90,7 +90,7 @@ class Status:
             )
 
     def set_record(self, **fields: Any) -> None:
-        """Set fields of the record; only a real change counts as one."""
+        """Set fields of the record; equal values do not count as a change."""
         self._set(self._record, fields)
 
     def set_task(self, **fields: Any) -> None:
@@ -105,13 +105,13 @@ class Status:
             self.version += bool(changed)
 
     def begin_phase(self, name: str, start: float | None = None) -> None:
-        """A phase begins now or began at ``start``."""
+        """Begin a phase now, or at ``start``."""
         with self._lock:
             self._record.phases.append(Phase(name, time.time() if start is None else start))
             self.version += 1
 
     def end_phase(self, name: str, end: float | None = None) -> None:
-        """The phase ends now, or ended at ``end``; no matter if it has never begun."""
+        """End a phase now, or at ``end``; do nothing if it has not begun."""
         with self._lock:
             for phase in self._record.phases:
                 if phase.name == name and phase.end is None:
@@ -119,7 +119,7 @@ class Status:
                     self.version += 1
 
     def end_phases(self, end: float) -> None:
-        """Whatever phase is open ends."""
+        """End all open phases."""
         with self._lock:
             for phase in self._record.phases:
                 if phase.end is None:
@@ -127,7 +127,7 @@ class Status:
             self.version += 1
 
     def localizing_since(self, moment: float) -> None:
-        """Let the phase ``localizing`` begin, and the phase ``queue`` end, at an earlier moment."""
+        """Set an earlier begin of the phase ``localizing``, and end of the phase ``queue``."""
         with self._lock:
             phases = {phase.name: phase for phase in self._record.phases}
             queue, localizing = phases.get("queue"), phases.get("localizing")
@@ -140,7 +140,7 @@ class Status:
             self.version += 1
 
     def miss(self, sentence: str) -> None:
-        """The record will say that this is absent."""
+        """Add a sentence on what is missing."""
         with self._lock:
             if sentence not in self._record.missing and len(self._record.missing) < MAX_MISSING:
                 self._record.missing.append(sentence)
@@ -155,7 +155,7 @@ class Status:
                 self.version += 1
 
     def add_output(self, path: str, size: int) -> None:
-        """A file was saved to the job directory."""
+        """Add a file that was saved to the job directory."""
         with self._lock:
             self._record.outputs.append(Output(path, size))
 
@@ -177,18 +177,18 @@ class Status:
         signal: int | None,
         failure: Failure | None,
     ) -> None:
-        """How the program ended; the state follows by ``event``."""
+        """Record how the program ended; the state follows by ``event``."""
         now = time.time()
         ending = {"exit_code": exit_code, "signal": signal}
         self.set_task(finished=now, **ending)
         self.set_record(reason=reason, detail=detail[:2000], failure=failure, **ending)
 
     def finish(self) -> None:
-        """The record's own end."""
+        """Record the end of the job."""
         self.set_record(finished=time.time())
 
     def to_json(self, events: bool = True) -> dict[str, Any]:
-        """The record as plain JSON values, with its events or without."""
+        """Return the record as plain JSON values, with its events or without."""
         with self._lock:
             kept, self._record.events = self._record.events, []
             try:
@@ -200,11 +200,11 @@ class Status:
             return plain
 
     def events_after(self, count: int) -> list[dict[str, Any]]:
-        """Events with a sequence number of at least ``count``, as plain JSON values."""
+        """Return events with a sequence number of at least ``count``, as plain JSON values."""
         with self._lock:
             return [event_json(event) for event in self._record.events[max(0, count) :]]
 
     @property
     def event_count(self) -> int:
-        """How many events there are."""
+        """Number of events."""
         return len(self._record.events)

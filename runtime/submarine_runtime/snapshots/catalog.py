@@ -1,7 +1,6 @@
-"""Finds what may be put back: snapshots of a job, its final checkpoints, or a checkpoint path.
+"""Find what can be restored: snapshots of a job, its final checkpoints, or a checkpoint path.
 
-Reads names, sizes and manifests; fetches no checkpoint. Whether its bytes are right shows when it
-is fetched.
+Reads names, sizes and manifests. The bytes of checkpoints are verified when they are fetched.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from submarine_runtime.snapshots.checkpoint_path import CONTROL, manifests
 from submarine_runtime.snapshots.manifest import Manifest, is_below
 from submarine_runtime.storage import Entry, NotThereError, Store, StoreError
 
-#: So many snapshots are looked at before giving up.
+#: Maximum number of snapshots that are considered.
 MOST_CANDIDATES = 8
-#: More files than this in a checkpoint path are not checkpoints.
+#: A checkpoint path with more files than this is not a checkpoint directory.
 MAX_FILES = 20_000
 
 
 class Piece(NamedTuple):
-    """A file to put back: its path, where its bytes lie, and what is known of them."""
+    """A file to restore: its path, the location of its bytes, and its known attributes."""
 
     path: str
     source: str
@@ -34,7 +33,7 @@ class Piece(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Something that may be put back; ``name`` is for people.
+    """A set of files that can be restored; ``name`` is displayed to users.
 
     A snapshot has its manifest, and epoch and attempt of the program that wrote it.
     """
@@ -53,16 +52,16 @@ def snapshots_of(
     passed_over: list[str] | None = None,
     since: int = 0,
 ) -> list[Found]:
-    """Snapshots of a task over all its attempts that have all their files, the newest first.
+    """Return the complete snapshots of a task over all its attempts, the newest first.
 
     Parameters
     ----------
     job
         Job directory; empty: the store's own.
     passed_over
-        Gets one sentence for each that is not whole.
+        Receives one sentence for each incomplete snapshot.
     since
-        Leave attempts of earlier epochs out.
+        Omit attempts of earlier epochs.
     """
     role, index = layout.split_task(task)
     directory = f"{layout.SNAPSHOTS}/{role}-{index}"
@@ -86,7 +85,7 @@ def snapshots_of(
                 found.append(Found(shown, _pieces(place, manifest, entries), manifest, numbers))
             except ValueError as exc:
                 if passed_over is not None:
-                    passed_over.append(f"The {shown} was passed over: {exc}.")
+                    passed_over.append(f"The {shown} was skipped: {exc}.")
     return found
 
 
@@ -95,17 +94,17 @@ def _pieces(place: str, manifest: Manifest, entries: dict[str, Entry]) -> list[P
     for file in manifest.files:
         entry = entries.get(file.data)
         if entry is None or entry.size < file.offset + file.size:
-            raise ValueError(f"the bytes of {file.path!r} are not there")
+            raise ValueError(f"the bytes of {file.path!r} are missing")
         source = f"{place}/{file.data}"
         pieces.append(Piece(file.path, source, file.size, file.offset, file.crc, file.modified_ns))
     return pieces
 
 
 def from_job(store: Store, job: str, tasks: list[str], passed_over: list[str]) -> list[Found]:
-    """The newest of another job: its final checkpoints where its record says so, or snapshots."""
+    """Return the newest checkpoints of another job: final ones if recorded, or snapshots."""
     found: list[Found] = []
     data = store.read(f"{job}/{layout.RECORD}")
-    with suppress(ValueError, RecursionError):  # an unreadable record
+    with suppress(ValueError, RecursionError):  # The record cannot be read.
         record = json.loads(data or b"{}")
         for task in tasks:
             found += _final(store, job, task, record, last=task == tasks[-1])
@@ -117,7 +116,7 @@ def from_job(store: Store, job: str, tasks: list[str], passed_over: list[str]) -
 def _final(
     store: Store, job: str, task: str, record: dict[str, object], *, last: bool
 ) -> Iterator[Found]:
-    """The chief's (the last task's) lie in ``checkpoints/``, any other's below ``tasks/``."""
+    """Yield final checkpoints: ``checkpoints/`` for the last task (chief), else ``tasks/NAME/``."""
     outputs = record.get("outputs")
     missing = record.get("missing")
     lost = [s for s in missing if isinstance(s, str)] if isinstance(missing, list) else []
@@ -126,7 +125,7 @@ def _final(
     role, index = layout.split_task(task)
     own = f"{layout.TASKS}/{role}-{index}/{layout.CHECKPOINTS}/"
     for prefix in (own, f"{layout.CHECKPOINTS}/") if last else (own,):
-        # The record names a limited number of outputs; the directory has all of them.
+        # The record lists a limited number of outputs; the directory has all of them.
         saved = any(str(output["path"]).startswith(prefix) for output in outputs)
         pieces = list(_walk(store, f"{job}/{prefix}".rstrip("/"))) if saved else []
         if pieces:
@@ -135,12 +134,12 @@ def _final(
 
 
 def chosen_snapshot(store: Store, chosen: Mapping[str, Any]) -> Found:
-    """The one that the coordinator has chosen, a ``restore_point.Snapshot`` in JSON.
+    """Return the snapshot that the coordinator has chosen, a ``restore_point.Snapshot`` in JSON.
 
     Raises
     ------
     NotThereError
-        If it is not there any more, or its manifest cannot be read.
+        If it does not exist any more, or its manifest cannot be read.
     """
     job, task, origin = str(chosen.get("job") or ""), str(chosen["task"]), chosen.get("origin")
     if origin == "path":
@@ -165,18 +164,18 @@ def chosen_snapshot(store: Store, chosen: Mapping[str, Any]) -> Found:
         ]
         found = [Found(shown, pieces)]
     if not found:
-        raise NotThereError(f"nothing lies at {job} for {task}")
+        raise NotThereError(f"there is nothing at {job} for {task}")
     return found[0]
 
 
 def final_of(store: Store, job: str, task: str) -> list[Found]:
-    """The final checkpoints of one task of a job, as its record names them."""
+    """Return the final checkpoints of one task of a job, as its record lists them."""
     try:
         record = json.loads(store.read(f"{job}/{layout.RECORD}") or b"{}")
         written = [one["task"] for one in record.get("tasks") or ()]
         return list(_final(store, job, task, record, last=task == _chief(written)))
     except (ValueError, TypeError, KeyError, AttributeError):
-        return []  # the record cannot be read
+        return []  # The record cannot be read.
 
 
 def _chief(tasks: list[str]) -> str:
@@ -185,7 +184,7 @@ def _chief(tasks: list[str]) -> str:
 
 
 def from_path(store: Store, base: str) -> list[Found]:
-    """All that lies at a checkpoint path, with what its newest manifest still has to rename."""
+    """Return all files at a checkpoint path, with those that its newest manifest will rename."""
     pieces = {piece.path: piece for piece in _walk(store, base)}
     for _, manifest in manifests(store, base):
         for file in manifest.files:
@@ -195,7 +194,7 @@ def from_path(store: Store, base: str) -> list[Found]:
                     file.path, staged, file.size, 0, file.crc, file.modified_ns
                 )
             elif file.path in pieces and pieces[file.path].size == file.size:
-                # Its own time, so that it is known again and not uploaded a second time.
+                # The recorded time, so that the file is recognised and not uploaded again.
                 pieces[file.path] = pieces[file.path]._replace(modified_ns=file.modified_ns)
         break
     return [Found(f"checkpoint path {base}", list(pieces.values()))] if pieces else []

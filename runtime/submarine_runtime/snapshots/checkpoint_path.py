@@ -1,8 +1,8 @@
-"""Keeps ``--checkpoint_path`` equal to the checkpoint directory, in the program's own names.
+"""Keep ``--checkpoint_path`` equal to the checkpoint directory, in the program's own names.
 
-What is new is uploaded aside, the manifest that names it is published, and only then is it renamed
-into place: whoever reads the manifest finds every byte, whenever the writer dies. Deletes only
-what an earlier manifest lists, never a file that somebody else put there.
+New files are uploaded under temporary names, then the manifest that lists them is published, and
+then they are renamed. A reader of the manifest finds every byte, even if the writer dies at any
+point. Only files that an earlier manifest lists are deleted.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from submarine_runtime.snapshots.scan import Seen
 from submarine_runtime.snapshots.writer import Reader
 from submarine_runtime.storage import NotThereError, Store
 
-#: Directory of our own below the checkpoint path.
+#: Control directory below the checkpoint path.
 CONTROL = ".submarine"
 MANIFEST = "manifest-"
 
 
 def base_of(checkpoint_path: str, task: str, chief: bool) -> str:
-    """Where a task's checkpoints go: the path itself for the chief, else a place below it."""
+    """Return the path of a task's checkpoints: the path itself for the chief, else one below it."""
     root = checkpoint_path.rstrip("/")
     return root if chief else f"{root}/{CONTROL}/tasks/{task.replace(':', '-')}"
 
 
 def manifests(store: Store, base: str) -> Iterator[tuple[str, Manifest]]:
-    """Name and content of the manifests below a checkpoint path, the newest first."""
+    """Yield name and content of the manifests below a checkpoint path, the newest first."""
     names = [entry.name for entry in store.entries(f"{base}/{CONTROL}")]
     for name in sorted((name for name in names if name.startswith(MANIFEST)), reverse=True):
         data = store.read(f"{base}/{CONTROL}/{name}")
@@ -36,7 +36,7 @@ def manifests(store: Store, base: str) -> Iterator[tuple[str, Manifest]]:
             if data is not None:
                 yield name, Manifest.from_bytes(data)
         except ValueError:
-            continue  # not ours to read
+            continue  # Another program's file.
 
 
 class Mirror:
@@ -61,14 +61,14 @@ class Mirror:
         self._directories: set[str] = set()
 
     def publish(self, files: Mapping[str, Seen]) -> int:
-        """Bring the path up to date; bytes uploaded.
+        """Update the path; return the number of bytes uploaded.
 
         Raises
         ------
         ChangedError
-            If a file changed meanwhile; nothing is published then.
+            If a file changed during the upload; nothing is published then.
         StoreError
-            If the store failed; calling it again goes on.
+            If the store failed; a further call continues.
         """
         if not self._settled:
             self._settle()
@@ -94,7 +94,7 @@ class Mirror:
         return sent
 
     def _settle(self) -> None:
-        """Do what the newest manifest promises; whoever wrote it may have died before."""
+        """Complete the newest manifest, whose writer may have died before the renames."""
         self._newest = None
         now: set[str] = set()
         for name, manifest in manifests(self._store, self._base):
@@ -127,9 +127,9 @@ class Mirror:
         try:
             self._store.move(f"{self._base}/{file.data}", f"{self._base}/{file.path}")
         except NotThereError:
-            pass  # it is in its place already
+            pass  # It has been renamed already.
 
     def close(self) -> None:
-        """Remove the place for what waits to be renamed."""
+        """Remove the directory of temporary names."""
         if self._settled:
             self._store.delete(f"{self._base}/{CONTROL}/new-{self._writer}", recursive=True)

@@ -1,8 +1,8 @@
-"""TensorBoard's files in pieces while they grow: writes them, and puts them together again.
+"""Store growing TensorBoard files in pieces: write the pieces, and assemble them.
 
 ``growing/worker-0/e1-a1/<path of the file>/<offset of the piece's first byte>``. An event file only
-grows, so a piece never changes; many small pieces are replaced by one that begins where the first
-of them did. Any other file is one piece, replaced when it changed.
+grows, so a piece never changes. Many small pieces are replaced by one that begins at the offset of
+the first of them. Any other file is one piece, which is replaced when the file changes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from submarine_runtime.storage import Entry, NotThereError, Store, make_director
 
 EVENT_FILE = "tfevents"
 LARGEST_PIECE = 16 << 20
-#: Files beside the event files that are larger than this come at the end only.
+#: Other files that are larger than this are saved only at the end.
 LARGEST_OTHER = 64 << 20
-#: So many pieces of one kind become one of the next.
+#: Number of pieces of one level that are merged into one of the next.
 MERGE = 16
 
 
 def task_directory(task: str) -> str:
-    """Where a task's pieces lie: ``growing/worker-0``."""
+    """Return the directory of a task's pieces: ``growing/worker-0``."""
     role, index = layout.split_task(task)
     return f"{layout.GROWING}/{role}-{index}"
 
@@ -43,9 +43,9 @@ class Growing:
     Parameters
     ----------
     directory
-        Of the attempt, in the job directory.
+        Directory of the attempt in the job directory.
     shipped
-        Path -> bytes that earlier attempts have shipped already.
+        Path -> bytes that earlier attempts have shipped.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class Growing:
         self._others: dict[str, Seen] = {}
 
     def ship(self, files: Mapping[str, Seen], before: Mapping[str, Seen]) -> None:
-        """Ship what is new; ``before`` is the look before this one.
+        """Ship what is new; ``before`` is the result of the previous scan.
 
         Raises
         ------
         StoreError
-            If the store failed; calling it again goes on.
+            If the store failed; a further call continues.
         """
         for path, seen in sorted(files.items()):
             if _grows(path):
@@ -81,7 +81,7 @@ class Growing:
     def _grow(self, path: str, size: int) -> None:
         shipped = self._shipped.get(path, 0)
         if size < shipped:
-            # Another file of the same name: what was shipped is of no use to it.
+            # Another file of the same name: delete the pieces of the previous one.
             self._store.delete(f"{self._directory}/{path}", recursive=True)
             self._pieces.pop(path, None)
             shipped = self._shipped[path] = 0
@@ -94,7 +94,7 @@ class Growing:
         self._merge(path)
 
     def _merge(self, path: str) -> None:
-        """As many digits change when one counts on, so each byte is uploaded a few times only."""
+        """Merge pieces like carries of a counter: each byte is uploaded only a few times."""
         pieces = self._pieces.get(path, [])
         while True:
             last = pieces[-MERGE:]
@@ -112,7 +112,7 @@ class Growing:
         if self._others.get(path) == seen or seen.size > LARGEST_OTHER:
             return
         if path in self._shipped and path not in self._others:
-            self._others[path] = seen  # an earlier attempt's, put back by ``restore``
+            self._others[path] = seen  # Restored from an earlier attempt.
             return
         with suppress(ChangedError):
             blocks = self._reader.blocks([(path, seen)], [])
@@ -128,7 +128,7 @@ class Growing:
 
 
 def pieces_of(store: Store, directory: str) -> dict[str, list[tuple[Entry, str]]]:
-    """Path of each file -> its pieces and where they lie, over all attempts below a directory.
+    """Return the path of each file -> its pieces and their paths, over all attempts.
 
     Parameters
     ----------
@@ -162,16 +162,16 @@ def assemble(
     check: Callable[[], None] = lambda: None,
     room: Callable[[int], None] = lambda _: None,
 ) -> dict[str, int]:
-    """Put the files of a task together in a local directory; path -> bytes that are there then.
+    """Assemble the files of a task in a local directory; return path -> local length.
 
-    Call it again to bring the files up to date: only what is new is read. A file that is longer
-    here than its pieces say is left alone. ``room`` is told of the bytes that are to be written
-    next and raises where there is no room for them.
+    Call it again to update the files: only what is new is read. A file that is longer than its
+    pieces is not changed. ``room`` is called with the number of bytes to be written next and
+    raises if there is no space for them.
 
     Raises
     ------
     StoreError, OSError
-        If the store or this disk failed; what is there so far is right.
+        If the store or the local disk failed; the files are valid as far as they go.
     """
     lengths: dict[str, int] = {}
     for path, pieces in pieces_of(store, directory).items():
@@ -182,7 +182,7 @@ def assemble(
         check()
         if not _grows(path):
             pieces = [max(pieces, key=lambda piece: piece[0].modified)]
-        with open(place, "ab") as file, suppress(NotThereError):  # merged meanwhile: next time
+        with open(place, "ab") as file, suppress(NotThereError):  # Merged in the meantime: retry.
             if not _grows(path) and os.stat(place).st_mtime < pieces[0][0].modified:
                 file.truncate(0)
             for block in _missing(store, pieces, os.stat(place).st_size):
@@ -194,7 +194,7 @@ def assemble(
 
 
 def shipped_lengths(store: Store, directory: str) -> dict[str, int]:
-    """Path of each file of a task -> bytes of it that are in pieces, without a gap."""
+    """Return the path of each file of a task -> its length in pieces without a gap."""
     lengths = {}
     for path, pieces in pieces_of(store, directory).items():
         end = 0
@@ -210,8 +210,8 @@ def _grows(path: str) -> bool:
 
 
 def _missing(store: Store, pieces: list[tuple[Entry, str]], at: int) -> Iterator[bytes]:
-    """The bytes behind ``at``, as far as the pieces go without a gap."""
-    # Of two that begin at one place the longer is the newer.
+    """Yield the bytes from ``at`` on, as far as the pieces have no gap."""
+    # Of two pieces with the same offset the longer is the newer.
     for entry, place in sorted(pieces, key=lambda piece: (int(piece[0].name), -piece[0].size)):
         offset = int(entry.name)
         if offset > at:

@@ -1,6 +1,6 @@
-"""The list of files that makes a snapshot: written last, so a list that is there is complete.
+"""The list of files of a snapshot: written last, so that a snapshot with a list is complete.
 
-A form only; ``snapshots`` and ``mirror`` write it, ``restore`` reads it.
+``snapshots`` and ``mirror`` write it, ``restore`` reads it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Saved:
     crc
         CRC-32 of its bytes.
     data, offset
-        The file that holds its bytes, and where in it they begin. In the manifest of a checkpoint
-        path ``data`` is where they wait to be renamed; empty: at their own name.
+        The file that holds its bytes, and their offset in it. In the manifest of a checkpoint path
+        ``data`` is the file that is still to be renamed; empty: it has its own name.
     """
 
     path: str
@@ -41,7 +41,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A snapshot: its number, when it was taken (seconds since the epoch), its files.
+    """A snapshot: its number, its time (seconds since the epoch), its files.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Manifest:
     answered
         Newest round at which it was still the newest snapshot; 0: none.
     steps
-        Name of a metadata file -> the step that a library wrote into it.
+        Name of a metadata file -> the step that a library wrote to it.
     """
 
     number: int
@@ -62,7 +62,7 @@ class Manifest:
     steps: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """JSON."""
+        """Return JSON."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
@@ -72,7 +72,7 @@ class Manifest:
         Raises
         ------
         ValueError
-            If it is no manifest, of a newer version, or names a path that leads elsewhere.
+            If it is malformed, of a newer version, or has a path outside the directory.
         """
         try:
             raw: dict[str, Any] = json.loads(data)
@@ -94,6 +94,6 @@ class Manifest:
 
 
 def is_below(path: str) -> bool:
-    """Whether a relative path stays below the directory that it is joined to."""
+    """Return whether a relative path stays below the directory that it is joined to."""
     parts = path.split("/")
     return "\0" not in path and all(part not in ("", ".", "..") for part in parts)

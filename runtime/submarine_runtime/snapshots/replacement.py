@@ -1,6 +1,7 @@
-"""Makes a directory hold exactly the files of a snapshot; what is right already is not fetched.
+"""Make a directory hold exactly the files of a snapshot; unchanged files are not fetched.
 
-Fetched aside first, then exchanged: a failure on the way leaves the directory as it was.
+The files are fetched to another directory, which then replaces the old one: an error leaves the
+directory unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def put_back(fetching: Fetching, root: str, pieces: Sequence[Piece]) -> None:
     DamagedError
         If the bytes are not those that were saved.
     StoreError, OSError
-        If the store or this disk failed.
+        If the store or the local disk failed.
     """
     aside, old = f"{root}.restoring", f"{root}.old"
     for leftover in (aside, old):
@@ -54,7 +55,7 @@ def put_back(fetching: Fetching, root: str, pieces: Sequence[Piece]) -> None:
 
 
 def _same(here: str, piece: Piece) -> bool:
-    """Whether the file was put there, or saved from there, and not touched since."""
+    """Return whether the file was restored or saved from there, and has not changed since."""
     if piece.modified_ns is None or os.path.islink(here):
         return False
     try:

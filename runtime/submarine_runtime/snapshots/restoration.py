@@ -1,8 +1,8 @@
-"""Puts checkpoints back before a program starts: the newest ones, or those that are named.
+"""Restore checkpoints before a program starts: the newest ones, or a chosen snapshot.
 
-A task without a coordinator restores its newest complete snapshot; one that is half there or
-damaged is passed over. A task of a gang restores what the coordinator has chosen
-(``coordinator.restore_point``). Snapshots are written by ``snapshots`` and ``mirror``.
+A task without a coordinator restores its newest complete snapshot; incomplete and damaged ones are
+skipped. A task of a gang restores what the coordinator has chosen (``coordinator.restore_point``).
+``snapshots`` and ``mirror`` write snapshots.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from submarine_runtime.storage import (
     StoreError,
 )
 
-#: How often a checkpoint path is looked at that changes while it is read.
+#: Number of attempts to read a checkpoint path that changes in the meantime.
 TRIES = 3
 
 
 @dataclass
 class Restored:
-    """What was put back.
+    """What was restored.
 
     Parameters
     ----------
     source
-        Where it came from, for people (``snapshot 7 of worker:0 e1-a1``); empty: nothing was there.
+        Its name, displayed to users (``snapshot 7 of worker:0 e1-a1``); empty: nothing was found.
     files, bytes
-        How much it is.
+        Number of files and bytes.
     passed_over
-        One sentence for each snapshot that was not whole.
+        One sentence for each incomplete snapshot.
     """
 
     source: str = ""
@@ -61,16 +61,16 @@ class Restored:
 def restore(
     store: Store, scratch: Scratch, config: AgentConfig, task: str, chief: str | None
 ) -> Restored:
-    """Put checkpoints, model and TensorBoard files of earlier attempts back.
+    """Restore checkpoints, model and TensorBoard files of earlier attempts.
 
     The task's own newest snapshot of any epoch, else the chief's, else (a first start)
-    ``config.restore_from``, else ``config.checkpoint_path``. What lies in the checkpoint directory
-    and is not part of it is removed; nothing is touched where there is nothing to put back.
+    ``config.restore_from``, else ``config.checkpoint_path``. Other files in the checkpoint
+    directory are removed; the directory is unchanged if there is nothing to restore.
 
     Raises
     ------
     StoreError
-        If the store fails for longer than ``config.save_grace``, or this disk does.
+        If the store fails for longer than ``config.save_grace``, or the local disk fails.
     """
     try:
         return _restore(store, scratch, config, task, chief)
@@ -95,7 +95,7 @@ def _restore(
 def _newest(
     store: Store, fetching: Fetching, config: AgentConfig, tasks: list[str], restored: Restored
 ) -> Iterator[Found]:
-    """What may be put back, the best first: only sources of one kind."""
+    """Yield what can be restored, the best first: only sources of one kind."""
     over = restored.passed_over
     own = False
     for task in tasks:
@@ -113,7 +113,7 @@ def _newest(
         path = config.checkpoint_path
         bases = [base_of(path, tasks[0], len(tasks) == 1), base_of(path, tasks[-1], True)]
         for base in dict.fromkeys(bases):
-            # Somebody may still write there: what is gone a moment later has a successor.
+            # Another job may still write there: a file that has disappeared has a successor.
             for _ in range(TRIES):
                 yield from fetching.patiently(lambda base=base: from_path(store, base))  # type: ignore[misc]
 
@@ -127,15 +127,15 @@ def restore_as_told(
     ----------
     order
         ``part``: the snapshot to restore, as ``restore_point.Part`` in JSON; None: the checkpoint
-        directory is emptied. ``own``: the task starts again alone, and restores its own newest
-        snapshot of this epoch or a later one; ``part`` only where there is none.
+        directory is emptied. ``own``: the task restarts alone, and restores its own newest snapshot
+        of this epoch or a later one; ``part`` only if there is none.
 
     Raises
     ------
     DamagedError, NotThereError
-        If the chosen snapshot is not whole.
+        If the chosen snapshot is incomplete.
     StoreError
-        If the store fails for longer than ``config.save_grace``, or this disk does.
+        If the store fails for longer than ``config.save_grace``, or the local disk fails.
     """
     fetching = Fetching(store, config.save_grace)
     restored = Restored()
@@ -174,7 +174,7 @@ def _put_part(
     part: Mapping[str, Any],
     restored: Restored,
 ) -> None:
-    """Put exactly one snapshot back, without the files of later steps."""
+    """Restore exactly one snapshot, without the files of later steps."""
     chosen, left_out = part["snapshot"], [str(name) for name in part.get("left_out") or ()]
     for attempt in range(TRIES):
         found = fetching.patiently(lambda: chosen_snapshot(store, chosen))
@@ -187,7 +187,7 @@ def _put_part(
         try:
             put_back(fetching, root, files)
         except (DamagedError, NotThereError):
-            # Another job may still write to a checkpoint path: what is gone has a successor.
+            # Another job may still write to a checkpoint path: the files have a successor.
             if chosen.get("origin") != "path" or attempt + 1 == TRIES:
                 raise
             continue
@@ -200,7 +200,7 @@ def _put_part(
 
 
 def _name_remaining(root: str, files: Sequence[Piece]) -> None:
-    """Let TensorFlow's state files name only checkpoints that were restored."""
+    """Remove checkpoints that were not restored from TensorFlow's state files."""
     for piece in files:
         directory, _, name = piece.path.rpartition("/")
         if name != STATE_FILE:
@@ -231,7 +231,7 @@ def _name_remaining(root: str, files: Sequence[Piece]) -> None:
 def _put_outputs(
     store: Store, fetching: Fetching, scratch: Scratch, task: str, restored: Restored
 ) -> None:
-    """Put model and TensorBoard files of earlier attempts back."""
+    """Restore model and TensorBoard files of earlier attempts."""
     for candidate in fetching.patiently(lambda: snapshots_of(store, "", task, layout.MODEL)):
         if _put(fetching, scratch, layout.MODEL, candidate, restored):
             break
@@ -246,7 +246,7 @@ def _put(
     try:
         put_back(fetching, scratch.outputs[part], candidate.files)
     except (DamagedError, NotThereError) as exc:
-        restored.passed_over.append(f"The {candidate.name} was passed over: {exc}.")
+        restored.passed_over.append(f"The {candidate.name} was skipped: {exc}.")
         return False
     restored.files += len(candidate.files)
     restored.bytes += sum(file.size for file in candidate.files)

@@ -1,7 +1,7 @@
-"""Looks at a directory that a program writes: which files are there, and which are complete.
+"""Scan a directory that a program writes: which files exist, and which are complete.
 
-A file is complete when it has not changed between two looks, nobody has it open for writing, and
-an archive has its end. Reads names and times, and of archives a few bytes. Uploads nothing.
+A file is complete if it has not changed between two scans, no process has it open for writing, and
+an archive has its end. Only names, times and a few bytes of archives are read.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import stat
 from contextlib import suppress
 from typing import Iterator, Mapping, NamedTuple
 
-#: More files than this in one directory are not synced while the program runs.
+#: Directories with more files than this are not synced while the program runs.
 MAX_FILES = 20_000
-#: Names under which programs write what is not finished: those of editors and downloads, of
-#: TensorFlow (``ckpt-1_temp/``, ``.tempstate123``, ``checkpoint.tmp123``, and ``workertemp_1/`` of
-#: workers that are not the chief) and of Orbax.
+#: Names of unfinished files: of editors and downloads, of TensorFlow (``ckpt-1_temp/``,
+#: ``.tempstate123``, ``checkpoint.tmp123``, and ``workertemp_1/`` of workers that are not the
+#: chief) and of Orbax.
 _TEMPORARY = re.compile(
     r"^\.|~$|^te?mp[._-]|\.(tmp|temp)[^.]*$|\.(part|partial|swp|lock|incomplete|crdownload)$"
     r"|\.tempstate\d+$|_temp$|^workertemp_\d+$|orbax-checkpoint-tmp"
@@ -31,7 +31,7 @@ _ZIP_END = b"PK\x05\x06"
 _ZIP_TAIL = 22 + 65_535
 #: TensorFlow's file that names the newest checkpoint.
 STATE_FILE = "checkpoint"
-#: Metadata file -> the fields of its JSON that make the step; none: the file is one number.
+#: Metadata file -> the fields of its JSON that form the step; none: the file is one number.
 _METADATA: dict[str, tuple[str, ...]] = {
     "training_metadata.json": ("epoch", "batch"),
     "trainer_state.json": ("global_step",),
@@ -41,7 +41,7 @@ _STATE_LINE = re.compile(rb'^model_checkpoint_path:\s*"([^"\n]+)"', re.MULTILINE
 
 
 class Seen(NamedTuple):
-    """A file at one look: it is another when any of these differ."""
+    """The state of a file in one scan: the file has changed if any of these differ."""
 
     inode: int
     size: int
@@ -49,20 +49,20 @@ class Seen(NamedTuple):
 
 
 def look(root: str) -> dict[str, Seen]:
-    """All plain files with a finished name: path below ``root`` -> what was seen.
+    """Return all regular files with a final name: path below ``root`` -> state.
 
-    Links, hidden and temporary names are left out.
+    Links, hidden and temporary names are omitted.
 
     Raises
     ------
     OSError
-        ``EFBIG`` where there are more than ``MAX_FILES`` files.
+        ``EFBIG`` if there are more than ``MAX_FILES`` files.
     """
     found: dict[str, Seen] = {}
     pending = [""]
     while pending:
         directory = pending.pop()
-        with suppress(FileNotFoundError, NotADirectoryError):  # removed meanwhile
+        with suppress(FileNotFoundError, NotADirectoryError):  # Removed in the meantime.
             for name, entry in _entries(os.path.join(root, directory)):
                 path = f"{directory}/{name}" if directory else name
                 if entry.is_dir(follow_symlinks=False):
@@ -85,7 +85,7 @@ def _entries(directory: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 def _speakable(name: str) -> bool:
-    """Whether a store can have a file of this name: UTF-8 without control characters."""
+    """Return whether a store supports this name: UTF-8 without control characters."""
     if name.isascii():
         return name.isprintable()
     try:
@@ -96,10 +96,10 @@ def _speakable(name: str) -> bool:
 
 
 def is_whole(path: str, size: int) -> bool:
-    """Whether nobody writes to a file and, if it is an archive, its end is there.
+    """Return whether no process writes to a file and an archive has its end.
 
-    Zip archives are what PyTorch, Keras and NumPy write. A file system without leases tells
-    nothing of writers; what does not change is whole there.
+    PyTorch, Keras and NumPy write zip archives. On a file system without leases writers are not
+    detected; a file that does not change counts as complete there.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -114,9 +114,9 @@ def is_whole(path: str, size: int) -> bool:
 
 
 def _has_writer(descriptor: int) -> bool:
-    """A lease for reading is granted only while nobody has the file open for writing."""
+    """Return whether a process has the file open for writing: then no read lease is granted."""
     try:
-        # Should a writer come while we hold it, the kernel sends a signal that nobody minds.
+        # If a writer opens the file now, the kernel sends SIGURG, which is ignored by default.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as exc:
@@ -133,7 +133,7 @@ def _has_end(descriptor: int, size: int) -> bool:
 
 
 def step_in(path: str, name: str, seen: Seen) -> list[int] | None:
-    """The step in a metadata file of a library; empty: there is none.
+    """Return the step in a metadata file of a library; empty: there is none.
 
     Keras' BackupAndRestore, transformers' Trainer and Megatron write one beside files whose names
     do not change.
@@ -141,13 +141,13 @@ def step_in(path: str, name: str, seen: Seen) -> list[int] | None:
     Parameters
     ----------
     path
-        Where the file can be read.
+        Path at which the file can be read.
     name
         Its name in the program's directory.
 
     Returns
     -------
-    None if the file is not what was seen any more.
+    None if the file has changed since the scan.
     """
     try:
         with open(path, "rb") as file:
@@ -161,12 +161,12 @@ def step_in(path: str, name: str, seen: Seen) -> list[int] | None:
 
 
 def is_metadata(path: str) -> bool:
-    """Whether a library writes the step into files of this name."""
+    """Return whether a library writes the step to files of this name."""
     return path.rpartition("/")[2] in _METADATA
 
 
 def step_of(path: str, text: bytes) -> list[int]:
-    """The step in the content of a metadata file; empty: there is none."""
+    """Return the step in the content of a metadata file; empty: there is none."""
     fields = _METADATA[path.rpartition("/")[2]]
     try:
         if not fields:
@@ -178,7 +178,7 @@ def step_of(path: str, text: bytes) -> list[int]:
 
 
 def is_coherent(root: str, files: Mapping[str, Seen]) -> bool:
-    """Whether every TensorFlow ``checkpoint`` file among ``files`` names one that is there too."""
+    """Return whether every TensorFlow ``checkpoint`` file in ``files`` names an existing one."""
     for path in files:
         directory, _, name = path.rpartition("/")
         if name != STATE_FILE:
@@ -191,7 +191,7 @@ def is_coherent(root: str, files: Mapping[str, Seen]) -> bool:
         if match is None:
             continue
         prefix = match.group(1).decode("utf-8", "replace")
-        # An absolute prefix replaces the rest in join; one that leads elsewhere is not ours.
+        # An absolute prefix replaces the rest in join; a prefix outside the directory is ignored.
         named = os.path.relpath(os.path.join(root, directory, prefix), root)
         if named.startswith("../"):
             continue

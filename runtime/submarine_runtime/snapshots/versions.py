@@ -1,7 +1,7 @@
-"""Saves the model directory as it stands, while the program goes on, as a named version.
+"""Save the model directory as a named version while the program runs.
 
-``models/<name>/model/`` and ``models/<name>/version.json``. All of it is uploaded aside and appears
-with one rename, so a version is whole or not there. Does not load a model.
+``models/<name>/model/`` and ``models/<name>/version.json``. All files are uploaded to a temporary
+directory and appear with one rename, so a version is complete if it exists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from submarine_runtime.storage import Scratch, Store, StoreError, patiently, tem
 
 VERSION_FILE = "version.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-#: Seconds to wait for the directory to come to rest, between two looks, and for the store.
+#: Seconds to wait until the directory no longer changes, between two scans, and for the store.
 REST_SECONDS = 20.0
 GAP = 0.5
 GRACE = 60.0
@@ -33,11 +33,11 @@ class VersionError(Exception):
 
 
 def check_name(name: str) -> str:
-    """The name of a version, as given; raises VersionError for one that is no file's name."""
+    """Return the name of a version; raise VersionError if it is not a valid file name."""
     if name and not NAME.match(name):
         raise VersionError(
-            f"{name[:80]!r} is no name for a version: use letters, digits, '.', '_' and '-', at "
-            "most 64, beginning with a letter or digit, such as v1."
+            f"{name[:80]!r} is not a valid name for a version: use letters, digits, '.', '_' and "
+            "'-', at most 64, beginning with a letter or digit, such as v1."
         )
     return name
 
@@ -45,24 +45,24 @@ def check_name(name: str) -> str:
 def save_version(store: Store, scratch: Scratch, name: str = "") -> dict[str, Any]:
     """Upload the model directory to ``models/<version>/``.
 
-    Files that the program is just writing are waited for; what still changes after some seconds is
-    left out, and ``left_out`` names it.
+    Wait for files that the program is writing; files that still change after some seconds are left
+    out and listed in ``left_out``.
 
     Parameters
     ----------
     name
-        Name of the version; empty: ``v1``, ``v2`` ... whichever is free.
+        Name of the version; empty: the first free one of ``v1``, ``v2`` ...
 
     Returns
     -------
     dict
-        ``name time size digest count left_out`` (the first of them); ``digest`` is the SHA-256
-        over the list of files with theirs, which ``version.json`` holds.
+        ``name time size digest count left_out`` (the first of them); ``digest`` is the SHA-256 of
+        the list of files with their digests, which is in ``version.json``.
 
     Raises
     ------
     VersionError
-        If the name is bad or taken, or there is no model yet.
+        If the name is invalid or taken, or there is no model yet.
     StoreError
         If the store fails for longer than a minute.
     """
@@ -92,7 +92,7 @@ def save_version(store: Store, scratch: Scratch, name: str = "") -> dict[str, An
 
 
 def _at_rest(root: str) -> tuple[dict[str, Seen], list[str]]:
-    """The files once nothing changes any more, and those that do not come to rest."""
+    """Return the files once they no longer change, and those that still change."""
     deadline = time.monotonic() + REST_SECONDS
     try:
         before = look(root)
@@ -119,7 +119,7 @@ def _upload(
     files: Mapping[str, Seen],
     uploaded: dict[tuple[str, Seen], dict[str, Any]],
 ) -> list[tuple[str, Seen]]:
-    """Upload what is not up yet; the files that were changed before all of it was."""
+    """Upload missing files; return those that changed before the upload was complete."""
     for item in files.items():
         if item not in uploaded:
             path, seen = item
@@ -146,7 +146,7 @@ def _blocks(root: str, path: str, seen: Seen) -> Iterator[bytes]:
 
 
 class Draft:
-    """A version that nobody sees yet."""
+    """A version that is not published yet."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -154,7 +154,7 @@ class Draft:
         self._added: set[str] = set()
 
     def add(self, path: str, size: int, blocks: Callable[[], Iterable[bytes]]) -> dict[str, Any]:
-        """Upload one file; its entry for ``publish``."""
+        """Upload one file; return its entry for ``publish``."""
         digest = hashlib.sha256()
 
         def hashed() -> Iterator[bytes]:
@@ -172,7 +172,7 @@ class Draft:
     def publish(
         self, name: str, files: list[dict[str, Any]], left_out: list[str], **more: Any
     ) -> dict[str, Any]:
-        """Let the version appear under ``name``, or the first free one, and describe it."""
+        """Publish the version under ``name``, or the first free one; return its description."""
         listed = sorted(files, key=lambda file: str(file["path"]))
         lines = "".join(f"{file['sha256']}  {file['path']}\n" for file in listed)
         version = {
@@ -190,7 +190,7 @@ class Draft:
             target = f"{layout.MODELS}/{version['name']}"
             if version["name"] and self._store.exists(target):
                 if self._store.read(f"{target}/{VERSION_FILE}") == json_of(version):
-                    return  # the reply to an earlier try was lost
+                    return  # The reply to an earlier attempt was lost.
                 if name:
                     _check_free(self._store, name)
             version["name"] = name or _free_name(self._store)
@@ -200,20 +200,20 @@ class Draft:
         for path in self._added.difference(str(file["path"]) for file in listed):
             self._store.delete(f"{self._place}/{layout.MODEL}/{path}")
         patiently(appear, time.monotonic() + GRACE)
-        # The answer travels in one line of the link, however many files there are.
+        # The answer must fit on one line of the link, however many files there are.
         left = left_out[:MOST_NAMED]
         return {**{k: v for k, v in version.items() if k != "files"}, "left_out": left}
 
     def drop(self) -> None:
-        """Forget it."""
+        """Delete the draft."""
         try:
             self._store.delete(self._place, recursive=True)
         except StoreError:
-            pass  # a name that readers skip
+            pass  # Readers skip the name.
 
 
 def json_of(version: Mapping[str, Any]) -> bytes:
-    """What ``version.json`` holds."""
+    """Return the content of ``version.json``."""
     return json.dumps(version, indent=1).encode()
 
 
@@ -224,4 +224,4 @@ def _free_name(store: Store) -> str:
 
 def _check_free(store: Store, name: str) -> None:
     if store.exists(f"{layout.MODELS}/{name}"):
-        raise VersionError(f"There is a version {name} already; give another name, or none.")
+        raise VersionError(f"Version {name} exists already; choose another name, or none.")

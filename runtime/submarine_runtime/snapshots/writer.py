@@ -1,8 +1,8 @@
-"""Writes snapshots of one directory: only bytes that are new, small files packed into one.
+"""Write snapshots of one directory: only new bytes are uploaded, small files are packed into one.
 
-A snapshot is a manifest; the files that hold its bytes are never changed and lie beside it, in the
-directory of this attempt alone. The two newest are kept, and those that the coordinator names.
-Does not decide when to take one.
+A snapshot is a manifest; the files with its bytes never change and are beside it, in the directory
+of this attempt. The two newest snapshots are kept, and those that the coordinator names.
+``settling`` decides when to take one.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from submarine_runtime.snapshots.scan import Seen, is_metadata, step_in
 from submarine_runtime.storage import Store, StoreError
 
 COPY_BYTES = 1 << 18
-#: Smaller files share one file of the store: its NameNode counts files, not bytes.
+#: Smaller files share one file of the store, because the NameNode counts files, not bytes.
 PACKED_BELOW = 8 << 20
-#: More packs than this are made fewer by packing the emptiest half of them anew.
+#: If there are more packs than this, the emptiest half of them is packed again.
 MAX_PACKS = 32
 KEEP = 2
 
 
 class ChangedError(Exception):
-    """A file was changed while it was read: the snapshot would not be one."""
+    """A file changed while it was read: the snapshot would be inconsistent."""
 
 
 class Reader:
-    """Reads local files for an upload and keeps the CRC-32 of each.
+    """Reads local files for an upload and computes the CRC-32 of each.
 
     Parameters
     ----------
     where
-        Path below the directory -> where the file can be read.
+        Path below the directory -> path at which the file can be read.
     check
-        Called before each block; what it raises ends the upload.
+        Called before each block; an exception ends the upload.
     """
 
     def __init__(self, where: Callable[[str], str], check: Callable[[], None]) -> None:
@@ -45,12 +45,12 @@ class Reader:
         self._check = check
 
     def blocks(self, files: Sequence[tuple[str, Seen]], into: list[Saved]) -> Iterator[bytes]:
-        """The bytes of all files one behind the other; what they were is added to ``into``.
+        """Yield the bytes of all files in sequence; their entries are added to ``into``.
 
         Raises
         ------
         ChangedError
-            If one is not what was seen any more.
+            If a file has changed since the scan.
         """
         offset = 0
         for path, seen in files:
@@ -80,7 +80,7 @@ class Snapshots:
     Parameters
     ----------
     directory
-        Of the attempt, in the job directory.
+        Directory of the attempt in the job directory.
     part
         ``checkpoints`` or ``model``; the names of all files begin with it.
     """
@@ -99,20 +99,20 @@ class Snapshots:
         self.newest: Manifest | None = None
 
     def publish(self, files: Mapping[str, Seen]) -> int:
-        """Take a snapshot of ``files``, path below the root -> what was seen; bytes uploaded.
+        """Take a snapshot of ``files``, path below the root -> state; return bytes uploaded.
 
         Raises
         ------
         ChangedError
-            If a file changed meanwhile; nothing is published then.
+            If a file changed during the upload; nothing is published then.
         StoreError
-            If the store failed; what is up already is not uploaded again the next time.
+            If the store failed; uploaded files are not uploaded again the next time.
         """
         self.number += 1
         again = self._crowded(files)
         new = [item for item in sorted(files.items()) if self._old(item[1], again) is None]
         for name, group in self._groups(new):
-            # Noted first: what came of an upload that failed is not known.
+            # Recorded first, because the result of a failed upload is unknown.
             self._data.add(name)
             for (_, seen), saved in zip(group, self._upload(name, group)):
                 self._saved[seen] = saved
@@ -127,7 +127,7 @@ class Snapshots:
         return sum(seen.size for _, seen in new)
 
     def _steps(self, files: Mapping[str, Seen]) -> dict[str, list[int]]:
-        """Metadata file -> the step in it, of the moment of the snapshot."""
+        """Return metadata file -> the step in it at the time of the snapshot."""
         found = {}
         for path in filter(is_metadata, files):
             step = step_in(self._reader.where(path), path, files[path])
@@ -143,9 +143,9 @@ class Snapshots:
         return [number for number, _ in self._kept]
 
     def hold(self, numbers: Iterable[int]) -> bool:
-        """Keep these snapshots beside the two newest ones; False when one is deleted already.
+        """Keep these snapshots besides the two newest ones; return False if one is deleted already.
 
-        In that case what was held before stays held.
+        In that case the previous numbers remain.
         """
         wanted = frozenset(numbers)
         if not wanted <= set(self.kept):
@@ -155,7 +155,7 @@ class Snapshots:
         return True
 
     def answer(self, requested: int) -> None:
-        """Note in the newest snapshot that it is the one of a round; raises StoreError."""
+        """Record in the newest snapshot that it answers a round; raise StoreError."""
         newest = self.newest
         if newest is not None and newest.answered < requested:
             noted = replace(newest, answered=requested)
@@ -166,7 +166,7 @@ class Snapshots:
         return f"{self._directory}/{self._part}-{number:06d}.json"
 
     def _old(self, seen: Seen, again: frozenset[str]) -> Saved | None:
-        """Where the bytes lie already; a file that was renamed is still the same."""
+        """Return the entry of bytes that are stored already; a renamed file counts as the same."""
         saved = self._saved.get(seen)
         return None if saved is None or saved.data in again else saved
 
@@ -188,7 +188,7 @@ class Snapshots:
         return [Saved(s.path, s.size, s.modified_ns, s.crc, name, s.offset) for s in saved]
 
     def _crowded(self, files: Mapping[str, Seen]) -> frozenset[str]:
-        """The packs to be packed anew, where there are too many."""
+        """Return the packs to be packed again if there are too many."""
         live: dict[str, int] = {}
         for seen in set(files.values()):
             saved = self._saved.get(seen)
@@ -199,7 +199,7 @@ class Snapshots:
         return frozenset(sorted(live, key=lambda name: live[name])[: MAX_PACKS // 2])
 
     def _prune(self) -> None:
-        """Delete what no kept snapshot needs, the manifest before what it names."""
+        """Delete what no kept snapshot needs, the manifest before the files that it lists."""
         try:
             for item in [item for item in self._kept[:-KEEP] if item[0] not in self._held]:
                 self._store.delete(self._name(item[0]))
@@ -209,4 +209,4 @@ class Snapshots:
                 self._store.delete(f"{self._directory}/{name}")
                 self._data.discard(name)
         except StoreError:
-            pass  # with the next snapshot
+            pass  # Retried with the next snapshot.

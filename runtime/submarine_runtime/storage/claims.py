@@ -1,7 +1,6 @@
-"""The claim: one container per intent may run the program, and none once cancel was asked.
+"""The claim: at most one container per intent runs the program, and none after a cancel.
 
-Does not run anything. The claim's nonce lets a container that lost the reply to its own claim
-recognise it.
+The claim's nonce lets a container recognise its own claim after a lost reply.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from submarine_runtime.storage.store import Store, patiently
 
 
 def container_id(environ: Mapping[str, str]) -> str | None:
-    """YARN's name of this container, if we run in one."""
+    """Return YARN's id of this container; None outside YARN."""
     return environ.get("CONTAINER_ID") or None
 
 
 def application_id(environ: Mapping[str, str]) -> str | None:
-    """``application_1_0002`` from ``container_e01_1_0002_01_000001``."""
+    """Return ``application_1_0002`` for ``container_e01_1_0002_01_000001``."""
     parts = (container_id(environ) or "").split("_")
     if len(parts) < 5:
         return None
@@ -36,16 +35,16 @@ def claim(
     environ: Mapping[str, str],
     wait: Callable[[float], object] = time.sleep,
 ) -> bool:
-    """Claim the job for this container; False when another has it, or the job has ended.
+    """Claim the job for this container; return False if another has it, or the job has ended.
 
     A client that closes a job which was never submitted takes the claim before it writes the
-    record, and the record of a refused job is written without a claim. So a container that has
+    record, and the record of a rejected job is written without a claim. So a container that has
     the claim and finds no record may start the program.
 
     Raises
     ------
     StoreError
-        If the job directory cannot be reached for ``save_grace`` seconds, or refuses.
+        If the job directory is not available for ``save_grace`` seconds, or the operation fails.
     """
     content = {
         "intent": config.intent,
@@ -72,9 +71,9 @@ def claim(
 
 
 def claimed_by_closer(store: Store) -> bool:
-    """Whether a client holds the first claim, because it closes the job as never submitted.
+    """Return whether a client holds the first claim, because it closes the job as not submitted.
 
-    A later attempt of an application has a claim of its own, and so does not meet the client's.
+    A later attempt of an application has its own claim, so it does not meet the client's.
     """
     data = store.read(layout.CLAIM)
     try:
@@ -85,7 +84,7 @@ def claimed_by_closer(store: Store) -> bool:
 
 
 def replaced(store: Store, attempt: int = 1) -> bool:
-    """Whether a later attempt of the application has claimed the job, or the job has a record.
+    """Return whether a later attempt of the application has a claim, or the job a record.
 
     Raises
     ------
@@ -97,7 +96,7 @@ def replaced(store: Store, attempt: int = 1) -> bool:
 
 
 def asked_to_cancel(store: Store) -> dict[str, str] | None:
-    """What ``cancel.json`` says (``by``, ``why``), or None when nobody asked."""
+    """Return ``by`` and ``why`` of ``cancel.json``; None without a request to cancel."""
     data = store.read(layout.CANCEL)
     if data is None:
         return None

@@ -1,6 +1,6 @@
-"""Copies many files from a store to this disk: a few at once, each taken up where it broke off.
+"""Copy many files from a store to the local disk: several at once, resumed after errors.
 
-Does not choose the files; ``inputs`` and ``restore`` do.
+``inputs`` and ``restore`` choose the files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARTIAL = ".submarine-part"
 
 
 class Wanted(NamedTuple):
-    """A file to fetch: where it lies, where it goes, its size; offset and CRC-32 where known."""
+    """A file to fetch: source, target and size; offset and CRC-32 if known."""
 
     source: str
     target: str
@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
     modified_ns: int | None = None
 
     def there(self) -> int:
-        """Bytes of it that are on this disk already."""
+        """Return the size of the target if it is complete, else 0."""
         try:
             size = os.stat(self.target).st_size
             return size if size == self.size else 0
@@ -42,17 +42,17 @@ class Wanted(NamedTuple):
 
 
 class DamagedError(StoreError):
-    """What was fetched is not what was once saved."""
+    """The fetched bytes are not those that were saved."""
 
 
-class _Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
+class _Stopped(Exception):  # noqa: N818 - not an error: it was requested
     pass
 
 
 class Fetching:
-    """Fetches from ``store``; ``grace``: seconds that it may be away before that is an error.
+    """Fetches from ``store``; ``grace``: seconds that it may be unavailable before an error.
 
-    With ``quiet`` the job does not say that it waits, because no program waits for the files.
+    With ``quiet`` the job does not display the wait, because no program waits for the files.
     """
 
     def __init__(self, store: Store, grace: float, quiet: bool = False) -> None:
@@ -68,7 +68,7 @@ class Fetching:
         self._failure: BaseException | None = None
 
     def patiently(self, action: Callable[[], T]) -> T:
-        """Repeat ``action`` while the store is away, for ``grace`` seconds."""
+        """Retry ``action`` while the store is unavailable, for ``grace`` seconds."""
         store = None if self._quiet else self._store
         return patiently(action, time.monotonic() + self._grace, store=store)
 
@@ -85,17 +85,17 @@ class Fetching:
         wanted: Sequence[Wanted],
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        """Fetch all; returns when every file is in place.
+        """Fetch all files; return when every file is complete.
 
         Raises
         ------
         StoreError, OSError
-            The first failure of a source or of this disk; the other files are given up.
+            The first error of a source or of the local disk; the other transfers are stopped.
         """
         self._begin()
         total = sum(file.size for file in wanted)
         queue: SimpleQueue[Wanted] = SimpleQueue()
-        # The largest first, so that none is left over when all others are done.
+        # The largest first, so that it is not the only one left at the end.
         for file in sorted(wanted, key=lambda file: -file.size):
             queue.put(file)
         threads = [
@@ -146,13 +146,13 @@ class Fetching:
                     crc = crc32(block, crc)
         if file.crc is not None and crc != file.crc:
             os.unlink(partial)
-            raise DamagedError(f"{file.source} holds other bytes than were saved")
+            raise DamagedError(f"the content of {file.source} differs from what was saved")
         if file.modified_ns is not None:
             os.utime(partial, ns=(file.modified_ns, file.modified_ns))
         os.replace(partial, file.target)
 
     def _blocks(self, file: Wanted) -> Iterator[bytes]:
-        """All bytes of a file; after a failure from where it broke off, patience begun anew."""
+        """Yield all bytes of a file; resume after an error, with a new grace after progress."""
         got = 0
         last = time.monotonic()
         waiting = False

@@ -1,7 +1,7 @@
-"""How long a job lives on without a sign of life of whoever started it.
+"""End a job whose lease is not renewed.
 
-A sign comes on the job's port (``wire.RENEW``), or as a new ``lease.json`` in the job directory,
-which is looked at only where the port is silent. Ends nothing: says once that time is up.
+The client that started the job renews the lease on the job's port (``wire.RENEW``), or by a new
+``lease.json`` in the job directory, which is checked only if the port is not used.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from typing import Callable
 from submarine_runtime.protocol import layout
 from submarine_runtime.storage.store import Store, StoreError, patiently
 
-#: Signs that are due within one lease: so many may be lost but one.
+#: Renewals within one lease; all but one of them may be lost.
 SIGNS = 4
 LONGEST_PAUSE = 60.0
-#: Seconds between two looks of a job that must not start yet, at most.
+#: Maximum number of seconds between two checks of a job that must not start yet.
 HOLD_STEP = 10.0
-#: Seconds that the first look into the job directory may be repeated.
+#: Seconds for which the first check of the job directory is retried.
 BEGIN_GRACE = 120.0
 
 
 def pause_of(seconds: float) -> float:
-    """Seconds between two signs of life, and between two looks for them."""
+    """Return the seconds between two renewals, and between two checks for them."""
     return min(seconds / SIGNS, LONGEST_PAUSE)
 
 
 class Lease:
-    """The count, by a monotonic clock that its callers read; pure.
+    """The remaining time, by a monotonic clock that the callers read; pure.
 
-    Time counts from one look that found nothing new to the next. Time in which the job directory
-    could not be read does not, nor does most of a stretch in which nobody looked.
+    Time counts from one check without a renewal to the next. Time in which the job directory could
+    not be read does not count, nor does most of a period without checks.
 
     Parameters
     ----------
     spent
-        Seconds that had passed since the last sign when counting began.
+        Seconds since the last renewal when counting began.
 
     Attributes
     ----------
     every
-        Seconds between two signs, and between two looks.
+        Seconds between two renewals, and between two checks.
     left
-        Seconds until time is up.
+        Seconds until expiry.
     """
 
     def __init__(self, seconds: float, now: float, spent: float = 0.0) -> None:
@@ -55,15 +55,15 @@ class Lease:
 
     @property
     def expired(self) -> bool:
-        """Whether time is up."""
+        """Whether the lease has expired."""
         return self.left <= 0
 
     def renewed(self, now: float) -> None:
-        """There was a sign."""
+        """Record a renewal."""
         self.left, self._counted, self._readable = self.seconds, now, True
 
     def looked(self, now: float, sign: bool | None) -> None:
-        """Somebody has looked for a sign; None: the job directory could not be read."""
+        """Record a check for a renewal; None: the job directory could not be read."""
         passed, self._counted = min(now - self._counted, 2 * self.every), now
         if sign:
             self.renewed(now)
@@ -71,23 +71,23 @@ class Lease:
             self._readable = False
         elif self._readable:
             self.left -= passed
-        else:  # who could not write meanwhile must have the time to try again
+        else:  # A client that could not write in the meantime gets time to try again.
             self._readable, self.left = True, max(self.left, self.seconds / 2)
 
     def pause(self, now: float) -> float:
-        """Seconds until it is worth to look: a sign on the port is not overdue before."""
+        """Return the seconds until the next check, when a renewal on the port is overdue."""
         return max(0.0, self._counted + min(1.5 * self.every, max(self.left, 0.0)) - now)
 
 
 class LeaseWatch:
-    """The lease of one job, and the thread that looks after it.
+    """The lease of one job, and the thread that checks it.
 
     Parameters
     ----------
     seconds
-        None: the job lives for ever; nothing here does anything then.
+        None: the job has no lease; all methods do nothing.
     on_expired
-        Called once, from the thread, with a sentence.
+        Called once, in the thread, with a sentence.
     """
 
     def __init__(
@@ -111,30 +111,31 @@ class LeaseWatch:
         hold: bool = True,
         grace: float = BEGIN_GRACE,
     ) -> str:
-        """Begin to count; a sentence when time was up already, and nothing may be started.
+        """Start to count; return a sentence if the lease had expired and nothing may be started.
 
-        How long the job has waited is told by the times of files, which all come from the clock of
-        the job directory's file system. Who was silent for too long is given half a lease more,
-        since it may not have been able to write.
+        The times of files, which are all from the clock of the job directory's file system, show
+        how long the job has waited. An expired lease is extended by half of its length, because the
+        client may not have been able to write.
 
         Parameters
         ----------
         published
-            A file of the job directory that has just been put there.
+            A file of the job directory that has just been published.
         wait
-            How to wait for some seconds, or less.
+            Function that waits for some seconds, or less.
         given_up
-            Whether there is nothing to wait for any more.
+            Returns whether waiting is pointless.
         hold
-            Whether a job whose time is up waits here. One that has begun before goes on, with half
-            a lease left; nor does it wait for a job directory that cannot be read.
+            Whether a job with an expired lease waits here for a renewal. A job that has started
+            before continues with half a lease, and does not wait for a job directory that cannot be
+            read.
         grace
-            Seconds that it may wait for a job directory that cannot be read.
+            Seconds to wait for a job directory that cannot be read.
 
         Raises
         ------
         StoreError
-            If it is to wait and the job directory cannot be read for ``grace`` seconds.
+            If ``hold`` is set and the job directory cannot be read for ``grace`` seconds.
         """
         if self._seconds is None:
             return ""
@@ -157,18 +158,18 @@ class LeaseWatch:
         return ""
 
     def renew(self) -> None:
-        """There was a sign on the port; from any thread."""
+        """Record a renewal on the port; from any thread."""
         with self._lock:
             if self._lease is not None:
                 self._lease.renewed(time.monotonic())
 
     def stop(self) -> None:
-        """The job ends anyway."""
+        """Stop to check, because the job ends."""
         self._stopping = True
         self._wake.set()
 
     def _spent(self, published: str) -> float:
-        """Seconds between the last sign in the job directory and now."""
+        """Return the seconds between the last renewal in the job directory and now."""
         now = self._store.stat(published)
         sign = self._store.stat(layout.LEASE)
         self._seen = sign.modified if sign else None
@@ -178,7 +179,7 @@ class LeaseWatch:
     def _found(
         self, lease: Lease, wait: Callable[[float], object], given_up: Callable[[], bool]
     ) -> bool:
-        """Whether there is a sign after all before ``lease`` is over, or waiting is given up."""
+        """Wait until ``lease`` expires; return whether there is a renewal, or ``given_up``."""
         while not lease.expired:
             step = min(HOLD_STEP, lease.every / 2)
             until = time.monotonic() + step
@@ -193,7 +194,7 @@ class LeaseWatch:
         return False
 
     def _look(self) -> bool | None:
-        """Whether there is a new sign in the job directory; None where it cannot be read."""
+        """Return whether the job directory has a new renewal; None if it cannot be read."""
         try:
             found = self._store.stat(layout.LEASE)
         except StoreError:
@@ -219,4 +220,4 @@ class LeaseWatch:
                 return
 
     def _sentence(self) -> str:
-        return f"Nobody gave a sign of life for {self._seconds:g} s, the job's lease."
+        return f"The job's lease was not renewed for {self._seconds:g} s."

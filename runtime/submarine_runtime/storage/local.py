@@ -1,4 +1,4 @@
-"""The job directory on a file system of this machine; does no retries."""
+"""The job directory on a file system of this machine, without retries."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from submarine_runtime.storage.store import (
 )
 
 COPY_BYTES = 1 << 18
-#: Most bytes of a small file that is read whole.
+#: Maximum number of bytes of a file that is read whole.
 MAX_READ_BYTES = 64 << 20
-#: A file system, or somebody's share of it, is used up.
+#: Errors of a full disk or an exceeded quota.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PASSING = frozenset({errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.EIO, errno.ETIMEDOUT})
 
@@ -117,7 +117,7 @@ class LocalStore(Store):
         try:
             with os.scandir(self._full(path)) as listing:
                 for item in listing:
-                    with suppress(FileNotFoundError):  # it may go, or point nowhere
+                    with suppress(FileNotFoundError):  # Removed, or a dangling link.
                         found.append(_entry(item.name, item.stat()))
         except (FileNotFoundError, NotADirectoryError):
             pass
@@ -219,13 +219,13 @@ class LocalStore(Store):
         try:
             os.fsync(descriptor)
         except OSError:
-            pass  # some file systems cannot sync a directory; the rename stands all the same
+            pass  # Some file systems cannot sync a directory; the rename is complete anyway.
         finally:
             os.close(descriptor)
 
 
 class _LocalAppender(Appender):
-    """An open file; the kernel keeps what was written when the process is killed."""
+    """An open file; the kernel keeps written data when the process is killed."""
 
     def __init__(self, temporary: str, full: str, path: str) -> None:
         self._path = path
@@ -258,7 +258,7 @@ class _LocalAppender(Appender):
 
 
 def make_directories(path: str) -> None:
-    """Like ``os.makedirs``, but every directory on the way is private too."""
+    """Create a directory and its parents, all private, unlike ``os.makedirs``."""
     missing = []
     while not os.path.isdir(path):
         missing.append(path)

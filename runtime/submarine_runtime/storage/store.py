@@ -1,6 +1,6 @@
-"""The agent's view of the job directory: one small interface, and how long to be patient.
+"""The agent's interface to the job directory, and retries of its operations.
 
-Holds no client; ``store_local`` and ``store_webhdfs`` do. Does not decide what is published.
+``store_local`` and ``store_webhdfs`` implement the interface.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ T = TypeVar("T")
 
 
 class StoreError(Exception):
-    """The job directory refused an operation.
+    """The job directory rejected an operation.
 
     Parameters
     ----------
     message
         One sentence.
     transient
-        Whether the same call may work later (a NameNode in safe mode, a refused connection).
+        Whether the same call may succeed later (a NameNode in safe mode, a refused connection).
     full
-        Whether it was refused for want of room: a quota or a disk is used up.
+        Whether the reason is a full disk or an exceeded quota.
     """
 
     def __init__(self, message: str, transient: bool = False, full: bool = False) -> None:
@@ -36,24 +36,24 @@ class StoreError(Exception):
 
     @property
     def exit_code(self) -> int:
-        """What an agent or coordinator ends with that could not leave its word for this."""
+        """Exit code of an agent or coordinator that failed because of this error."""
         if self.full:
             return NO_ROOM_CODE
         return STORE_AWAY_CODE if self.transient else 1
 
 
 class UnconfirmedError(StoreError):
-    """The write gate prevented a change after a suspend; the file system was not asked."""
+    """The write gate rejected a change after a suspend; the file system was not accessed."""
 
 
 class NotThereError(StoreError):
-    """Nothing lies at the path that was to be read."""
+    """There is no file at the path."""
 
 
 class Entry(NamedTuple):
-    """A file or directory: base name, bytes, whether it is a directory, when it was modified.
+    """A file or directory: base name, bytes, whether it is a directory, modification time.
 
-    ``owner`` is the file system's name of its owner; empty: not known.
+    ``owner`` is the file system's name of its owner; empty: unknown.
     """
 
     name: str
@@ -64,9 +64,9 @@ class Entry(NamedTuple):
 
 
 class Appender(ABC):
-    """A file that is being written; what was appended is kept if this process is killed.
+    """A file that is being written; appended data is kept if this process is killed.
 
-    Every method raises StoreError when the file system refuses, and the file is useless then.
+    Every method raises StoreError if the file system fails; the file cannot be used then.
     """
 
     @abstractmethod
@@ -79,15 +79,14 @@ class Appender(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Give the connection up; raises nothing."""
+        """Close the connection without completing the file; raises nothing."""
 
 
 class Store(ABC):
-    """A job directory; paths are relative to it, ``/`` between their parts.
+    """A job directory; paths are relative to it, with ``/`` between their parts.
 
-    A path that begins with ``/`` names anything on the same file system. Several threads may use
-    one store. Every method makes one attempt, bounded by the client's timeout, and raises
-    StoreError.
+    An absolute path names any file of the same file system. Several threads may use one store.
+    Every method makes one attempt, limited by the client's timeout, and raises StoreError.
 
     Attributes
     ----------
@@ -96,14 +95,14 @@ class Store(ABC):
     files
         Files published so far.
     publish_cost
-        NameNode operations that an exclusive publish costs.
+        NameNode operations of an exclusive publish.
     gate
-        Called before each change. The StoreError that it raises prevents the change (``suspend``).
+        Called before each change. A StoreError that it raises prevents the change (``suspend``).
     on_wait
-        Called by ``patiently`` with what the job says while it waits for this file system, and
-        with an empty text when the wait is over; from any thread.
+        Called by ``patiently`` with the text that the job displays during the wait, and with an
+        empty text at its end; in any thread.
     label
-        What users call the file system.
+        Name of the file system for users.
     """
 
     publish_cost = 0
@@ -117,19 +116,19 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, path: str) -> bytes | None:
-        """The whole of a small file, or None when it is not there."""
+        """Return the whole of a small file; None if it does not exist."""
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether something lies at ``path``."""
+        """Return whether ``path`` exists."""
 
     @abstractmethod
     def publish_exclusive(self, path: str, data: bytes) -> bool:
-        """Put a whole file in place unless the name is taken; True too if it holds ``data``."""
+        """Publish a whole file unless the name is taken; return True too if it holds ``data``."""
 
     @abstractmethod
     def upload(self, path: str, source: str, offset: int = 0, length: int | None = None) -> int:
-        """Publish a range of a local file by rename, replacing any; returns the bytes sent."""
+        """Publish a range of a local file by rename, replacing any; return the bytes sent."""
 
     @abstractmethod
     def publish(self, path: str, data: bytes) -> None:
@@ -137,7 +136,7 @@ class Store(ABC):
 
     @abstractmethod
     def put(self, path: str, blocks: Iterable[bytes], length: int) -> None:
-        """Publish what ``blocks`` gives, ``length`` bytes in all, by rename, replacing any."""
+        """Publish the bytes of ``blocks``, ``length`` in total, by rename, replacing any."""
 
     @abstractmethod
     def appender(self, path: str) -> Appender:
@@ -145,31 +144,31 @@ class Store(ABC):
 
     @abstractmethod
     def stat(self, path: str) -> Entry | None:
-        """What lies at ``path``, or None."""
+        """Return the entry of ``path``; None if it does not exist."""
 
     @abstractmethod
     def entries(self, path: str) -> list[Entry]:
-        """What a directory holds, in any order; nothing when it is not there."""
+        """Return the entries of a directory, in any order; none if it does not exist."""
 
     @abstractmethod
     def stream(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Bytes of a file from ``offset``, a block at a time; NotThereError if there is none."""
+        """Yield bytes of a file from ``offset`` in blocks; raise NotThereError if there is none."""
 
     @abstractmethod
     def move(self, path: str, to: str) -> None:
-        """Rename a file, replacing any other; the target's directory must be there."""
+        """Rename a file, replacing any other; the target's directory must exist."""
 
     @abstractmethod
     def delete(self, path: str, recursive: bool = False) -> None:
-        """Remove a file or an empty directory, or all of one; no error when it is not there."""
+        """Remove a file or an empty directory, or a whole tree; no error if it does not exist."""
 
     @abstractmethod
     def make_directory(self, path: str) -> None:
-        """Make a directory (0700) and its parents; no error when it is there."""
+        """Create a directory (0700) and its parents; no error if it exists."""
 
 
 def open_store(store: JobStore, timeout: float = 20.0) -> Store:
-    """The client for ``store``.
+    """Return the client for ``store``.
 
     Raises
     ------
@@ -196,21 +195,21 @@ def patiently(
     longest: float = 10.0,
     store: Store | None = None,
 ) -> T:
-    """Repeat ``action`` while it fails for passing reasons, with jittered backoff.
+    """Retry ``action`` after transient errors, with jittered backoff.
 
     Parameters
     ----------
     deadline
-        ``time.monotonic()`` after which the last error is raised; a function where it may change.
+        ``time.monotonic()`` after which the last error is raised; a function if it may change.
     wait
-        How to wait for some seconds; a waiter that is woken early just tries earlier.
+        Function that waits for some seconds; if it returns early, the retry is earlier.
     store
-        Whose ``on_wait`` is called.
+        Its ``on_wait`` is called.
 
     Raises
     ------
     StoreError
-        The first lasting error, or the last passing one when time is up.
+        The first permanent error, or the last transient one after the deadline.
     """
     pause = first
     waiting = False
@@ -233,12 +232,12 @@ def patiently(
 
 
 def wait_sentence(label: str, left: float, error: object) -> str:
-    """Return what a job says while it waits for a file system that users call ``label``."""
+    """Return the text that a job displays while it waits for the file system ``label``."""
     return f"waiting for {label} ({max(0.0, left):.0f} s left): {error}"[:500]
 
 
 def temporary_name(path: str) -> str:
-    """A sibling of ``path`` that readers skip and nobody else uses."""
+    """Return a unique sibling of ``path`` that readers skip."""
     from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 
     directory, _, name = path.rpartition("/")

@@ -1,8 +1,8 @@
-"""The job directory on HDFS through WebHDFS; does no retries.
+"""The job directory on HDFS through WebHDFS, without retries.
 
-Redirects are followed by hand, because only CREATE and OPEN have one and it must carry the body to
-the DataNode. A plain RENAME answers ``false`` where the target exists: that is the exclusive
-publish. Absolute paths name anything on the same HDFS.
+Redirects are followed by this module: only CREATE and OPEN have one, and it must carry the body to
+the DataNode. A plain RENAME returns ``false`` if the target exists: that is the exclusive publish.
+Absolute paths name any file of the same HDFS.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from submarine_runtime.storage.webhdfs_http import (
     request,
 )
 
-#: Only small files are read whole: claims, requests to cancel, manifests, our own record.
+#: Only small files are read whole: claims, requests to cancel, manifests, records.
 MAX_READ_BYTES = 64 << 20
-#: A create costs the NameNode the redirect, create, addBlock and complete.
+#: The NameNode operations of a create: redirect, create, addBlock and complete.
 CREATE_OPERATIONS = 4
 
 
@@ -41,7 +41,7 @@ class WebHdfsStore(Store):
     Parameters
     ----------
     urls
-        ``http://host:port`` of each NameNode; the one that answered last is asked first.
+        ``http://host:port`` of each NameNode; the one that responded last is tried first.
     timeout
         Seconds that one connect, read or write on a socket may take.
     """
@@ -96,7 +96,7 @@ class WebHdfsStore(Store):
     def appender(self, path: str) -> Appender:
         """See ``Store.appender``: a body of unknown length.
 
-        A DataNode whose client is gone completes the file with what has come (tested).
+        A DataNode completes the file with the received data if the client disconnects (tested).
         """
         return Upload(self._location(path), self._timeout)
 
@@ -126,7 +126,7 @@ class WebHdfsStore(Store):
             if self._rename(temporary, path):
                 return True
         except StoreError:
-            # The reply may be lost while the rename was done: what lies there decides.
+            # The reply may be lost after the rename: the content of the file decides.
             if self.read(path) == data:
                 self.files += 1
                 return True
@@ -156,7 +156,7 @@ class WebHdfsStore(Store):
         try:
             self._create(temporary, blocks, length)
         except StandbyError:
-            raise  # nobody is there to delete it
+            raise  # No NameNode is available to delete it.
         except BaseException:
             self._delete_quietly(temporary)
             raise
@@ -168,7 +168,7 @@ class WebHdfsStore(Store):
             "PUT", path, "RENAME", destination=self._full(to), renameoptions="OVERWRITE"
         )
         if json_of(body).get("boolean") is False:
-            # A gateway that does not know the option: take the old one away first.
+            # A gateway that ignores the option: delete the old file first.
             self.delete(to)
             if not self._rename(path, to):
                 raise StoreError(f"cannot rename a finished upload to {to}", True)
@@ -188,7 +188,7 @@ class WebHdfsStore(Store):
             pass
 
     def _location(self, path: str) -> str:
-        """Where the body of a new file goes."""
+        """Return the URL for the body of a new file."""
         status, headers, body = self._namenode(
             "PUT", path, "CREATE", overwrite="true", permission="600"
         )
@@ -207,7 +207,7 @@ class WebHdfsStore(Store):
         try:
             self.delete(path)
         except StoreError:
-            pass  # a name that readers skip; the job directory's removal takes it along
+            pass  # Readers skip the name; it is removed with the job directory.
 
     def _namenode(
         self,
@@ -249,7 +249,7 @@ def _blocks(source: str, offset: int, length: int) -> Iterator[bytes]:
                     raise StoreError(f"{source} became shorter while it was saved")
                 length -= len(block)
                 yield block
-    except OSError as exc:  # not the connection's, which would be repeated
+    except OSError as exc:  # Not an error of the connection, which would be retried.
         raise StoreError(f"cannot read {source}: {exc.strerror}") from exc
 
 

@@ -1,6 +1,6 @@
-"""One WebHDFS request over ``http.client``: sends bodies and reads answers piece by piece.
+"""One WebHDFS request over ``http.client``: bodies are sent and read in pieces.
 
-Follows no redirect and repeats nothing; knows no paths. ``store_webhdfs`` does.
+Redirects and retries are up to ``store_webhdfs``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from submarine_runtime.storage.store import Appender, NotThereError, StoreError
 COPY_BYTES = 1 << 18
 MAX_ANSWER_BYTES = 1 << 20
 REDIRECTS = frozenset({301, 302, 303, 307})
-#: What no repetition mends. Anything else may pass: after a restart, for instance, HDFS refuses
-#: with a plain IOException until its DataNodes have come back.
+#: Permanent errors. Other errors may pass: after a restart, for instance, HDFS fails with a plain
+#: IOException until its DataNodes have registered.
 _LASTING = frozenset(
     {
         "AccessControlException",
@@ -41,11 +41,11 @@ _LASTING_STATUS = frozenset({400, 401, 403, 404, 405, 413})
 
 
 class StandbyError(StoreError):
-    """A NameNode that is not the active one, or is not there: ask the next."""
+    """The NameNode is in standby or not available; the next one is tried."""
 
 
 class Answer:
-    """A status, headers in lower case, and a body that is read as far as wanted."""
+    """A status, headers in lower case, and a body that is read on demand."""
 
     def __init__(self, response: http.client.HTTPResponse, place: str) -> None:
         self._response = response
@@ -54,14 +54,14 @@ class Answer:
         self.headers = {key.lower(): value for key, value in response.getheaders()}
 
     def read(self, limit: int) -> bytes:
-        """At most ``limit`` bytes of the body; empty at its end."""
+        """Return at most ``limit`` bytes of the body; empty at its end."""
         try:
             return self._response.read(limit)
         except (OSError, http.client.HTTPException) as exc:
             raise _trouble(self._place, exc) from exc
 
     def close(self) -> None:
-        """Read no more; the connection's own ``close`` leaves the socket open until then."""
+        """Close the response; the connection's own ``close`` leaves the socket open until then."""
         self._response.close()
 
 
@@ -69,12 +69,12 @@ class Answer:
 def request(
     method: str, url: str, timeout: float, blocks: Any = None, length: int = 0
 ) -> Iterator[Answer]:
-    """Send one request; the connection is closed when the block ends.
+    """Send one request; the connection is closed at the end of the block.
 
     Raises
     ------
     NotThereError, StandbyError, StoreError
-        What the server refused, or what became of the connection.
+        For an error response, or an error of the connection.
     """
     parts = _parts_of(url)
     connection = _connection(parts.scheme, str(parts.hostname), parts.port, timeout)
@@ -99,7 +99,7 @@ def request(
 
 
 class Upload(Appender):
-    """The body of a PUT that is sent in chunks over one connection, as it comes."""
+    """The body of a PUT, sent in chunks over one connection as data arrives."""
 
     def __init__(self, url: str, timeout: float) -> None:
         parts = _parts_of(url)
@@ -150,7 +150,7 @@ def _parts_of(url: str) -> SplitResult:
 
 
 def json_of(body: bytes) -> dict[str, Any]:
-    """A JSON object, or an empty one for anything else."""
+    """Return a JSON object; an empty one for anything else."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""``runtime.zip tensorboard``: TensorBoard in a container, over one job or all of a user's.
+"""``runtime.zip tensorboard``: TensorBoard in a container, for one job or all jobs of a user.
 
-Copies event files out of the job directories into a local directory, every few seconds what is
-new, and runs the TensorBoard of the job's own Python on that (``tensorboard_server``). Looks at a
-job that has ended once only. TensorBoard itself asks nobody for a password: whoever reaches the
-port sees the curves.
+Copies new event files from the job directories to a local directory every few seconds and runs
+TensorBoard of the job's Python on that directory (``tensorboard_server``). An ended job is copied
+once. TensorBoard does not authenticate clients: every client that can connect to the port sees the
+curves.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.storage import NotThereError, Store, StoreError, open_store
 
-#: Seconds between two looks, and between two listings of a user's jobs.
-LOOK, LIST = 5.0, 30.0
-#: What is shown at most: newest jobs of a user, bytes on this disk.
+#: Seconds between two updates, and between two listings of a user's jobs.
+UPDATE_SECONDS, LIST_SECONDS = 5.0, 30.0
+#: Limits: newest jobs of a user that are shown, bytes on the local disk.
 MAX_JOBS = 500
 MAX_BYTES = 4 << 30
 PORT_VARIABLE = "SUBMARINE_PORT"
-#: Seconds that TensorBoard has to end after a signal, before it gets the next one.
-END = 3.0
+#: Seconds that TensorBoard has to end after a signal, before the next signal is sent.
+END_SECONDS = 3.0
 
 
 class Mirror:
-    """Event files of jobs, brought here.
+    """Local copies of the event files of jobs.
 
     Parameters
     ----------
     store
         The store of the job that this TensorBoard belongs to.
     target
-        Local directory; a directory a run below it.
+        Local directory with one directory for each run.
     """
 
     def __init__(self, store: Store, target: str) -> None:
@@ -53,7 +53,7 @@ class Mirror:
         self._sizes: dict[str, int] = {}
 
     def running(self, job: str, name: str) -> None:
-        """What the tasks of a job have written so far, in runs called ``name/worker-0``."""
+        """Copy what the tasks of a running job have written so far, in runs ``name/worker-0``."""
         from submarine_runtime.snapshots import assemble
 
         place = posixpath.join(job, layout.GROWING)
@@ -65,7 +65,7 @@ class Mirror:
             self._sizes[run] = sum(lengths.values())
 
     def ended(self, job: str, name: str) -> None:
-        """What an ended job has left; where it left nothing, what was shipped until then."""
+        """Copy the files of an ended job: its outputs, or if there are none, the shipped pieces."""
         found = self._copy(posixpath.join(job, layout.TENSORBOARD), name)
         tasks = posixpath.join(job, layout.TASKS)
         for entry in self._store.entries(tasks):
@@ -75,7 +75,7 @@ class Mirror:
             self.running(job, name)
 
     def _copy(self, place: str, name: str) -> int:
-        """Copy a directory that does not change any more; how many files it has."""
+        """Copy a directory that no longer changes; return the number of its files."""
         count = 0
         pending = [""]
         while pending:
@@ -104,12 +104,12 @@ class Mirror:
 
 
 class History:
-    """All jobs of a user: which there are, which still change.
+    """All jobs of a user, and which of them still change.
 
     Parameters
     ----------
     own
-        Id of the job that looks; it has no curves.
+        Id of the job of this TensorBoard; it has no curves.
     """
 
     def __init__(self, store: Store, root: str, own: str) -> None:
@@ -118,9 +118,9 @@ class History:
         self._open: list[str] = []
         self._listed = float("-inf")
 
-    def look(self, mirror: Mirror) -> None:
-        """Bring what is new."""
-        if time.monotonic() - self._listed >= LIST:
+    def update(self, mirror: Mirror) -> None:
+        """Copy what is new."""
+        if time.monotonic() - self._listed >= LIST_SECONDS:
             self._open = [job for job in self._newest() if job not in self._done]
             self._listed = time.monotonic()
         for job in self._open:
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         code = _serve(words, directory, config, store, target, port)
     except _TerminatedError:
-        # Ended by the signal, as a program without a handler.
+        # End by the signal, like a program without a handler.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
         raise
@@ -180,7 +180,7 @@ def _terminated(_number: int, _frame: FrameType | None) -> None:
 def _serve(
     words: list[str], directory: str, config: AgentConfig, store: Store, target: str, port: int
 ) -> int:
-    """Run TensorBoard and fetch event files until it ends; its exit code."""
+    """Run TensorBoard and copy event files until it ends; return its exit code."""
     process = subprocess.Popen(_command(config, directory, target, port), stdin=subprocess.DEVNULL)
     try:
         print(f"TensorBoard listens at http://{socket.gethostname()}:{port}/", flush=True)
@@ -191,15 +191,15 @@ def _serve(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Wait until TensorBoard has ended: the agent counts what is left as left behind.
+    """Wait until TensorBoard has ended; otherwise the agent counts it as left behind.
 
-    A signal reaches the whole process group, so TensorBoard usually has it already.
+    A signal is sent to the whole process group, so TensorBoard usually has received it.
     """
-    for act in (None, process.terminate, process.kill):
-        if act is not None:
-            act()
+    for send_signal in (None, process.terminate, process.kill):
+        if send_signal is not None:
+            send_signal()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(END)
+            process.wait(END_SECONDS)
             return
 
 
@@ -215,27 +215,27 @@ def _fetch(
     if "--history" in words:
         root = posixpath.dirname(posixpath.dirname(config.store.path.rstrip("/")))
         history = History(store, root, config.job_id)
-    for _ in _looks(process):
-        _bring(mirror, history)
+    for _ in _intervals(process):
+        _update(mirror, history)
 
 
-def _bring(mirror: Mirror, history: History | None) -> None:
-    """One look; what fails is tried again at the next."""
+def _update(mirror: Mirror, history: History | None) -> None:
+    """Copy once; what fails is tried again at the next update."""
     try:
         if history is not None:
-            history.look(mirror)
+            history.update(mirror)
         else:
             mirror.running("", "")
     except (StoreError, OSError) as exc:
         print(f"Event files could not be fetched: {exc}", file=sys.stderr, flush=True)
 
 
-def _looks(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Once every ``LOOK`` seconds while TensorBoard runs."""
+def _intervals(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Yield every ``UPDATE_SECONDS`` while TensorBoard runs."""
     while process.poll() is None:
         yield
         with suppress(subprocess.TimeoutExpired):
-            process.wait(LOOK)
+            process.wait(UPDATE_SECONDS)
 
 
 def _command(config: AgentConfig, directory: str, target: str, port: int) -> list[str]:
@@ -258,7 +258,7 @@ def _ended(code: int, config: AgentConfig) -> int:
 
 
 def _free_port() -> int:
-    """A port that TensorBoard can take in the second or two in which it starts."""
+    """Return a port that is free at present; TensorBoard binds it within a second or two."""
     found = Reservation(1)
     found.release()
     return found.ports[0]

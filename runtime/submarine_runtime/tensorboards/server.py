@@ -1,9 +1,9 @@
 """``runtime.zip tensorboard-server OPTIONS``: TensorBoard without its projector.
 
 The projector opens the files that a ``projector_config.pbtxt`` in the log directory names. A job
-writes that file, and releases of TensorBoard before 2.21 accept any path in it. So the plugin is
-left out, here and in the TensorBoard of ``submarine_jobs.tensorboards``. Runs in the job's Python,
-which has the package tensorboard.
+can write that file, and releases of TensorBoard before 2.21 accept any path in it. So the plugin is
+left out, here and in the TensorBoard of ``submarine_jobs``. Runs in the job's Python, which has the
+package tensorboard.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ PROJECTOR = "projector"
 
 
 def options() -> list[str]:
-    """Return the options of every TensorBoard of ours."""
+    """Return the options that are set for every TensorBoard."""
     from tensorboard import version
 
-    # A job that was started again writes a second file beside the first.
+    # A job that was restarted writes a second file beside the first.
     given = ["--reload_multifile=true"]
     if [int(part) for part in version.VERSION.split(".")[:2]] >= [2, 5]:
-        # The other reader listens on a port without a password, in a process of its own.
+        # The fast loader listens on a port without authentication, in a separate process.
         given.append("--load_fast=false")
     return given
 
 
 def plugins() -> list[Any]:
-    """The plugins of the installed TensorBoard, without the projector."""
+    """Return the plugins of the installed TensorBoard, without the projector."""
     from tensorboard import default
 
     return [
@@ -37,7 +37,7 @@ def plugins() -> list[Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until the process is ended; ``arguments`` are TensorBoard's options."""
+    """Serve until the process ends; ``arguments`` are TensorBoard's options."""
     from tensorboard import program
 
     board = program.TensorBoard(plugins=plugins())

@@ -1,30 +1,31 @@
-"""Values that travel between a notebook and a program, without pickle.
+"""Exchange values between a notebook and a program without pickle.
 
-The one implementation for both directions: the notebook packs ``--with``, the program's side
-unpacks it, and the other way round for ``--return``. Standard library only; NumPy is imported only
-where an array is met. Nothing that is read here can run code.
+Used in both directions: the notebook packs ``--with`` and the program's side unpacks it; the
+program's side packs ``--return`` and the notebook unpacks it. Standard library only; NumPy is
+imported only for arrays. Reading values never runs code.
 
-The form is a zip without compression (so that sizes are what they say) that holds ``values.json``::
+The form is a zip without compression (so that the sizes in it are real) that holds
+``values.json``::
 
     {"version": 1, "values": {NAME: NODE, ...}, "refused": {NAME: SENTENCE, ...}}
 
 and one file per array (``.npy``) or bytes (``.bin``). A NODE is one of
 
 - ``{"kind": "json", "value": V}``: null, booleans, integers, finite floats, strings, and lists and
-  dicts (string keys) of these; read as they stand;
-- ``{"kind": "float", "value": "nan" | "inf" | "-inf"}``, because JSON knows no such number;
+  dicts (string keys) of these;
+- ``{"kind": "float", "value": "nan" | "inf" | "-inf"}``, which JSON cannot represent;
 - ``{"kind": "npy", "file": "0.npy"}``: an array, format of ``numpy.lib.format``, no objects;
 - ``{"kind": "scalar", "dtype": "float32", "value": NODE}``: a NumPy number, complex as a tuple;
 - ``{"kind": "list" | "tuple", "items": [NODE, ...]}``;
-- ``{"kind": "dict", "items": [[NODE, NODE], ...]}``: key and value, where a key is no string or a
-  value is no plain JSON;
+- ``{"kind": "dict", "items": [[NODE, NODE], ...]}``: key and value, if a key is not a string or a
+  value is not plain JSON;
 - ``{"kind": "bytes", "file": "1.bin"}``;
 - ``{"kind": "item", "value": NODE}``: a NumPy datetime, as an array without dimensions;
 - ``{"kind": "datetime" | "date" | "time", "value": ISO, "zone": NAME}``, ``timedelta``, and pandas'
   ``Timestamp``, ``Timedelta``, ``NaTType``;
 - ``frame``, ``series``, ``index``, ``rangeindex``, ``multiindex``: pandas objects, a column a NODE.
 
-A tensor is sent as a NumPy array.
+A tensor is stored as a NumPy array.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ VERSION = 1
 DEFAULT_LIMIT = 1 << 30
 _INDEX = "values.json"
 _INDEX_LIMIT = 256 << 20
-#: Most commas and brackets of ``values.json``: six for each of the encoder's nodes.
+#: Maximum number of commas and brackets of ``values.json``: six for each node of the encoder.
 _PARTS_LIMIT = 6 * NODES_LIMIT
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _MEMBER = re.compile(r"[0-9]{1,5}\.(?:npy|bin)\Z")
@@ -67,7 +68,7 @@ Source = Union[str, "os.PathLike[str]", IO[bytes]]
 
 
 class Unpacked(NamedTuple):
-    """What a zip held: the values, and for each name that could not be packed why not."""
+    """Content of a zip: the values, and for each name that was not packed the reason."""
 
     values: dict[str, Any]
     refused: dict[str, str]
@@ -90,20 +91,20 @@ def pack_values(
     target
         Path or binary file to write.
     limit
-        Most bytes that all of it may take.
+        Maximum number of bytes of the zip.
     strict
-        Raise for the first value that cannot travel. Otherwise it is left out and its sentence
-        goes into the zip, so that the others are not lost.
+        Raise for the first value that is not supported. Otherwise it is left out and the reason is
+        stored in the zip, so that the other values are not lost.
 
     Returns
     -------
     dict
-        Name -> sentence of each value that was left out; empty with ``strict``.
+        Name -> reason for each value that was left out; empty with ``strict``.
 
     Raises
     ------
     ValuesError
-        If a value cannot travel or ``limit`` is passed (only with ``strict``).
+        If a value is not supported or ``limit`` is exceeded (only with ``strict``).
     """
     refused: dict[str, str] = {}
     nodes: dict[str, Any] = {}
@@ -122,12 +123,12 @@ def pack_values(
 
 
 def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
-    """Read what ``pack_values`` wrote; the source may be hostile.
+    """Read what ``pack_values`` wrote; the source is untrusted.
 
     Raises
     ------
     ValuesError
-        If it is no such zip, is larger than ``limit``, or holds arrays and NumPy is not there.
+        If the zip is malformed, is larger than ``limit``, or holds arrays without NumPy here.
     """
     try:
         with zipfile.ZipFile(source) as archive:
@@ -153,12 +154,12 @@ def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
 
 
 def _decode(decoder: Decoder, nodes: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of all nodes.
+    """Return the values of all nodes.
 
     Raises
     ------
     ValuesError
-        If one of them is no node: NumPy and pandas raise errors of many kinds for hostile input.
+        If a node is malformed: NumPy and pandas raise many kinds of errors for untrusted input.
     """
     try:
         return {str(name): decoder.decode(node) for name, node in nodes.items()}
@@ -170,7 +171,7 @@ def _decode(decoder: Decoder, nodes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_count(content: bytes) -> None:
-    """Refuse JSON of more parts than the encoder writes: two bytes of it take 60 in memory."""
+    """Reject JSON with more parts than the encoder writes: two bytes of it take 60 in memory."""
     if _parts(content) > _PARTS_LIMIT and _parts(_STRING.sub(b"", content)) > _PARTS_LIMIT:
         raise ValuesError(f"{_INDEX} holds more than {_PARTS_LIMIT:,} values.")
 
@@ -182,7 +183,7 @@ def _parts(content: bytes) -> int:
 def _encode(
     encoder: Encoder, name: str, value: object, refused: dict[str, str] | None
 ) -> dict[str, Any] | None:
-    """The node of ``value``; with ``refused`` a refusal is noted there instead of raised."""
+    """Return the node of ``value``; a rejection is stored in ``refused``, or else raised."""
     try:
         return encoder.encode(name, value)
     except ValuesError as error:
@@ -207,7 +208,7 @@ def _write_member(
 
 
 def _check_members(archive: zipfile.ZipFile, limit: int) -> None:
-    """Refuse whatever ``pack_values`` does not write, before a byte of it is read."""
+    """Reject files that ``pack_values`` does not write, before any byte of them is read."""
     members = archive.infolist()
     if len(members) > FILES_LIMIT + 1:
         raise ValuesError(f"The values are more than {FILES_LIMIT} files.")

@@ -1,6 +1,6 @@
-"""Turns the nodes of ``values.json`` back into Python values; see ``values`` for the form.
+"""Decode the nodes of ``values.json`` to Python values; see ``values`` for the form.
 
-What it reads may be hostile: it makes data only, and no more of it than the file holds.
+The input is untrusted. Only data objects are created, and no more of them than the file holds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from submarine_runtime.values.encoder import SCALAR_KINDS, ValuesError
 from submarine_runtime.values.frames import decode_more
 
 _CHUNK = 1 << 20
-#: Most elements of an array whose elements take no bytes (texts of no length).
+#: Maximum number of elements of an array whose elements have no bytes (empty texts).
 _MAX_EMPTY = 1_000_000
 #: Kinds of ``value_frames``.
 MORE = frozenset(
@@ -27,7 +27,7 @@ _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def _numpy() -> Any:
-    # Imported by name: this package may not depend on NumPy, only use it where it is installed.
+    # Imported by name: this package uses NumPy if it is installed and does not depend on it.
     try:
         return importlib.import_module("numpy")
     except ImportError:
@@ -35,14 +35,14 @@ def _numpy() -> Any:
 
 
 class Decoder:
-    """Decodes nodes; arrays are read from ``archive``."""
+    """Decode nodes; arrays are read from ``archive``."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
         self._used: set[str] = set()
 
     def decode(self, node: Any) -> Any:
-        """The value of ``node``; raises ValueError, TypeError or KeyError for what is no node."""
+        """Return the value of ``node``; raise ValueError, TypeError or KeyError if malformed."""
         kind = node["kind"]
         if kind == "json":
             return node["value"]
@@ -67,7 +67,7 @@ class Decoder:
         return decode_more(self, node)
 
     def _once(self, file: Any) -> str:
-        """``file``, which no other node may name: else a small file could fill the memory."""
+        """Return ``file``; reject a second use, so that a small file cannot fill the memory."""
         name = str(file)
         if name in self._used:
             raise ValueError(f"two values in the file {name[:40]!r}")
@@ -82,7 +82,7 @@ class Decoder:
         return dtype.type(complex(*value) if dtype.kind == "c" else value)
 
     def _array(self, file: str) -> Any:
-        """Read an array after making sure that its header claims no more than the file holds."""
+        """Read an array after checking that the size in its header is the size of the file."""
         numpy = _numpy()
         info = self._archive.getinfo(self._once(file))
         with self._archive.open(info) as stream:
@@ -91,8 +91,8 @@ class Decoder:
                 (1, 0): numpy.lib.format.read_array_header_1_0,
                 (2, 0): numpy.lib.format.read_array_header_2_0,
             }
-            # Version 3.0 differs in the encoding of field names only, and 1.0 and 2.0 are what is
-            # written wherever they suffice.
+            # Version 3.0 differs in the encoding of field names only. NumPy writes 1.0 or 2.0
+            # where they suffice.
             if version not in readers:
                 raise ValueError(f"format {version} of an array")
             shape, fortran, dtype = readers[version](stream)
@@ -113,7 +113,7 @@ class Decoder:
 
 
 def _fill(data: bytearray, stream: IO[bytes]) -> None:
-    """Read into ``data`` in pieces, so that a large array is not held twice."""
+    """Read into ``data`` in pieces, so that a large array is not in memory twice."""
     position = 0
     while position < len(data):
         piece = stream.read(min(_CHUNK, len(data) - position))

@@ -1,7 +1,7 @@
-"""Turns Python values into the nodes of ``values.json``; see ``values`` for the form.
+"""Encode Python values as nodes of ``values.json``; see ``values`` for the form.
 
-What is not in its closed list of types is refused with a sentence that says what to send instead.
-Writes no file: it says which files to write and how.
+A value of a type that is not supported is rejected with a sentence that names an alternative. This
+module writes no file; it returns the functions that write them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SCALAR_KINDS = "biufc"
 
 
 class Encoder:
-    """Encodes values; ``files`` maps each array's file name to the function that writes it.
+    """Encode values; ``files`` maps the file name of each array to the function that writes it.
 
     Parameters
     ----------
     limit
-        Most bytes of all values together (arrays by their size, the rest by an estimate).
+        Maximum number of bytes of all values (arrays by their size, the rest by an estimate).
     """
 
     def __init__(self, limit: int) -> None:
@@ -41,12 +41,12 @@ class Encoder:
         self.name = ""
 
     def encode(self, name: str, value: object) -> dict[str, Any]:
-        """The node of ``value``; ``name`` is for the sentence of a refusal.
+        """Return the node of ``value``; ``name`` is used in the message of a rejection.
 
         Raises
         ------
         ValuesError
-            If it or something in it cannot travel; the encoder can go on with other values.
+            If the value, or a part of it, is not supported; the encoder can encode other values.
         """
         if not name.isidentifier():
             raise ValuesError(f"{name[:80]!r} is not a name.")
@@ -59,7 +59,7 @@ class Encoder:
             raise
 
     def node(self, value: Any, depth: int) -> dict[str, Any]:
-        """The node of a value ``depth`` levels below the one that has a name."""
+        """Return the node of a value ``depth`` levels below the value that has a name."""
         self._count(depth)
         kind = type(value)
         if value is None or kind is bool:
@@ -105,7 +105,7 @@ class Encoder:
         return {"kind": "dict", "items": items}
 
     def _from_numpy(self, value: Any, depth: int) -> dict[str, Any]:
-        numpy = sys.modules.get("numpy")  # No value of a module that was never imported exists.
+        numpy = sys.modules.get("numpy")  # A value of a module exists only after its import.
         if numpy is not None and type(value) in (numpy.ndarray, numpy.memmap):
             return self._array(numpy, value)
         if numpy is not None and isinstance(value, numpy.str_):
@@ -126,7 +126,7 @@ class Encoder:
         return made
 
     def _of_a_library(self, value: Any, depth: int) -> dict[str, Any] | None:
-        """The node of a datetime, a pandas object or a tensor; None for anything else."""
+        """Return the node of a datetime, a pandas object or a tensor; None for anything else."""
         try:
             node = encode_more(self, value, depth)
             array = array_of(value) if node is None else None
@@ -183,7 +183,7 @@ class Encoder:
             )
 
     def _grow_text(self, count: int) -> None:
-        """Count ``count`` bytes of ``values.json``, which is held in memory as a whole."""
+        """Count ``count`` bytes of ``values.json``, which is in memory as a whole."""
         self._text += count
         if self._text > _TEXT_LIMIT:
             raise ValuesError(
@@ -202,7 +202,7 @@ class Encoder:
 
 
 def _survives(numpy: Any, dtype: Any) -> bool:
-    """Whether a .npy file gives ``dtype`` back; not so for bfloat16, which becomes raw bytes."""
+    """Return whether a .npy file preserves ``dtype``; bfloat16, for example, becomes raw bytes."""
     try:
         descr = numpy.lib.format.dtype_to_descr(dtype)
         return str(descr).isascii() and bool(numpy.lib.format.descr_to_dtype(descr) == dtype)
@@ -211,7 +211,7 @@ def _survives(numpy: Any, dtype: Any) -> bool:
 
 
 def _type_name(value: object) -> str:
-    """The type of ``value`` in words: ``a set``, ``an object``, ``a keras History``."""
+    """Return the type of ``value`` in words: ``a set``, ``an object``, ``a keras History``."""
     kind = type(value)
     name = kind.__qualname__
     if kind.__module__ != "builtins":
@@ -220,21 +220,21 @@ def _type_name(value: object) -> str:
 
 
 def _advice(value: object) -> str:
-    """What would be right to send instead of ``value``."""
+    """Return what to send instead of ``value``."""
     kind = type(value)
     if kind.__name__ == "History" and hasattr(value, "history"):
-        return "which cannot travel: use its .history, a dict of lists"
+        return "which cannot be sent: use its .history, a dict of lists"
     if kind.__name__ in ("DataFrame", "Series", "LazyFrame", "Table"):
-        return "which cannot travel: convert it to a pandas DataFrame with .to_pandas()"
+        return "which cannot be sent: convert it to a pandas DataFrame with .to_pandas()"
     if callable(getattr(value, "numpy", None)):
-        return "which cannot travel: use .numpy()"
+        return "which cannot be sent: use .numpy()"
     if kind in (set, frozenset):
-        return "which cannot travel: use sorted(...), a list"
+        return "which cannot be sent: use sorted(...), a list"
     if kind.__name__ == "MaskedArray":
-        return "which cannot travel: use .filled()"
+        return "which cannot be sent: use .filled()"
     if callable(value) or kind.__name__ == "module":
         return "which is code: collect the cell that defines or imports it with %%submarine"
     return (
-        "which cannot travel: JSON values, bytes, datetimes, NumPy arrays and numbers, tensors and "
-        "pandas objects can"
+        "which cannot be sent: JSON values, bytes, datetimes, NumPy arrays and numbers, tensors "
+        "and pandas objects can"
     )

@@ -1,7 +1,8 @@
 """Encode pandas objects, datetimes and tensors as nodes of ``values.json``; see ``values``.
 
-A column is a NumPy array where its dtype has one, else a list of plain values; nothing is pickled.
-The program's own pandas or tensor library converts the value, the reader's own pandas builds it.
+A column is a NumPy array if its dtype has one, else a list of plain values; nothing is pickled.
+The writer converts the value with the program's pandas or tensor library. The reader builds it with
+its own pandas.
 """
 
 from __future__ import annotations
@@ -17,28 +18,28 @@ if TYPE_CHECKING:
     from submarine_runtime.values.decoder import Decoder
     from submarine_runtime.values.encoder import Encoder
 
-#: Kinds of NumPy dtypes that a ``.npy`` file holds: numbers, datetimes, timedeltas.
+#: Kinds of NumPy dtypes that a ``.npy`` file can hold: numbers, datetimes, timedeltas.
 _PLAIN_KINDS = "biufcMm"
-#: Extension dtypes by name; no other text of a file reaches pandas.
+#: Names of extension dtypes; no other text of a file is passed to pandas.
 _DTYPE = re.compile(
     r"(?:U?Int(?:8|16|32|64)|Float(?:32|64)|boolean|str|string(?:\[(?:python|pyarrow)\])?"
     r"|[a-z0-9_]{1,20}\[pyarrow\])\Z"
 )
-#: Most rows that a file may ask for without data for each of them.
+#: Maximum number of rows that a file can request without data for each of them.
 _MAX_BARE = 10_000_000
 _ZONE = re.compile(r"(?!dateutil)[A-Za-z][A-Za-z0-9_+:/-]{0,63}\Z")
 _FREQUENCY = re.compile(r"[A-Za-z0-9-]{1,32}\Z")
 
 
 class ValuesError(ValueError):
-    """A value cannot travel, or a file of values cannot be read; the message is one sentence."""
+    """A value cannot be encoded, or a file of values cannot be read; one sentence."""
 
 
 def encode_more(encoder: Encoder, value: Any, depth: int) -> dict[str, Any] | None:
-    """The node of a datetime, a pandas object or a tensor; None for anything else."""
+    """Return the node of a datetime, a pandas object or a tensor; None for anything else."""
     kind = type(value)
     if kind in (datetime.datetime, datetime.date, datetime.time, datetime.timedelta):
-        return _moment(value)
+        return _datetime(value)
     if kind.__name__ in ("Timestamp", "Timedelta", "NaTType"):
         pandas = sys.modules.get("pandas")
         if pandas is not None and (value is pandas.NaT or isinstance(value, pandas.Timedelta)):
@@ -53,12 +54,12 @@ def encode_more(encoder: Encoder, value: Any, depth: int) -> dict[str, Any] | No
 
 
 def array_of(value: Any) -> Any:
-    """The NumPy array of a tensor, None for what is none.
+    """Return a tensor as a NumPy array; None if ``value`` is not a tensor.
 
     Raises
     ------
     Exception
-        Whatever the tensor's library raises.
+        Any exception of the tensor's library.
     """
     library = type(value).__module__.split(".")[0]
     if library == "torch" and hasattr(value, "detach"):
@@ -70,19 +71,19 @@ def array_of(value: Any) -> Any:
         return value.resolve_conj().resolve_neg().numpy()
     for method in ("numpy", "asnumpy"):
         if callable(getattr(value, method, None)) and not isinstance(value, type):
-            return _readable(getattr(value, method)())
+            return _standard_floats(getattr(value, method)())
     if library in ("jax", "jaxlib") and hasattr(value, "__array__"):
-        return _readable(importlib.import_module("numpy").asarray(value))
+        return _standard_floats(importlib.import_module("numpy").asarray(value))
     return None
 
 
-def _readable(array: Any) -> Any:
-    """``array``; small floats that only their library's own NumPy extension knows as float32."""
+def _standard_floats(array: Any) -> Any:
+    """Convert small floats that need the library's NumPy extension to float32."""
     name = str(getattr(array, "dtype", ""))
     return array.astype("float32") if name.startswith(("bfloat16", "float8")) else array
 
 
-def _moment(value: Any) -> dict[str, Any]:
+def _datetime(value: Any) -> dict[str, Any]:
     kind = type(value).__name__
     if kind == "timedelta":
         return {"kind": kind, "value": [value.days, value.seconds, value.microseconds]}
@@ -94,7 +95,7 @@ def _moment(value: Any) -> dict[str, Any]:
 
 
 class _Frames:
-    """Encodes one pandas object."""
+    """Encode one pandas object."""
 
     def __init__(self, encoder: Encoder, depth: int) -> None:
         self._encoder, self._depth = encoder, depth + 1
@@ -167,12 +168,12 @@ class _Frames:
 
 
 def _in_numpy(dtype: Any) -> bool:
-    """Whether a ``.npy`` file holds a column of this dtype: NumPy's own, not one of pandas."""
+    """Return whether a ``.npy`` file can hold a column of this dtype: a dtype of NumPy itself."""
     return getattr(dtype, "kind", "?") in _PLAIN_KINDS and not hasattr(dtype, "na_value")
 
 
 def decode_more(decoder: Decoder, node: Any) -> Any:
-    """The value of a node of ``encode_more``.
+    """Return the value of a node of ``encode_more``.
 
     Without pandas a DataFrame is a dict of its columns, a Series or Index an array or list.
     """
@@ -229,7 +230,7 @@ def _check_bare(length: int) -> None:
 
 
 def _checked(data: Any) -> Any:
-    """An array of a kind that the encoder writes; pandas makes objects of all others."""
+    """Check that the encoder writes arrays of this kind; pandas makes objects of others."""
     if data.dtype.kind not in _PLAIN_KINDS:
         raise ValueError(f"a column of {str(data.dtype)[:40]}")
     return data
@@ -250,7 +251,7 @@ def _index(pandas: Any, decoder: Decoder, node: Any) -> Any:
         raise ValueError(f"unknown kind {str(kind)[:40]!r}")
     index = pandas.Index(_column(pandas, decoder, node["data"], None), name=name)
     if _FREQUENCY.match(str(node.get("freq") or "")):
-        with suppress(ValueError, TypeError, AttributeError):  # another version's word for it
+        with suppress(ValueError, TypeError, AttributeError):  # The name in another pandas version.
             index.freq = str(node["freq"])
     return index
 
@@ -326,7 +327,7 @@ def _name(zone: Any) -> str:
 
 
 def _zone(name: Any) -> Any:
-    """The time zone of this name; None where it is not known here: the offset stays."""
+    """Return the time zone; None if it is not installed here: the offset is kept."""
     if name is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What the agent knows of its container before anything has happened; the empty record."""
+"""Properties of the container before the program starts; the initial record."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.storage import application_id, container_id
 
-#: Seconds between two lines of the container's log about a wait.
+#: Seconds between two lines about a wait in the container's log.
 LOG_SECONDS = 60.0
-#: What the NodeManager writes into a container's directory when all its files are there.
+#: The NodeManager writes this file into a container's directory after all its files are localized.
 LAUNCH_SCRIPT = "launch_container.sh"
 
 
 def new_record(config: AgentConfig, task: str) -> JobRecord:
-    """The record before anything has happened."""
+    """Return the initial record."""
     environ = os.environ
     requested = config.resources.get("requested", config.resources)
     return JobRecord(
@@ -69,21 +69,21 @@ def _log_url(environ: Mapping[str, str], user: str) -> str | None:
 
 
 def reachable_host(listen: str) -> str:
-    """The name under which others reach what listens on ``listen``."""
+    """Return the host name under which other hosts connect to a listener on ``listen``."""
     if listen not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         return listen
     return os.environ.get("NM_HOST") or socket.getfqdn()
 
 
 def say(sentence: str) -> None:
-    """Write to the container's own log, which is not the job's; ignores a full disk."""
+    """Write to the container's own log, which is not the job's; ignore a full disk."""
     write_error(f"submarine agent: {sentence}\n")
 
 
 def wait_teller(show: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function for ``Store.on_wait``: ``show`` gets each text, the container's log some.
+    """Return a function for ``Store.on_wait``: it calls ``show`` and logs some of the texts.
 
-    The log gets the first text and then one a minute.
+    The container's log gets the first text and then one a minute.
     """
     logged = -LOG_SECONDS
 
@@ -110,7 +110,7 @@ def write_traceback() -> None:
 
 
 def first_change(paths: Sequence[str]) -> float | None:
-    """When the first of these files was made or changed; None where none is there."""
+    """Return the time of the earliest change of these files; None if none exists."""
     times = []
     for path in paths:
         with suppress(OSError):

@@ -50,7 +50,7 @@ def disturb(world: World, fault: str, index: int) -> None:
             world.tell({"type": "cancel", "by": "ada", "why": ""})
     elif fault == "expire":
         if index == 0:
-            world.tell({"type": "expired", "detail": "Nobody gave a sign of life."})
+            world.tell({"type": "expired", "detail": "The job's lease was not renewed."})
     elif agent is None or not agent.alive:
         return
     elif fault in ("kill", "preempt"):

@@ -257,7 +257,7 @@ def test_a_job_whose_lease_is_over_ends_and_gives_everything_back(running: bool)
     else:
         world.capacity = 0
         world.step()
-    world.tell({"type": "expired", "detail": "Nobody gave a sign of life."})
+    world.tell({"type": "expired", "detail": "The job's lease was not renewed."})
     world.tell({"type": "cancel", "by": "ada", "why": "too late"})
     world.run(lambda: world.ended)
     assert world.reason() is EndReason.LEASE_EXPIRED

@@ -345,10 +345,10 @@ def test_what_others_put_into_the_directory_does_no_harm(tmp_path: Path) -> None
 
 def test_a_directory_that_is_not_shared_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    with pytest.raises(LocksError, match="no directory that all users"):
+    with pytest.raises(LocksError, match="not a directory that all users"):
         DeviceLocks(places(tmp_path / "link"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(LocksError, match="no directory"):
+    with pytest.raises(LocksError, match="not a directory"):
         DeviceLocks(places(tmp_path / "file"))
     with pytest.raises(LocksError, match="cannot make"):
         DeviceLocks(places("/proc/locks-of-submarine"))

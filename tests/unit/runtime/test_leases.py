@@ -146,7 +146,7 @@ def test_it_says_once_that_time_is_up(directory: Directory) -> None:
     watch = LeaseWatch(directory, 0.4, said.append)
     assert begin(watch) == ""
     until(lambda: said)
-    assert said == ["Nobody gave a sign of life for 0.4 s, the job's lease."]
+    assert said == ["The job's lease was not renewed for 0.4 s."]
 
 
 def test_signs_on_the_port_cost_the_file_system_nothing(directory: Directory) -> None:
@@ -175,7 +175,7 @@ def test_without_a_lease_nothing_is_looked_at(directory: Directory) -> None:
 def test_a_job_whose_owner_went_while_it_waited_never_begins(directory: Directory) -> None:
     older(directory, layout.INTENT, 3600)
     watch = LeaseWatch(directory, 0.4, lambda sentence: pytest.fail(sentence))
-    assert "sign of life" in begin(watch)
+    assert "was not renewed" in begin(watch)
 
 
 def test_a_job_that_waited_long_begins_with_a_fresh_sign(directory: Directory) -> None:

@@ -54,7 +54,7 @@ def test_a_history_reads_ended_jobs_once_and_running_ones_again(
     put(root / "cache/environment.tar.gz", b"no job")
     store = LocalStore(str(root / "202611" / own))
     mirror, history = Mirror(store, str(target)), History(store, str(root), own)
-    history.look(mirror)
+    history.update(mirror)
     expected = {
         f"{done}/{EVENTS}": b"chief",
         f"{done}/worker-1/{EVENTS}": b"other",
@@ -64,8 +64,8 @@ def test_a_history_reads_ended_jobs_once_and_running_ones_again(
     assert shown(target) == expected
     (root / "202611" / done / "tensorboard" / EVENTS).unlink()
     put(root / "202611" / runs / "growing/worker-0/e1-a1" / EVENTS / "000000000001", b"b")
-    monkeypatch.setattr(tensorboard_role, "LIST", 0.0)
-    history.look(mirror)
+    monkeypatch.setattr(tensorboard_role, "LIST_SECONDS", 0.0)
+    history.update(mirror)
     assert shown(target) == {**expected, f"{runs}/worker-0/{EVENTS}": b"ab"}
 
 

@@ -149,7 +149,11 @@ def test_versions_while_the_program_writes(
         second = versions.save_version(store, scratch, "after-log")
         assert second["left_out"] == ["log.csv"]
         assert second["digest"] == first["digest"]
-    for name, words in (("after-log", "already"), ("../x", "no name"), ("a b", "no name")):
+    for name, words in (
+        ("after-log", "already"),
+        ("../x", "not a valid name"),
+        ("a b", "not a valid name"),
+    ):
         with pytest.raises(versions.VersionError, match=words):
             versions.save_version(store, scratch, name)
     third = versions.save_version(store, scratch)

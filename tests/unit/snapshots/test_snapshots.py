@@ -1,4 +1,4 @@
-"""Snapshots of checkpoints: which files are complete, what is uploaded, what is put back."""
+"""Snapshots of checkpoints: which files are complete, what is uploaded, what is restored."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from submarine_jobs.client import Job
 from submarine_jobs.errors import UsageError
 from submarine_jobs.tensorboards import MAX_JOBS, Board
 from submarine_jobs.text import escaped, web_link
-from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
+from submarine_zeppelin.submarine.frontend import ZeppelinMouth
 
 #: TensorBoards at the same time; the oldest ends for a newer one.
 MOST = 5
@@ -26,12 +26,12 @@ class LocalBoards:
         self._lock = threading.Lock()
         self._boards: dict[tuple[str, ...], Board] = {}
 
-    def show(self, words: Sequence[str], frontend: ZeppelinFrontend) -> bool:
+    def show(self, words: Sequence[str], mouth: ZeppelinMouth) -> bool:
         """``tensorboard JOB...``: a link for each job that has its own, one for all others."""
         names = [word for word in words if not word.startswith("-")]
         if len(names) != len(words):
             raise UsageError("tensorboard takes no options here.", "Write tensorboard JOB ...")
-        session = frontend.session(frontend.config())
+        session = mouth.session(mouth.config())
         jobs = {job.id: job for job in map(session.job, names or ["last"])}
         rest: list[Job] = []
         for job in jobs.values():
@@ -39,19 +39,17 @@ class LocalBoards:
             if url is None or job.record().state.ended:
                 rest.append(job)
             else:
-                frontend.page.html(
-                    _link(f"TensorBoard of {job.id}", url, "in the job's containers")
-                )
+                mouth.page.html(_link(f"TensorBoard of {job.id}", url, "in the job's containers"))
         if len(rest) > MAX_JOBS:
             raise UsageError(f"A TensorBoard shows at most {MAX_JOBS} jobs.", "Name fewer.")
         if rest:
             board = self._board(rest)
             where = "on the machine of Zeppelin only; from elsewhere through an SSH tunnel"
             shown = f"TensorBoard of {', '.join(job.id for job in rest)}"
-            frontend.page.html(_link(shown, board.process.url, where))
+            mouth.page.html(_link(shown, board.process.url, where))
             for notice in board.notices():
-                frontend.page.say(notice)
-        frontend.page.show()
+                mouth.page.say(notice)
+        mouth.page.show()
         return True
 
     def close(self) -> None:

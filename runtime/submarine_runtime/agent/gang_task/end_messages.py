@@ -1,4 +1,4 @@
-"""What an agent tells its coordinator of the end of a program; see ``protocol.link``."""
+"""Messages of an agent to its coordinator on the end of a program; see ``protocol.link``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from submarine_runtime.agent.program import Ending
 from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.reasons import EndReason
 
-#: Failures that would come again however often the program were started.
+#: Failures that a restart of the program would repeat.
 LASTING = frozenset(
     {
         EndReason.IMPORT_ERROR,
@@ -28,14 +28,14 @@ _SHORT_FRAMES = 20
 def ended_line(
     ending: Ending, epoch: int, attempt: int, logs: Mapping[str, int], told: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The line ``state ended``.
+    """Return the line ``state ended``.
 
     Parameters
     ----------
     logs
         Stream -> length.
     told
-        ``outputs``, ``missing`` and ``hints``, as far as there are any.
+        ``outputs``, ``missing`` and ``hints``, if there are any.
     """
     line: dict[str, Any] = {
         "type": "state",
@@ -60,7 +60,7 @@ def ended_line(
 
 
 def lasting(ending: Ending) -> bool:
-    """Whether the same program would fail in the same way again."""
+    """Return whether the same program would fail in the same way again."""
     failure = ending.failure
     return ending.reason in LASTING or (failure is not None and failure.type in LASTING_TYPES)
 

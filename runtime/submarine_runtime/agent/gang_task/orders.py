@@ -1,6 +1,6 @@
-"""Orders that the coordinator has given and nobody has carried out yet, in order.
+"""Queue of the coordinator's orders that are not executed yet.
 
-Also knows whether there will be any more. Carries nothing out itself.
+The queue also knows whether there will be further orders.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Callable
 
-#: A coordinator gives a handful; more is a fault of its.
+#: A coordinator sends few orders; more are an error of the coordinator.
 MAX_ORDERS = 256
 #: Orders that end a program that runs.
 ENDING = frozenset({"stop", "leave"})
@@ -16,18 +16,18 @@ Order = "dict[str, Any]"
 
 
 class Orders:
-    """The queue; filled by the link's thread, emptied by the main one."""
+    """The queue; filled by the link's thread, emptied by the main thread."""
 
     def __init__(self, wake: Callable[[], None], wait: Callable[[float], object]) -> None:
         self._queue: deque[dict[str, Any]] = deque(maxlen=MAX_ORDERS)
         self._wake = wake
         self._wait = wait
-        #: Nobody will give an order any more.
+        #: There will be no further orders.
         self.over = False
         self.welcomed = False
 
     def give(self, order: dict[str, Any]) -> None:
-        """An order has come."""
+        """Add an order."""
         if order.get("type") == "welcome":
             self.welcomed = True
         else:
@@ -35,20 +35,20 @@ class Orders:
         self._wake()
 
     def finish(self) -> None:
-        """There will be no more."""
+        """Close the queue."""
         self.over = True
         self._wake()
 
     def first(self) -> dict[str, Any] | None:
-        """The next order, which stays; None when there is none."""
+        """Return the next order without removing it; None if there is none."""
         return self._queue[0] if self._queue and not self.over else None
 
     def take(self) -> dict[str, Any] | None:
-        """The next order, which is gone from here; None when there is none."""
+        """Remove and return the next order; None if there is none."""
         return self._queue.popleft() if self._queue and not self.over else None
 
     def next(self) -> dict[str, Any] | None:
-        """Wait for the next order; None when there will be none."""
+        """Wait for the next order; return None if there will be none."""
         while not self.over:
             order = self.take()
             if order is not None:
@@ -57,12 +57,12 @@ class Orders:
         return None
 
     def wait_welcome(self) -> bool:
-        """Wait until the coordinator has welcomed us; False when it never will."""
+        """Wait until the coordinator has accepted the agent; return False if it never will."""
         while not self.welcomed and not self.over:
             self._wait(60.0)
         return self.welcomed and not self.over
 
     @property
     def must_end(self) -> bool:
-        """Whether what runs now is to end: told so, or told nothing any more."""
+        """Whether the program is to end: by an order, or because there will be no further ones."""
         return self.over or any(order.get("type") in ENDING for order in list(self._queue))

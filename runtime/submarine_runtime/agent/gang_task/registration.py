@@ -1,4 +1,4 @@
-"""What an agent says of itself when it joins its gang; see ``register`` in ``protocol.link``."""
+"""The registration of an agent in its gang; see ``register`` in ``protocol.link``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from submarine_runtime.yarn import reachable_host
 
 
 class Registration:
-    """The ``register`` line's fields, for each connection anew.
+    """The ``register`` line's fields, computed for each connection.
 
     Parameters
     ----------
     port
-        Our own port, where logs are fetched from.
+        The agent's own port, from which logs are fetched.
     warn
-        Told a sentence when the interface that was asked for is not there.
+        Called with a sentence if the requested interface does not exist.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class Registration:
         devices: Sequence[str],
         running: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
-        """The fields.
+        """Return the fields.
 
         Parameters
         ----------
         seen
-            The address from which we have reached the coordinator.
+            The local address of the connection to the coordinator.
         running
             ``epoch attempt state`` of the program that was started last.
         """

@@ -1,4 +1,4 @@
-"""One task of a distributed job: joins its gang, runs its program as often as it is told, leaves.
+"""One task of a distributed job: join the gang, run the program on each start order, leave.
 
 The coordinator decides and writes the job's record; the agent keeps its program, its logs and its
 outputs. Its parts: ``link``, ``orders``, ``task_run``, ``attempt``.
@@ -38,7 +38,7 @@ class TaskAgent:
     Raises
     ------
     ValueError
-        If the environment does not say which task this is.
+        If the environment does not identify the task.
     """
 
     def __init__(self, config: AgentConfig, secret: Mapping[str, str], directory: str) -> None:
@@ -106,7 +106,7 @@ class TaskAgent:
         self._serving = False
 
     def run(self) -> int:
-        """Run the task; the agent's exit code: 0 if it was sent away in peace."""
+        """Run the task; return the agent's exit code: 0 if the coordinator released it."""
         try:
             return self._live()
         except Terminated:
@@ -157,7 +157,7 @@ class TaskAgent:
         before = self._run
         if before is not None:
             if not before.is_newer(order):
-                return  # told twice
+                return  # A repeated order.
             before.give_up_saving()
             before.settle(self._config.save_grace)
         self._run = TaskRun(
@@ -166,13 +166,13 @@ class TaskAgent:
         self._run.run()
 
     def _tell_unstarted(self, ending: Ending) -> None:
-        """The program has not been started, and will not be."""
+        """Report that the program has not been started, and will not be."""
         run = self._run
         epoch, attempt = (run.epoch, run.attempt_number) if run is not None else (0, 0)
         self._desk.link.send(ended_line(ending, epoch, attempt, {}, {}))
 
     def _reserve_ports(self) -> Ending | None:
-        """Reserve as many ports as the framework wants; new ones, if there were any before."""
+        """Reserve as many ports as the framework needs, instead of earlier ones."""
         old = self._desk.ports
         try:
             self._desk.ports = Reservation(int(trait(self._config.framework, "PORTS")))
@@ -182,7 +182,7 @@ class TaskAgent:
         return None
 
     def _fields(self, seen: str) -> dict[str, Any]:
-        """What the link registers us with."""
+        """Return the fields of the registration."""
         run, desk = self._run, self._desk
         running = None
         if run is not None:
@@ -196,13 +196,13 @@ class TaskAgent:
         self._desk.wakeup.wake()
 
     def _on_over(self) -> None:
-        """The link is over; nobody waits for what a program of ours might still write."""
+        """Handle the end of the link; after a refusal another attempt may write."""
         if self._desk.link.refused is not None and self._run is not None:
             self._run.fence()
         self._desk.orders.finish()
 
     def _serve(self) -> None:
-        """Answer on our own port, once the program runs: loading a server takes a while."""
+        """Serve on the agent's port after the program has started: loading the server is slow."""
         if self._serving:
             return
         self._serving = True

@@ -1,4 +1,4 @@
-"""How an agent in task mode goes: told to leave, not wanted, or ended from outside."""
+"""End an agent in task mode: released, rejected, or terminated by a signal."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from submarine_runtime.agent.gang_task.task_run import Desk, TaskRun
 from submarine_runtime.storage import StoreError, patiently
 from submarine_runtime.yarn import say
 
-#: Seconds for the last words after SIGTERM; YARN's own patience is 0.25 s by default.
+#: Seconds for the last messages after SIGTERM; YARN's default grace is 0.25 s.
 LAST_WORDS = 1.0
-#: Seconds that the coordinator has to hear that we leave.
+#: Seconds that the coordinator has to read the last line.
 FAREWELL = 5.0
-#: Seconds to ship logs that nobody waits for.
+#: Seconds to ship logs after a rejection.
 REFUSED_GRACE = 10.0
 
 
 def leave(desk: Desk, run: TaskRun | None, order: Mapping[str, Any]) -> int:
-    """Ship what is left, say goodbye and go; the agent's exit code."""
+    """Ship the rest and leave; return the agent's exit code."""
     line: dict[str, Any] = {"type": "left"}
     if run is not None:
         if order.get("outputs", True):
@@ -40,7 +40,7 @@ def leave(desk: Desk, run: TaskRun | None, order: Mapping[str, Any]) -> int:
 
 
 def over(desk: Desk, run: TaskRun | None) -> int:
-    """The coordinator does not want us, or there is none; the agent's exit code."""
+    """Handle a rejection by, or the loss of, the coordinator; return the agent's exit code."""
     link, task = desk.link, desk.status.first_task.task
     say(f"{task}: {link.refused or link.given_up}; nothing is run here any more")
     if run is not None:
@@ -49,11 +49,10 @@ def over(desk: Desk, run: TaskRun | None) -> int:
 
 
 def last_words(desk: Desk, run: TaskRun | None) -> int:
-    """SIGTERM: end the program at once, ship what can be shipped, say what is known.
+    """Handle SIGTERM: end the program at once, ship its log, send the last messages.
 
-    The log is first: YARN's patience is short, and the coordinator may be dead. Why the container
-    is ended is for the coordinator to find out: it asks the cluster. Only that the program held too
-    much memory is known here better than there.
+    The log is first, because YARN's grace is short and the coordinator may be dead. The coordinator
+    queries the cluster for the reason. Only memory use above the limit is measured better here.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if run is not None and run.word != "ended":
@@ -74,7 +73,7 @@ def _ship_logs(desk: Desk, seconds: float) -> None:
     desk.shipping.stop(seconds / 2)
     logs = desk.shipping.rest()
     try:
-        for log in logs:  # the end of each first, then their names and indexes
+        for log in logs:  # First the end of each log, then final names and indexes.
             log.advance()
         for log in logs:
             patiently(log.ship_rest, deadline)

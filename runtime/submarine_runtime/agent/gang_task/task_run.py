@@ -1,6 +1,7 @@
-"""One ``start`` order of a task, carried out: the program runs, ends, and its end is told.
+"""Execute one ``start`` order of a task: run the program and report its end.
 
-Hears orders meanwhile. What came before the program and what comes after the last one is ``task``.
+Orders are handled during the run. ``task`` does what comes before the first program and after the
+last one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from submarine_runtime.storage import Scratch, Store, wait_sentence
 
 @dataclass
 class Desk:
-    """What an agent in task mode works with, from its first program to its last."""
+    """The components that an agent in task mode uses from its first program to its last."""
 
     config: AgentConfig
     store: Store
@@ -50,11 +51,11 @@ class TaskRun:
     Parameters
     ----------
     prepare
-        Called before the program with the gang's members; how it ended if that failed.
+        Called before the program with the gang's members; returns the ending if it failed.
     on_save
-        Carries a ``save`` order out.
+        Executes a ``save`` order.
     on_running
-        Called once the program runs.
+        Called after the program has started.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class TaskRun:
         self._on_save = on_save
         self._on_running = on_running
         self.epoch, self.attempt_number = number_of(order)
-        #: ``starting running ending ended``, for the coordinator that comes back.
+        #: ``starting running ending ended``, for a restarted coordinator.
         self.word = "starting"
         #: Whether the last snapshot has been taken.
         self.synced = False
@@ -97,7 +98,7 @@ class TaskRun:
         desk.logs.shipped_by(self.attempt.log_shippers)
 
     def run(self) -> None:
-        """Until its end is told."""
+        """Run until the end has been reported."""
         desk, attempt = self._desk, self.attempt
         ending = self._start()
         if ending is None:
@@ -138,11 +139,11 @@ class TaskRun:
         self._syncing.start()
 
     def told(self) -> dict[str, Any]:
-        """``outputs`` and ``missing`` so far."""
+        """Return ``outputs`` and ``missing`` so far."""
         return self._saving.told() if self._saving is not None else {"outputs": [], "missing": []}
 
     def save(self) -> None:
-        """Save outputs in the background, unless that has been begun."""
+        """Save outputs in the background, unless that has begun."""
         desk, syncing = self._desk, self._syncing
         if self._saving is not None or self.attempt.started is None or syncing is None:
             return
@@ -160,7 +161,7 @@ class TaskRun:
         self._saving.start()
 
     def settle(self, seconds: float) -> bool:
-        """Wait until nothing of this run is under way; False when that takes longer."""
+        """Wait until this run has no running operation; return False after the timeout."""
         deadline = time.monotonic() + seconds
         if self._syncing is not None:
             self._syncing.join(seconds)
@@ -169,17 +170,17 @@ class TaskRun:
         return self._syncing is None or not self._syncing.is_alive()
 
     def give_up_saving(self) -> None:
-        """Another attempt follows, here or elsewhere: its outputs will be the job's."""
+        """Stop saving: a later attempt, here or elsewhere, provides the job's outputs."""
         if self._saving is not None:
             self._saving.cancel()
 
     def fence(self) -> None:
-        """Write nothing more, at once: somebody else may do so from now on. From any thread."""
+        """Stop all writes at once, because another attempt may write from now on; any thread."""
         self.attempt.fence()
         self.give_up_saving()
 
     def wait_saved(self) -> bool:
-        """Wait for outputs and logs; False when they take longer than the job's patience."""
+        """Wait for outputs and logs; return False after ``save_grace`` seconds."""
         return self._wait_saved(obey=False)
 
     def _start(self) -> Ending | None:
@@ -201,7 +202,7 @@ class TaskRun:
 
     def _judged(self, ending: Ending) -> Ending:
         if ending.reason is EndReason.CANCELLED:
-            ending.detail = self._told_why or "It was told to end."
+            ending.detail = self._told_why or "The task was stopped."
         return ending
 
     def _tell_state(self, state: str, **fields: Any) -> None:
@@ -212,7 +213,7 @@ class TaskRun:
         self._desk.link.send({**line, **fields})
 
     def _asked(self) -> dict[str, str] | None:
-        """Orders that have come while the program runs."""
+        """Execute orders that have arrived while the program runs."""
         orders = self._desk.orders
         if orders.over:
             self.fence()
@@ -233,7 +234,7 @@ class TaskRun:
                 self.attempt.order(order)
 
     def is_newer(self, order: Mapping[str, Any]) -> bool:
-        """Whether a ``start`` order is of an attempt after this one."""
+        """Return whether a ``start`` order is for a later attempt than this one."""
         return number_of(order) > (self.epoch, self.attempt_number)
 
     def _stop(self, order: Mapping[str, Any]) -> dict[str, str]:
@@ -244,7 +245,7 @@ class TaskRun:
         return _stopped(self._told_why)
 
     def _wait_saved(self, obey: bool) -> bool:
-        """True once outputs and logs are in the job directory; ``obey``: orders may end that."""
+        """Return True once outputs and logs are saved; with ``obey`` orders may end the wait."""
         desk = self._desk
         deadline = time.monotonic() + desk.config.save_grace
         while self._saving is None or not self._saving.done or desk.shipping.rest():
@@ -269,11 +270,11 @@ class TaskRun:
 
 
 def _stopped(why: str) -> dict[str, str]:
-    """The program ends because of an order, not because of a user's cancel."""
+    """Return a request to end the program for an order, as opposed to a user's cancel."""
     sentence = f"Stopped: {why.rstrip('.')}." if why else "Stopped by the coordinator."
     return {"reason": EndReason.CANCELLED.value, "why": sentence}
 
 
 def number_of(order: Mapping[str, Any]) -> tuple[int, int]:
-    """Epoch and attempt of a ``start`` order."""
+    """Return epoch and attempt of a ``start`` order."""
     return int(order.get("epoch") or 0), int(order.get("attempt") or 0)

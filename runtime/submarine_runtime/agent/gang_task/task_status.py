@@ -1,4 +1,4 @@
-"""What an agent in task mode knows of its task; its events go over the link, not into a record."""
+"""The status of a task in task mode; its events are sent over the link."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TaskStatus(Status):
         self._waiting = ""
 
     def say_wait(self, sentence: str) -> None:
-        """Tell the coordinator with the next heartbeat what the task waits for; empty: nothing."""
+        """Send with the next heartbeat what the task waits for; empty: nothing."""
         self._waiting = sentence
 
     def event(
@@ -47,7 +47,7 @@ class TaskStatus(Status):
         reason: EndReason | None = None,
         data: dict[str, Any] | None = None,
     ) -> None:
-        """Tell the coordinator of something worth keeping; the states are its own business."""
+        """Send an event to the coordinator, which determines the states itself."""
         if state is not None:
             self.set_task(state=state)
             return
@@ -57,15 +57,15 @@ class TaskStatus(Status):
             self._send(line)
 
     def begin_attempt(self, epoch: int, attempt: int) -> None:
-        """The measures of the attempt before say nothing any more."""
+        """Reset the measures of the previous attempt."""
         self.set_task(epoch=epoch, attempt=attempt, **dict.fromkeys(MEASURES))
 
     def measures(self) -> dict[str, Any]:
-        """What a heartbeat tells."""
+        """Return the fields of a heartbeat."""
         task = self._record.tasks[0]
         return {**{name: getattr(task, name) for name in MEASURES}, "waiting": self._waiting}
 
     @property
     def hints(self) -> list[str]:
-        """What the owner could do better."""
+        """Advice for the owner of the job."""
         return list(self._record.hints)

@@ -1,6 +1,6 @@
-"""The agent's end of the link: one thread that dials, dials again, beats and passes orders on.
+"""The agent's side of the link: a thread that connects, reconnects and sends heartbeats.
 
-See ``protocol.link``. Does not act on orders (``task``).
+See ``protocol.link``. The thread passes orders to ``task``, which executes them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from submarine_runtime.agent.link.outbox import Outbox, encoded
 from submarine_runtime.suspend import LEAST, WriteGate, monotonic, suspended
 
 DIAL_SECONDS = 4.0
-#: Heartbeats, and at least seconds, without an answer after which the connection counts as dead:
-#: TCP itself pauses for longer and longer, and may notice a network that is back too late.
+#: Heartbeats, and minimum seconds, without an answer after which the connection counts as dead: TCP
+#: increases its own pauses, and may notice too late that the network works again.
 STALE_BEATS, STALE_SECONDS = 3, 3.0
-#: Seconds between two attempts to dial.
+#: Seconds between two connection attempts.
 LONGEST_PAUSE = 1.0
 SHORTEST_PAUSE = 0.05
-#: Seconds without any welcome, and without one after a silence that cost the program its life,
-#: after which an agent gives up.
+#: Seconds after which an agent gives up: without a first welcome, and without a welcome after a
+#: silence for which the program was killed.
 WELCOME_PATIENCE = 180.0
 SILENCE_PATIENCE = 120.0
 MAX_UNACKED = 64
@@ -38,24 +38,25 @@ class Link:
     Parameters
     ----------
     register
-        The ``register`` line's fields, given the address under which the coordinator sees us.
+        Returns the fields of the ``register`` line for the address that the coordinator sees.
     measures
-        What a heartbeat may tell, now; only what differs from the last acknowledged one is sent.
+        Returns the current values for a heartbeat; only changes since the last acknowledged one are
+        sent.
     on_order
-        Called in the thread with each line that is an order, and with each ``welcome``.
+        Called in the thread with each order, and with each ``welcome``.
     on_silence
-        Called, in a thread of its own, when the coordinator was silent for too long.
+        Called, in a separate thread, when the coordinator was silent for too long.
     on_over
-        Called in the thread when ``refused`` or ``given_up`` was set.
+        Called in the thread after ``refused`` or ``given_up`` was set.
     gate
         Opened after a suspend by the first answer to a line that was sent after it.
 
     Attributes
     ----------
     refused
-        Why the coordinator does not want us; None while it has not said so.
+        Why the coordinator rejected the agent; None if it did not.
     given_up
-        Why nobody is waited for any more.
+        Why the agent no longer waits for the coordinator.
     """
 
     def __init__(
@@ -94,12 +95,12 @@ class Link:
         self.given_up: str | None = None
 
     def start(self) -> None:
-        """Begin to dial."""
+        """Start to connect."""
         self._thread.start()
 
     @property
     def welcomed(self) -> bool:
-        """Whether the coordinator has ever welcomed us."""
+        """Whether the coordinator has ever accepted the agent."""
         return self._welcomed_at is not None
 
     @property
@@ -108,7 +109,7 @@ class Link:
         return self._deadman.fired
 
     def send(self, line: Mapping[str, Any]) -> None:
-        """Send a line now, or when the link is back; callable from any thread.
+        """Send a line now, or after the next reconnection; callable from any thread.
 
         Raises
         ------
@@ -119,17 +120,17 @@ class Link:
         self._wake()
 
     def wait_sent(self, seconds: float) -> bool:
-        """Wait until all lines are on their way; False when that took longer."""
+        """Wait until all lines have been sent; return False after the timeout."""
         return self._outbox.wait_sent(seconds)
 
     def wait_read(self, seconds: float) -> bool:
-        """Wait until the coordinator has surely read all lines; False when that took longer."""
+        """Wait until the coordinator has read all lines; return False after the timeout."""
         self._beat_now = True
         self._wake()
         return self._outbox.wait_read(seconds)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the link."""
         self._closing = True
         self._deadman.stop()
         self._wake()
@@ -139,7 +140,7 @@ class Link:
         try:
             os.write(self._writer, b"\0")
         except BlockingIOError:
-            pass  # it is awake many times over
+            pass  # The pipe already holds many wake-ups.
 
     @property
     def _over(self) -> bool:
@@ -169,7 +170,7 @@ class Link:
             self.given_up = f"the coordinator cannot be reached: {why}"
 
     def _talk(self, lines: Lines) -> None:
-        """Until the link breaks (OSError) or is over."""
+        """Communicate until the link breaks (OSError) or is over."""
         try:
             registered, slept = monotonic(), suspended()
             lines.queue(encoded({"type": "register", **self._register(lines.address)}))
@@ -229,7 +230,7 @@ class Link:
         self._lost_after = max(0.1, float(line.get("lost_after") or 25.0))
         self._welcomed_at = monotonic()
         self._confirmed(registered, slept)
-        self._known = {}  # a coordinator that was away may have forgotten
+        self._known = {}  # A restarted coordinator may not have the values.
         self._outbox.rewind()
         self._on_order(dict(line))
 
@@ -260,7 +261,7 @@ class Link:
                 self._outbox.confirm(taken)
 
     def _confirmed(self, sent: float, slept: float) -> None:
-        """Count an answer to a line of that moment, unless it was sent before a suspend."""
+        """Count an answer to a line of that time, unless it was sent before a suspend."""
         if suspended() - slept < LEAST:
             self._deadman.heard(sent, self._lost_after)
             self._gate.confirm(slept)

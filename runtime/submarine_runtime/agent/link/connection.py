@@ -1,6 +1,6 @@
-"""One connection to the coordinator: TLS with the job's certificate, the upgrade, lines of JSON.
+"""One connection to the coordinator: TLS with the job's certificate, upgrade, lines of JSON.
 
-Blocks while it is being opened and never afterwards. Does not know what the lines mean (``link``).
+Only the connection attempt blocks. ``link`` interprets the lines.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ _READ = 1 << 16
 
 
 class RefusedError(Exception):
-    """The other side speaks HTTP and will not have us; one sentence."""
+    """The coordinator rejected the upgrade with an HTTP response; one sentence."""
 
 
 class Lines:
-    """Lines of JSON over a socket that never blocks."""
+    """Lines of JSON over a non-blocking socket."""
 
     def __init__(self, connection: ssl.SSLSocket, received: bytes = b"") -> None:
         connection.setblocking(False)
         self._connection = connection
         self._received = bytearray(received)
         self._sending = bytearray()
-        #: The address under which the coordinator sees us.
+        #: The address of this task as the coordinator sees it.
         self.address = str(connection.getsockname()[0])
 
     def fileno(self) -> int:
-        """For ``select``."""
+        """Return the descriptor for ``select``."""
         return self._connection.fileno()
 
     @property
     def unsent(self) -> int:
-        """Bytes that wait to be sent."""
+        """Number of bytes that are not sent yet."""
         return len(self._sending)
 
     def queue(self, line: bytes) -> None:
-        """Send a line as soon as that is possible."""
+        """Send a line as soon as possible."""
         self._sending += line
 
     def flush(self) -> None:
-        """Send what the socket takes now; raises OSError when the link is gone."""
+        """Send what the socket accepts now; raise OSError if the link is closed."""
         while self._sending:
             try:
                 sent = self._connection.send(self._sending)
@@ -56,7 +56,7 @@ class Lines:
             del self._sending[:sent]
 
     def receive(self) -> list[dict[str, Any]]:
-        """The lines that have come; raises OSError when the link is gone or makes no sense."""
+        """Return the received lines; raise OSError if the link is closed or a line is malformed."""
         over = False
         while not over and len(self._received) <= 2 * MAX_LINE:
             try:
@@ -97,14 +97,14 @@ def dial(address: tuple[str, int], secret: Mapping[str, str], timeout: float) ->
     secret
         ``token`` and ``certificate``.
     timeout
-        Seconds for all of it.
+        Seconds for the whole operation.
 
     Raises
     ------
     OSError
-        If nobody is there, or somebody else.
+        If the connection fails, or its certificate is not the job's.
     RefusedError
-        If the coordinator answers anything but ``101``.
+        If the coordinator responds with anything but ``101``.
     """
     deadline = time.monotonic() + timeout
     plain = socket.create_connection(address, timeout)
@@ -128,17 +128,17 @@ def dial(address: tuple[str, int], secret: Mapping[str, str], timeout: float) ->
 
 
 def tls_context(secret: Mapping[str, str]) -> ssl.SSLContext:
-    """A context that accepts one certificate only: the job's own."""
+    """Return a context that accepts only the job's own certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # The certificate itself is pinned, so a host name would add nothing.
+    # The certificate itself is pinned, so the host name is not checked.
     context.check_hostname = False
     context.load_verify_locations(cadata=secret["certificate"])
     return context
 
 
 def _upgraded(secure: ssl.SSLSocket, deadline: float) -> bytes:
-    """Read the answer's head; what came behind it."""
+    """Read the head of the response; return the bytes after it."""
     head = b""
     while b"\r\n\r\n" not in head:
         secure.settimeout(max(0.05, deadline - time.monotonic()))

@@ -1,9 +1,9 @@
-"""Kills the program when the coordinator has not been heard for too long, whatever else hangs.
+"""Kill the program after a long silence of the coordinator, even if other threads hang.
 
 The thread compares the time with the deadline each second. The deadline is ``lost_after`` seconds
-behind the *sending* of the last heartbeat that was acknowledged, so it comes before the
-coordinator's own. A suspend of the machine counts as silence, but leaves some seconds to reconnect:
-the coordinator may have been suspended too.
+after the *sending* of the last acknowledged heartbeat, so it is earlier than the coordinator's own.
+A suspend of the machine counts as silence, but leaves some seconds to reconnect: the coordinator
+may have been suspended too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Callable
 
 from submarine_runtime.suspend import SuspendMeter, monotonic
 
-#: Seconds between two looks. A wait counts no suspended time, so a longer one would end late.
+#: Seconds between two checks. A wait does not count suspended time, so a longer one would end late.
 LOOK_SECONDS = 1.0
 #: Seconds after a suspend in which the coordinator can still confirm the task.
 AFTER_SUSPEND = 10.0
@@ -35,11 +35,11 @@ class DeadMan:
         self._changed = threading.Condition()
         self._over = False
         self._thread = threading.Thread(target=self._run, name="deadman", daemon=True)
-        #: Whether a silence has been too long and nothing was heard since.
+        #: Whether a silence was too long and has not ended.
         self.fired = False
 
     def heard(self, sent: float, lost_after: float) -> None:
-        """What was sent at ``sent`` (monotonic) has been acknowledged."""
+        """Record that a line sent at ``sent`` (monotonic) was acknowledged."""
         with self._changed:
             first, self._moment = self._moment is None, sent + lost_after
             self.fired = self.fired and monotonic() >= self._moment
@@ -49,14 +49,14 @@ class DeadMan:
             self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop the thread."""
         with self._changed:
             self._over = True
             self._changed.notify()
 
     @property
     def moment(self) -> float | None:
-        """When (monotonic) the program would be killed; None before anything was heard."""
+        """Time (monotonic) at which the program is killed; None before the first ack."""
         return self._moment
 
     def _run(self) -> None:
@@ -72,7 +72,7 @@ class DeadMan:
                     self._meter.reset()
                 due = self._moment is not None and now >= self._moment and not self.fired
                 if not due:
-                    # Once it has fired it looks again whether the silence is over.
+                    # After the callback, check again whether the silence is over.
                     left = (self._moment or now) - now
                     self._changed.wait(min(left, LOOK_SECONDS) if left > 0 else LOOK_SECONDS)
                     continue

@@ -1,7 +1,7 @@
-"""Lines for the coordinator that must not be lost: kept until it has surely read them.
+"""Lines for the coordinator that must not be lost: kept until it has read them.
 
-A line counts as read when a heartbeat that was sent after it is acknowledged. After a break all
-that is kept is sent again, and the last ``state`` line in any case. Sends nothing (``link``).
+A line counts as read when a heartbeat that was sent after it is acknowledged. After a reconnection
+all kept lines are sent again, and the last ``state`` line in any case. ``link`` sends the lines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Callable, Mapping
 from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.link_validation import clean
 
-#: Lines that are kept for a coordinator that is away; the oldest are dropped.
+#: Maximum number of lines kept during an outage; the oldest are dropped.
 MAX_KEPT = 1000
 
 
@@ -23,8 +23,8 @@ class Outbox:
     """The lines, in order; callable from any thread."""
 
     def __init__(self) -> None:
-        # Not the condition itself is entered: SIGTERM, which is an exception in the main thread,
-        # could come between its taking the lock and the block, and leave the lock taken.
+        # The lock is entered, not the condition: SIGTERM, which is an exception in the main
+        # thread, could arrive between acquire and the block, and leave the condition's lock held.
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._kept: deque[tuple[int, bytes]] = deque()
@@ -33,7 +33,7 @@ class Outbox:
         self._over = False
 
     def add(self, line: Mapping[str, Any]) -> None:
-        """Keep one more line.
+        """Keep another line.
 
         Raises
         ------
@@ -52,7 +52,7 @@ class Outbox:
                 self._kept.popleft()
 
     def rewind(self) -> None:
-        """The link is new: everything that is kept is to be sent again."""
+        """Send all kept lines again, on a new connection."""
         with self._lock:
             self._taken = self._sent = 0
             state = self._state
@@ -60,7 +60,7 @@ class Outbox:
                 self._kept.appendleft(state)
 
     def take(self) -> bytes:
-        """What is to be sent now."""
+        """Return the lines to send now."""
         with self._lock:
             new = [data for number, data in self._kept if number > self._taken]
             self._taken = self._count
@@ -72,14 +72,14 @@ class Outbox:
         return self._taken
 
     def sent(self) -> None:
-        """All that was taken is on its way."""
+        """Record that all taken lines have been sent."""
         if self._sent != self._taken:
             with self._lock:
                 self._sent = self._taken
                 self._changed.notify_all()
 
     def confirm(self, number: int) -> None:
-        """Lines up to this number have been read."""
+        """Remove lines up to this number, which have been read."""
         if self._kept and self._kept[0][0] <= number:
             with self._lock:
                 while self._kept and self._kept[0][0] <= number:
@@ -87,17 +87,17 @@ class Outbox:
                 self._changed.notify_all()
 
     def give_up(self) -> None:
-        """Nobody will read any more: whoever waits need not."""
+        """Release all waiting threads: no further lines will be read."""
         with self._lock:
             self._over = True
             self._changed.notify_all()
 
     def wait_sent(self, seconds: float) -> bool:
-        """Wait until all lines are on their way; False when that took longer."""
+        """Wait until all lines have been sent; return False after the timeout."""
         return self._wait(lambda: self._sent >= self._count, seconds)
 
     def wait_read(self, seconds: float) -> bool:
-        """Wait until all lines have been read; False when that took longer."""
+        """Wait until all lines have been read; return False after the timeout."""
         return self._wait(lambda: not self._kept, seconds)
 
     def _wait(self, done: Callable[[], bool], seconds: float) -> bool:
@@ -112,5 +112,5 @@ class Outbox:
 
 
 def encoded(line: Mapping[str, Any]) -> bytes:
-    """One line of JSON."""
+    """Return one line of JSON."""
     return json.dumps(clean(dict(line)), separators=(",", ":")).encode() + b"\n"

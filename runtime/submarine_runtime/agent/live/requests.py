@@ -1,7 +1,7 @@
-"""Answers to requests on the agent's port; see ``protocol.wire``.
+"""Request handler of the agent's port; see ``protocol.wire``.
 
-Sizes are bounded, and nobody without the token learns more than 401. Connections, threads and TLS
-are ``server``.
+Sizes are limited. A client without the token receives only 401. ``server`` handles connections,
+threads and TLS.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Handler(BaseHTTPRequestHandler):
     timeout = SOCKET_SECONDS
     server_version = "submarine"
     sys_version = ""
-    #: The program's end of a tunnel that was granted; whoever made the handler carries the bytes.
+    #: The program's end of a granted tunnel; the creator of the handler forwards the bytes.
     tunnel: socket.socket | None = None
 
     def parse_request(self) -> bool:
-        """Let nobody past without the token, whatever is asked."""
+        """Reject every request without the token."""
         if not super().parse_request():
             return False
         scheme, _, token = self.headers.get("Authorization", "").partition(" ")
@@ -49,19 +49,19 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def handle_expect_100(self) -> bool:
-        """Say nothing before the token was seen."""
+        """Send nothing before the token has been checked."""
         return True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Only the status: the standard page would repeat what was sent."""
+        """Send only the status: the standard page would repeat the request."""
         self.close_connection = True
         self._answer(int(code))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: requests are not the job's business."""
+        """Log nothing: requests are not part of the job's log."""
 
     def do_GET(self) -> None:
-        """Status, log or stream."""
+        """Answer requests for status, log, stream and tunnel."""
         parts = urlsplit(self.path)
         try:
             query = {k: v[-1] for k, v in parse_qs(parts.query, max_num_fields=16).items()}
@@ -81,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(400)
 
     def do_POST(self) -> None:
-        """Cancel, save, or hear that somebody looks, or is still there."""
+        """Cancel, save, renew the lease, or note a client that displays TensorBoard files."""
         server, path = self.server, urlsplit(self.path).path
         heard = {wire.LOOK: server.status.onlookers.note, wire.RENEW: server.on_renew}
         if path in heard:
@@ -102,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(202)
 
     def _body(self) -> dict[str, Any] | None:
-        """The JSON object that was sent; None when that was answered as wrong."""
+        """Return the JSON object in the body; None after an error response."""
         length = self.headers.get("Content-Length", "")
         if not length.isdigit():
             self._answer(411)

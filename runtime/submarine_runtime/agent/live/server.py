@@ -1,6 +1,6 @@
-"""The agent's port: TLS with the job's certificate, bounded threads and connections.
+"""The agent's port: TLS with the job's certificate, limited threads and connections.
 
-What is answered is ``answers``. Does not change anything but through ``on_cancel``.
+``answers`` handles the requests.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from submarine_runtime.agent.shipping import LogFiles
 from submarine_runtime.network import ConnectionLimit, Tunnels, server_context
 from submarine_runtime.record import Status
 
-#: Requests with the token that are answered at once; tunnels have a limit of their own.
+#: Maximum number of concurrent requests with the token; tunnels have their own limit.
 MAX_REQUESTS = 32
 MAX_STREAMS = 16
-#: Connections that have not shown the token: from one address, and in all. A new one replaces the
-#: oldest. More than a client opens at once: some twenty tunnels, when a page is loaded again.
+#: Connections that have not shown the token: from one address, and in total. A new one replaces the
+#: oldest. More than a client opens at once: some twenty tunnels when a page is reloaded.
 MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED_OVERALL = 32, 128
-#: Seconds within which a connection must have shown the token.
+#: Seconds within which a connection must show the token.
 GREETING_SECONDS = 10.0
 
 
@@ -36,21 +36,22 @@ class LiveServer(ThreadingMixIn, TCPServer):
     secret
         ``token``, ``certificate``, ``key``.
     listen
-        Address to bind any free port of, or a socket that listens already.
+        Address on which any free port is bound, or a socket that listens already.
     on_cancel
-        Called with ``by`` and ``why``; None: there is nothing to cancel here.
+        Called with ``by`` and ``why``; None: cancel is not supported here.
     on_save
-        Saves the model directory under a name as a version and returns that; None: not here.
+        Saves the model directory under a name as a version and returns it; None: not supported
+        here.
     tunnels
-        To what the program has declared; None: there are none here.
+        Tunnels to the targets that the program has declared; None: not supported here.
     on_renew
-        Who started the job is still there.
+        Called when the client that started the job renews its lease.
     """
 
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
-    # More than a burst of connections: one that does not fit waits a second for its next SYN.
+    # More than a burst of connections: otherwise a connection waits a second for its next SYN.
     request_queue_size = 128
 
     def __init__(
@@ -90,7 +91,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
 
     @property
     def port(self) -> int:
-        """The port that was free."""
+        """The bound port."""
         return int(self.socket.getsockname()[1])
 
     def start(self) -> None:
@@ -101,7 +102,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         ).start()
 
     def finish(self, timeout: float) -> None:
-        """The job has ended: let those who follow read to the end, but not for ever."""
+        """After the end of the job, let followers read to the end, within ``timeout``."""
         self.ended.set()
         deadline = time.monotonic() + timeout
         for _ in range(MAX_STREAMS):
@@ -113,12 +114,12 @@ class LiveServer(ThreadingMixIn, TCPServer):
         return hmac.compare_digest(presented.encode("utf-8", "replace"), self._token)
 
     def authorised(self, request: socket.socket) -> bool:
-        """Note that a connection has shown the token and may take its time.
+        """Record that a connection has shown the token.
 
         Returns
         -------
         bool
-            False if too many requests are being answered.
+            False if there are too many concurrent requests.
         """
         with self._lock:
             self._unauthenticated.remove(request)
@@ -128,13 +129,13 @@ class LiveServer(ThreadingMixIn, TCPServer):
             return True
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give the connection a thread; the oldest one without a token may have to end for it."""
+        """Start a thread for the connection; it may replace the oldest one without a token."""
         try:
             request.settimeout(SOCKET_SECONDS)
             secure = self._context.wrap_socket(
                 request, server_side=True, do_handshake_on_connect=False
             )
-        except (OSError, ValueError):  # the other side has closed it already
+        except (OSError, ValueError):  # The client has closed it already.
             self.shutdown_request(request)
             return
         with self._lock:
@@ -143,12 +144,12 @@ class LiveServer(ThreadingMixIn, TCPServer):
             _cut(one)
         try:
             super().process_request(secure, client_address)
-        except RuntimeError:  # no thread to be had
+        except RuntimeError:  # No thread can be started.
             self._forget(secure)
             self.shutdown_request(secure)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Shake hands, answer one request, and be the tunnel that it may have asked for."""
+        """Perform the handshake, answer one request, and forward a tunnel if requested."""
         handler = None
         try:
             request.do_handshake()
@@ -156,7 +157,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
             if handler.tunnel is None:
                 request.shutdown(socket.SHUT_WR)
         except (OSError, ValueError):
-            pass  # the other side's trouble
+            pass  # An error of the client's connection.
         finally:
             self._forget(request)
             if handler and handler.tunnel and self.tunnels:
@@ -164,7 +165,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
             self.shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Close what has been connected for long without showing the token."""
+        """Close connections that have not shown the token in time."""
         with self._lock:
             late = self._unauthenticated.older_than(time.monotonic() - GREETING_SECONDS)
         for request in late:
@@ -179,7 +180,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
 def _cut(request: socket.socket) -> None:
     """End a connection that a thread reads from; that thread closes it.
 
-    Not by the shutdown of ssl.SSLSocket: the thread would go on without TLS.
+    The shutdown of ssl.SSLSocket is not used: the thread would continue without TLS.
     """
     with suppress(OSError):
         socket.socket.shutdown(request, socket.SHUT_RDWR)

@@ -1,8 +1,8 @@
 """One follower of a running job: newline-delimited JSON until the job has ended.
 
-Reads what is new from the log files at its own pace and holds at most one piece of them, so a slow
-reader costs no memory; one that falls too far behind is told what it has missed. Polls while
-somebody listens and only then.
+Reads new data from the log files at the follower's pace and holds at most one piece of them, so a
+slow follower costs no memory. A follower that is too far behind gets a ``skip`` line. Polling stops
+with the connection.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from submarine_runtime.record import Status
 
 POLL = 0.04
 STATUS_INTERVAL = 0.5
-#: Bytes behind which a reader that does not catch up is sent on.
+#: Number of bytes behind after which a slow follower skips data.
 MAX_BEHIND = 8 << 20
 KEPT_BEHIND = 1 << 20
 CHECK_INTERVAL = 2.0
-#: Seconds that one line may take to be sent before its reader counts as stuck.
+#: Seconds to send one line after which its follower counts as stuck.
 STUCK = 1.0
 
 
 class Positions(NamedTuple):
-    """From where to begin: number of events, offsets of the logs (negative: from the end)."""
+    """Start positions: number of events, offsets of the logs (negative: from the end)."""
 
     events: int
     stdout: int
@@ -42,9 +42,9 @@ class Stream:
     Parameters
     ----------
     write
-        Sends bytes; blocks, and raises OSError when the reader is gone.
+        Sends bytes; blocks, and raises OSError after the follower has disconnected.
     ended
-        Set once the final record is published.
+        Set after the final record has been published.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Stream:
         return any(sent) or self._follow_next()
 
     def _follow_next(self) -> bool:
-        """Go on with the task's next attempt in this container, once there is one."""
+        """Continue with the task's next attempt in this container, if there is one."""
         if self._attempt == self._logs.newest:
             return False
         self._attempt = self._logs.newest
@@ -155,7 +155,7 @@ class Stream:
         return bool(data)
 
     def _catch_up(self, lengths: Mapping[str, int], ended: bool) -> None:
-        """Send a reader on that is far behind, and stuck or not coming nearer in two seconds."""
+        """Skip data for a follower that is far behind, and stuck or not catching up."""
         now = time.monotonic()
         hurry = ended or self._stuck
         if now < self._next_check and not hurry:

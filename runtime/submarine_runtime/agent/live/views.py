@@ -1,6 +1,6 @@
-"""What others see of a running task: the live view on a port, the page on YARN.
+"""The views of a running task: the live view on a port, the page on YARN.
 
-A job without either is still a job, so that trouble here is an event, never the job's end.
+The job runs without them if they fail; a failure is an event.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FOLLOWERS_GRACE = 3.0
 
 
 class Views:
-    """The views of one task; ``open`` is called once its program runs."""
+    """The views of one task; ``open`` is called after its program has started."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Views:
         announce: Callable[[str, int], None],
         on_renew: Callable[[], None],
     ) -> None:
-        """Open the port, tell the job directory of it by ``announce``, show the job on YARN."""
+        """Open the port, call ``announce`` to publish it, and show the job on YARN."""
         self._serve(logs, on_cancel, on_save, announce, on_renew)
         self._show_on_yarn()
 
@@ -58,7 +58,7 @@ class Views:
             self._page.finish()
 
     def finish_followers(self) -> None:
-        """Let those who follow read to the end."""
+        """Let followers read to the end."""
         if self._server is not None:
             self._server.finish(FOLLOWERS_GRACE)
 

@@ -1,7 +1,7 @@
-"""Shows the job on its own YARN page through a helper process (``coordinator.page``).
+"""Show the job on its own YARN page through a helper process (``coordinator.page``).
 
-Only where skein started this container. The helper is a process of its own because skein needs
-grpc, which the agent does not load; whatever happens to it, the job goes on.
+Only if skein started this container. The helper is a separate process, because skein needs grpc,
+which the agent does not load. The job continues if the helper fails.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _END_SECONDS = 2.0
 
 
 class YarnPage:
-    """The helper and the thread that tells it how the job is.
+    """The helper, and the thread that sends it the state of the job.
 
     Parameters
     ----------
     archive
         Path of the runtime's zip.
     job
-        What does not change: ``job_id name``.
+        Constant fields: ``job_id name``.
     """
 
     def __init__(self, archive: str, status: Status, job: Mapping[str, Any]) -> None:
@@ -43,7 +43,7 @@ class YarnPage:
         self._thread.start()
 
     def finish(self) -> None:
-        """Tell the last state and let the helper go."""
+        """Send the last state and end the helper."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join(_END_SECONDS)
@@ -62,7 +62,7 @@ class YarnPage:
         try:
             self._talk(helper)
         except (OSError, ValueError):
-            pass  # the helper has ended; the job does not need it
+            pass  # The helper has ended; the job does not need it.
         finally:
             with suppress(OSError):
                 if helper.stdin is not None:
@@ -102,7 +102,7 @@ class YarnPage:
             "state": record.get("state"),
             "detail": record.get("detail"),
             "progress": None if progress is None else round(progress, 2),
-            # As they are now: with the host and port that the program has got.
+            # Current links, with the host and port of the program.
             "links": record.get("links") or {},
             "task": task.get("task"),
             "host": task.get("host"),
@@ -111,7 +111,7 @@ class YarnPage:
 
 
 def page_of(status: Status, job: Mapping[str, Any]) -> YarnPage | None:
-    """The page of this job, or None where skein did not start the container."""
+    """Return the page of this job; None if skein did not start the container."""
     archive = os.path.abspath(sys.argv[0])
     if not os.environ.get("SKEIN_APPMASTER_ADDRESS") or not os.path.isfile(archive):
         return None

@@ -1,8 +1,8 @@
-"""Training scalars from TensorBoard's event files, as they grow; needs no TensorFlow.
+"""Read training scalars from growing TensorBoard event files, without TensorFlow.
 
-An event file is a row of framed records (length, checksum, data, checksum), each a small protobuf
-message. Only the scalars of the newest records are decoded, within a budget; pictures, graphs and
-what is damaged are passed over. Checksums are not looked at. Writes nothing.
+An event file is a sequence of framed records (length, checksum, data, checksum), each a small
+protobuf message. Only the scalars of the newest records are decoded, within a limit; images, graphs
+and damaged records are skipped. Checksums are not verified.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import time
 
 from submarine_runtime.agent.measurement.event_message import scalars
 
-#: Seconds between two looks for new files; how deep and how many.
+#: Seconds between two searches for new files; limits of depth and number.
 LOOK_AGAIN = 10.0
 MAX_DEPTH = 4
 MAX_FILES = 32
 MAX_ENTRIES = 2000
-#: Bytes read in one look, the largest record that may hold scalars, records decoded in one look.
+#: Bytes read at once, the largest record that may hold scalars, records decoded at once.
 MAX_READ = 1 << 20
 MAX_RECORD = 1 << 14
 MAX_DECODED = 200
-#: A record longer than this is none: the file is damaged and is left alone.
+#: A longer record means that the file is damaged; it is not read further.
 ABSURD = 1 << 31
 _HEADER = 12
 _FRAME = 16
@@ -35,7 +35,7 @@ class EventFiles:
     Attributes
     ----------
     values
-        What is known so far.
+        The known scalars.
     """
 
     def __init__(self, directory: str) -> None:
@@ -45,7 +45,7 @@ class EventFiles:
         self.values: dict[str, float] = {}
 
     def look(self) -> dict[str, float]:
-        """Read what is new; everything that is known."""
+        """Read what is new and return all known scalars."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + LOOK_AGAIN
@@ -79,7 +79,7 @@ class EventFiles:
 
 
 def _event_files(directory: str) -> list[str]:
-    """Event files below ``directory``, the newest, without following links."""
+    """Return the newest event files below ``directory``, without following links."""
     found: list[tuple[float, str]] = []
     pending, seen = [(directory, 0)], 0
     while pending:
@@ -112,7 +112,7 @@ def _changed(path: str) -> float | None:
 
 
 def _frames(data: bytes, offset: int, size: int) -> tuple[list[bytes], int]:
-    """The small records in ``data`` and the offset in the file at which to go on; -1: damaged."""
+    """Return the small records in ``data`` and the next file offset; -1: the file is damaged."""
     found: list[bytes] = []
     place = 0
     while place + _HEADER <= len(data):
@@ -121,7 +121,7 @@ def _frames(data: bytes, offset: int, size: int) -> tuple[list[bytes], int]:
             return found, -1
         end = place + _FRAME + length
         if offset + end > size:
-            break  # still being written
+            break  # It is still being written.
         if end > len(data) and length <= MAX_RECORD:
             break
         if length <= MAX_RECORD:
@@ -131,7 +131,7 @@ def _frames(data: bytes, offset: int, size: int) -> tuple[list[bytes], int]:
 
 
 def _worth_decoding(records: list[bytes]) -> list[bytes]:
-    """The newest ones, and the last of each length among the rest: rare tags differ in length."""
+    """Return the newest records, and the last of each length among the rest for rare tags."""
     if len(records) <= MAX_DECODED:
         return records
     rest = {len(record): record for record in records[:-MAX_DECODED]}

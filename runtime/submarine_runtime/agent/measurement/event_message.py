@@ -1,4 +1,4 @@
-"""Scalars out of one TensorBoard event: as much of protobuf as that takes, and no more."""
+"""Decode the scalars of one TensorBoard event with a minimal protobuf reader."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Iterator
 
 #: Fields of a ``TensorProto`` that may hold the number: tensor_content, float_val, double_val.
 _VALUES = (4, 5, 6)
-#: (DT_FLOAT or DT_DOUBLE, bytes of one number) -> how it is written.
+#: (DT_FLOAT or DT_DOUBLE, bytes of one number) -> format of ``struct``.
 _FORMS = {(1, 4): "<f", (2, 8): "<d"}
 
 
 def scalars(record: bytes) -> list[tuple[str, float]]:
-    """Tags and values of an ``Event`` message; empty for any other content or damage."""
+    """Return tags and values of an ``Event`` message; empty for any other content or damage."""
     found: list[tuple[str, float]] = []
     try:
         for number, summary in _fields(record):
@@ -28,7 +28,7 @@ def scalars(record: bytes) -> list[tuple[str, float]]:
 
 
 def _scalar(message: bytes) -> tuple[str, float] | None:
-    """Of one ``Summary.Value``: as ``simple_value`` (TF 1) or as a tensor of one number (TF 2)."""
+    """Decode a ``Summary.Value``: ``simple_value`` (TF 1) or a tensor of one number (TF 2)."""
     tag, value, plugin = "", None, "scalars"
     for number, content in _fields(message):
         if number == 1 and isinstance(content, bytes):
@@ -54,7 +54,7 @@ def _plugin(metadata: bytes) -> str:
 
 
 def _tensor(message: bytes) -> float | None:
-    """The number in a ``TensorProto`` that holds one; None for text and larger shapes."""
+    """Return the number in a ``TensorProto`` that holds one; None for text and larger shapes."""
     kind, content = 0, b""
     for number, value in _fields(message):
         if number == 1 and isinstance(value, int):
@@ -66,12 +66,12 @@ def _tensor(message: bytes) -> float | None:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field; fixed-size values as their bytes.
+    """Yield number and value of each field; fixed-size values as bytes.
 
     Raises
     ------
     ValueError, IndexError
-        If this is no protobuf message.
+        If this is not a protobuf message.
     """
     place, end = 0, len(message)
     while place < end:

@@ -1,6 +1,6 @@
-"""Measures the running program: processes, devices, progress; for the record and as samples.
+"""Measure the running program: processes, devices, progress; for the record and as samples.
 
-Judges nothing and ends nothing (``watching``).
+``watching`` acts on the measurements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Measure:
-    """One program's measurements.
+    """The measurements of one program.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Measure:
     logs
         Files that it prints to.
     samples
-        Where samples are noted; its devices are measured.
+        Log of the samples; its devices are measured.
     tensorboard
         Directory in which event files appear; empty: none.
 
@@ -54,7 +54,7 @@ class Measure:
         self._used_before = _children_seconds()
 
     def sample(self) -> Usage:
-        """All of it; what the processes use."""
+        """Measure everything; return what the processes use."""
         usage = self.tree.sample()
         self._look_for_progress()
         self._status.set_task(memory_now=round(usage.memory, 1))
@@ -63,15 +63,15 @@ class Measure:
         return usage
 
     def glance(self) -> float:
-        """Only the memory, in MiB, and cheaply."""
+        """Return only the memory, in MiB, at low cost."""
         used = self.tree.glance()
         self._memory = max(self._memory, used)
         return used
 
     def end(self) -> None:
-        """The program has ended and was waited for."""
+        """Finish after the program has ended and was waited for."""
         self._look_for_progress()
-        # What a reaped program has used is told exactly, be it ever so short.
+        # getrusage has the exact CPU time of a program that was waited for, even a short one.
         used = _children_seconds() - self._used_before
         self.tree.cpu_seconds = max(self.tree.cpu_seconds, used)
         self._note(self._memory, last=True)
@@ -79,7 +79,7 @@ class Measure:
             self._gpus.stop()
 
     def idleness(self) -> Sequence[Idleness]:
-        """How busy each device was on average."""
+        """Return the mean utilization of each device."""
         return self._gpus.idleness() if self._gpus is not None else ()
 
     def _look_for_progress(self) -> None:

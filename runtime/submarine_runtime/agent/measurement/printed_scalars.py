@@ -1,15 +1,14 @@
-"""Training scalars in what a program prints: Keras' lines, tqdm's postfix. Reads no file.
+"""Parse training scalars from a program's output: Keras' lines, tqdm's postfix.
 
 ``45/938 [====>...] - ETA: 3s - loss: 0.31 - accuracy: 0.91``, the same of Keras 3 with its colours,
-a line that is nothing but such pairs, and ``loss=0.31`` behind a tqdm bar. Guesses nothing from any
-other text.
+a line that consists only of such pairs, and ``loss=0.31`` after a tqdm bar. Other text is ignored.
 """
 
 from __future__ import annotations
 
 import re
 
-#: Bytes at the end of the text that are looked at, and lines in them.
+#: Number of bytes at the end of the text, and of lines in them, that are parsed.
 MAX_TEXT = 1 << 13
 MAX_LINES = 64
 _NUMBER = rb"[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|nan|inf|-inf"
@@ -28,17 +27,17 @@ _BAR = re.compile(
     rb"\d{1,3}%\|[^|]{0,300}\| *[\d.]+[kMG]?/[\d.]+[kMG]? \[[^\]]{0,80}?, ?[^\]]{0,200}\]"
 )
 _POSTFIX = re.compile(rb", ([A-Za-z_]\w{0,47})=(" + _NUMBER + rb")(?=[,\]])")
-#: Words that such lines hold beside scalars.
+#: Words in such lines that are not scalars.
 _NONE_OF_THEM = frozenset({"ETA"})
 
 
 def printed_scalars(text: bytes, *, cut: bool = False) -> dict[str, float]:
-    """Name -> value, the newest of each, in the end of ``text``.
+    """Return name -> newest value in the end of ``text``.
 
     Parameters
     ----------
     cut
-        ``text`` may begin within a line, whose rest would look like a line with another name.
+        ``text`` may begin within a line; the rest of that line could be taken for another name.
     """
     lines = _END.split(_COLOUR.sub(b"", text[-MAX_TEXT:]))
     if cut or len(text) > MAX_TEXT:

@@ -1,9 +1,8 @@
-"""Finds how far the program is, and its training scalars, as cheaply as can be.
+"""Detect the progress and the training scalars of a program at low cost.
 
-Looks at what it prints and at TensorBoard's files; reads only what is new, and not much of it.
-
-Knows XLearning's ``report:progress:0.42``, Keras' ``Epoch 2/5`` with its step counter, tqdm's bars
-and a TensorBoard scalar named ``progress``. Guesses nothing from any other text.
+Reads new output and new TensorBoard files, within limits. Supports XLearning's
+``report:progress:0.42``, Keras' ``Epoch 2/5`` with its step counter, tqdm's bars and a TensorBoard
+scalar named ``progress``. Other text is ignored.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from submarine_runtime.agent.measurement.event_files import EventFiles
 
 MAX_READ = 1 << 16
-#: Bytes that are read again, for words that were half there; and for whole lines of scalars, since
-#: the rest of a line would look like a line with another name.
+#: Bytes that are read again, for words that were incomplete; and for whole lines of scalars, since
+#: the rest of a line could be taken for a line with another name.
 _OVERLAP = 64
 _LINE = 512
 MAX_BARS = 16
@@ -31,7 +30,7 @@ _BAR = re.compile(rb"([^\r\n|%]{0,60}?) {0,3}\d{1,3}%\|[^|\r\n]{0,300}\| *(\d{1,
 
 
 class Progress:
-    """Progress of one program from 0 to 1, None until it has said something.
+    """Progress of one program from 0 to 1; None before the first report.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ class Progress:
         self.scalars: dict[str, float] = {}
 
     def look(self) -> float | None:
-        """Read what is new; the newest word counts."""
+        """Read what is new; the newest report counts."""
         for path, position in self._position.items():
             with suppress(OSError):
                 size = os.stat(path).st_size
@@ -99,7 +98,7 @@ class Progress:
                 self.value = bars
 
     def _read_epochs(self, text: bytes) -> bool:
-        """Keras' epochs; False where the program has none."""
+        """Read Keras' epochs; return False if the program has none."""
         after = 0
         for match in _EPOCH.finditer(text):
             self._epoch, after = (int(match.group(1)), int(match.group(2))), match.end()
@@ -122,9 +121,9 @@ def _bars_in(text: bytes, after: int) -> list[tuple[bytes, bytes]]:
 
 
 class _Bars:
-    """tqdm's bars: the first that is not through tells how far the program is.
+    """tqdm's bars: the first unfinished bar gives the progress of the program.
 
-    A bar that begins anew belongs to one epoch of several, and tells nothing.
+    A bar that starts again belongs to one of several epochs and is ignored.
     """
 
     def __init__(self) -> None:
@@ -151,6 +150,6 @@ class _Bars:
     def _note(self, key: tuple[bytes, int], done: int) -> None:
         if key not in self._bars and len(self._bars) >= MAX_BARS:
             return
-        if done * 2 < self._bars.get(key, 0):  # by much: some text is read twice
+        if done * 2 < self._bars.get(key, 0):  # By much, because some text is read twice.
             self._repeated.add(key)
         self._bars[key] = done

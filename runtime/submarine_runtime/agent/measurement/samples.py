@@ -1,12 +1,12 @@
-"""What is measured of a task, one line a sample, in a file that is shipped like a log.
+"""Log of the measurements of a task, one line a sample, in a file that is shipped like a log.
 
-The first line says whose samples follow; every other one holds seconds since the start and what
-was measured: ``{"t": 12.0, "c": 98, "m": 512, "g": [[97, 1024]], "p": 0.42, "s": {"loss": 0.3}}``
+The first line describes the task; every other one holds seconds since the start and the
+measurements: ``{"t": 12.0, "c": 98, "m": 512, "g": [[97, 1024]], "p": 0.42, "s": {"loss": 0.3}}``
 is CPU percent and MiB over the interval, percent and MiB of each device, progress, and training
-scalars; the last two only where they have changed. In the first hour there is a line every two
-seconds; later the distance grows with the job's age, and the samples between are folded into one
-(mean of percents, largest of memory). So a week of training stays below two megabytes. Measures
-nothing itself (``watching``); the reader is ``submarine_jobs.outputs.metrics``.
+scalars; the last two only if they have changed. In the first hour there is a line every two
+seconds; later the interval grows with the job's age, and the samples in it are combined (mean of
+percentages, maximum of memory). So a week of training takes less than two megabytes. ``watching``
+measures; ``submarine_jobs.outputs`` reads the file.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from submarine_runtime.storage import Store
 STREAM = "samples"
 VERSION = 1
 EVERY = 2.0
-#: Seconds that a share of CPU can be told from: the first sample comes at once, of ticks of 10 ms.
+#: Minimum seconds for a share of CPU: the first sample comes at once, and ticks are 10 ms.
 LEAST = 0.2
-#: From this age in seconds on, the distance of two lines is this share of the age ...
+#: From this age in seconds on, the interval between lines is this share of the age ...
 FULL_UNTIL = 3600.0
 SHARE = EVERY / FULL_UNTIL
-#: ... and more, in proportion, where lines are longer than so many bytes.
+#: ... and proportionally more if lines are longer than this number of bytes.
 USUAL_LINE = 100
 MAX_SCALARS = 16
 MAX_NAME = 48
-#: A segment of samples may wait for this share of the job's age, and so many seconds at most.
+#: A segment of samples may wait for this share of the job's age, and at most this many seconds.
 SHIP_SHARE = 1 / 16
 SHIP_LONGEST = 900.0
 
-#: Per device: percent and MiB, None where the driver does not tell.
+#: Percent and MiB of a device; None if the driver does not report them.
 Gpu = Sequence["float | None"]
 
 
@@ -48,7 +48,7 @@ class SampleLog:
     path
         The local file.
     devices
-        The task's devices, in the order of the numbers in each line; empty where none is measured.
+        The task's devices, in the order of the numbers in each line; empty if none is measured.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class SampleLog:
         *,
         last: bool = False,
     ) -> None:
-        """Note what was measured now; never fails.
+        """Add a measurement; raises nothing.
 
         Parameters
         ----------
@@ -95,11 +95,11 @@ class SampleLog:
         gpus
             Percent and MiB of each device.
         progress
-            0 to 1, None while nothing is known.
+            0 to 1; None if unknown.
         scalars
             The newest value of each training scalar.
         last
-            Whether the program has ended: this line is written whatever its distance.
+            Whether the program has ended: this line is written in any case.
         """
         if self._began is None:
             self._began = time.monotonic()
@@ -110,7 +110,7 @@ class SampleLog:
         if now < self._next and not last:
             return
         every = EVERY if now < FULL_UNTIL else now * SHARE * self._stretch()
-        self._next = now + every - EVERY / 4  # the caller's clock may be a little early
+        self._next = now + every - EVERY / 4  # The caller's clock may be a little early.
         line: dict[str, Any] = {"t": round(now, 1)}
         if now - self._last >= LEAST:
             used = max(0.0, cpu_seconds - self._cpu)
@@ -135,7 +135,7 @@ class SampleLog:
             if known == word or (known is None and len(self._scalars) >= MAX_SCALARS):
                 continue
             self._scalars[short] = word
-            # JSON has no word for what is no number.
+            # JSON has no NaN and no infinities.
             changed[short] = float(word) if math.isfinite(value) else word
         return changed
 
@@ -145,7 +145,7 @@ class SampleLog:
             with open(self.path, mode, encoding="utf-8") as file:
                 file.write("\n" + line if self._failed else line)
         except OSError:
-            self._failed = True  # half a line may be there: the reader passes over it
+            self._failed = True  # The line may be incomplete: the reader skips it.
             return
         self._failed = False
         self._lines += 1
@@ -153,7 +153,7 @@ class SampleLog:
 
 
 class _Fold:
-    """Several samples as one: means of percents, the largest memory."""
+    """Combines several samples: means of percentages, the maximum of memory."""
 
     def __init__(self, devices: int) -> None:
         self._devices = devices
@@ -173,7 +173,7 @@ class _Fold:
                 self._used[index] = max(used, self._used[index] or 0.0)
 
     def take(self) -> dict[str, Any]:
-        """The fields of a line; begins anew."""
+        """Return the fields of a line, and start anew."""
         fields: dict[str, Any] = {"m": round(self._memory)}
         told = any(self._percent) or any(used is not None for used in self._used)
         if told:
@@ -189,15 +189,15 @@ class _Fold:
 
 
 class SampleShipper(LogShipper):
-    """Ships samples: fewer and fewer segments, and no index, for each line holds its time."""
+    """Ships samples: fewer and fewer segments, and no index, because each line has its time."""
 
     continuous = False
 
     def note(self) -> None:
-        """Nothing: see the class."""
+        """Do nothing: there is no index."""
 
     def due(self) -> bool:
-        """Whether there is a segment to publish now."""
+        """Return whether a segment is to be published now."""
         now = time.monotonic()
         pause = max(self._interval, min(SHIP_LONGEST, (now - self._began) * SHIP_SHARE))
         return now - self._last >= pause and self.length() > self.shipped
@@ -206,6 +206,6 @@ class SampleShipper(LogShipper):
 def sample_shipper(
     store: Store, path: str, task: str, epoch: int, attempt: int, interval: float
 ) -> SampleShipper:
-    """The shipper of the samples at ``path``; ``interval`` in seconds while the job is young."""
+    """Return the shipper of the samples at ``path``; ``interval`` in seconds for a young job."""
     directory = layout.attempt_directory(layout.METRICS, task, epoch, attempt)
     return SampleShipper(store, directory, STREAM, path, interval, 1 << 20)

@@ -1,7 +1,7 @@
-"""Saves what the program left to the job directory, file by file, never a whole file in memory.
+"""Save the program's outputs to the job directory, file by file, without reading files whole.
 
-Only plain files are saved: a link could point at anything that the agent may read. Does not save
-logs (``publisher``) and saves once, at the end.
+Only regular files are saved: a link could name any file that the agent may read. Logs are shipped
+by ``publisher``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from submarine_runtime.protocol.agent_config import CHECKSUMMED
 from submarine_runtime.storage import StoreError
 
 MAX_FILES = 20_000
-#: Files of the working directory that are named as not saved; the rest is a count.
+#: Number of unsaved files of the working directory that are named; the others are counted.
 MAX_UNSAVED = 20
-#: Entries of the working directory that are looked at.
+#: Maximum number of entries of the working directory that are considered.
 MAX_LOOKED = 200_000
-#: How the names begin under which YARN localises files and directories for the program.
+#: Prefixes of the names under which YARN localises files and directories for the program.
 LOCALISED = ("localized-", CHECKSUMMED)
-#: Directories that programs and libraries use as caches.
+#: Cache directories of programs and libraries.
 CACHES = frozenset(
     {
         *("__pycache__", ".cache", ".config", ".ipynb_checkpoints", ".pytest_cache"),
@@ -33,7 +33,7 @@ CACHES = frozenset(
 
 
 class Item(NamedTuple):
-    """One file to save: path in the job directory, path here, size; or why it is not saved."""
+    """One file to save: path in the job directory, local path, size; or why it is not saved."""
 
     path: str
     source: str
@@ -42,14 +42,14 @@ class Item(NamedTuple):
 
 
 def find_outputs(directories: Mapping[str, str], prefix: str = "") -> Iterator[Item]:
-    """All files of the output directories, links and odd names with their refusal.
+    """Yield all files of the output directories, links and invalid names with their refusal.
 
     Parameters
     ----------
     directories
-        Name in the job directory -> directory here.
+        Name in the job directory -> local directory.
     prefix
-        Where in the job directory they go: ``tasks/worker-1/`` for a task that is not the chief.
+        Path in the job directory: ``tasks/worker-1/`` for a task that is not the chief.
     """
     count = 0
     for name, root in sorted(directories.items()):
@@ -89,14 +89,14 @@ def save_outputs(
     saved: Callable[[str, int], None],
     missing: Callable[[str], None],
 ) -> str | None:
-    """Upload each item; returns the first failure's sentence, or None when all is there.
+    """Upload each item; return the first error's sentence, or None if all are saved.
 
     Parameters
     ----------
     upload
-        Puts a local file at a path of the job directory, with all the patience there is.
+        Uploads a local file to a path of the job directory, with retries.
     saved, missing
-        Told of each file that is there, and with one sentence of each that is not.
+        Called for each saved file, and with one sentence for each file that is not saved.
     """
     failure: str | None = None
     for item in items:
@@ -109,32 +109,32 @@ def save_outputs(
             failure = failure or str(exc)
             missing(f"{item.path[:300]!r} was not saved: {exc}.")
             if exc.transient:
-                return failure  # the patience for all files is spent
+                return failure  # The time for retries is used up.
     return failure
 
 
 @dataclass
 class Unsaved:
-    """Files that a program wrote to its working directory and that no pattern keeps."""
+    """Files in the working directory that the program wrote and that no pattern keeps."""
 
     files: list[tuple[str, int]] = field(default_factory=list)
     count: int = 0
     size: int = 0
 
     def add(self, path: str, size: int) -> None:
-        """Count a file; the first are named."""
+        """Count a file; the first ones are named."""
         self.count += 1
         self.size += size
         if len(self.files) < MAX_UNSAVED:
             self.files.append((path, size))
 
     def to_json(self) -> dict[str, Any]:
-        """``files`` (path and size), ``count`` and ``size`` of all."""
+        """Return ``files`` (path and size), ``count`` and ``size`` of all."""
         return {"files": self.files, "count": self.count, "size": self.size}
 
 
 def unsaved_sentences(found: Mapping[str, Any], task: str = "") -> list[str]:
-    """A sentence for each named file of ``Unsaved.to_json``, and one for the others."""
+    """Return a sentence for each named file of ``Unsaved.to_json``, and one for the others."""
     files = found["files"][:MAX_UNSAVED]
     whose = f"{task}: " if task else ""
     sentences = [
@@ -154,7 +154,7 @@ def unsaved_sentences(found: Mapping[str, Any], task: str = "") -> list[str]:
 
 
 def size_words(size: int) -> str:
-    """``268 kB``."""
+    """Return ``268 kB``."""
     number = float(size)
     for unit in ("B", "kB", "MB", "GB"):
         if number < 1000 or unit == "GB":
@@ -164,7 +164,7 @@ def size_words(size: int) -> str:
 
 
 def quoted(path: str) -> str:
-    """A pattern that matches ``path`` alone, in a shell's quotes."""
+    """Return a pattern that matches only ``path``, quoted for a shell."""
     for character in "[?*":
         path = path.replace(character, f"[{character}]")
     return "'" + path.replace("'", "'\\''") + "'"
@@ -173,11 +173,11 @@ def quoted(path: str) -> str:
 def written_files(
     directory: str, began: float, keep: Sequence[str], prefix: str, unsaved: Unsaved
 ) -> Iterator[Item]:
-    """Files that were written to the working directory since ``began`` and match a pattern.
+    """Yield files of the working directory that were written since ``began`` and match a pattern.
 
     The others are counted in ``unsaved``. The time of a file is that of its last change by the
     kernel (``st_ctime``), so that an unpacked or copied file counts as written as well. Links and
-    localised files are left out; a file that was added to a localised directory counts.
+    localised files are omitted; a file that was added to a localised directory counts.
     """
     looked = 0
     for place, inside, names in _walk(directory):
@@ -200,7 +200,7 @@ def written_files(
 
 
 def _walk(directory: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Each directory without caches: where it is, its path in ``directory``, names of its files.
+    """Yield each directory without caches: its path, its path in ``directory``, its file names.
 
     A link is followed if it leads to a directory that YARN localised for this container.
     """
@@ -218,7 +218,7 @@ def _walk(directory: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _is_localised(path: str, directory: str) -> bool:
-    """Whether a path is a link to something that YARN localised beside the working directory."""
+    """Return whether a path is a link to something that YARN localised for this container."""
     if not os.path.islink(path):
         return False
     target = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
@@ -227,7 +227,7 @@ def _is_localised(path: str, directory: str) -> bool:
 
 
 def matches(path: str, patterns: Sequence[str]) -> bool:
-    """Whether a pattern matches a relative path or a directory above it; ``*`` matches ``/``."""
+    """Return whether a pattern matches a relative path or a parent of it; ``*`` matches ``/``."""
     parts = path.split("/")
     places = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
     return any(fnmatchcase(place, pattern) for pattern in patterns for place in places)

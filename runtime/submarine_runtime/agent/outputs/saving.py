@@ -1,4 +1,4 @@
-"""Saves what a task's program has left, in a thread, so that the agent goes on hearing orders."""
+"""Save the outputs of a task in a thread, so that the agent still receives orders."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from submarine_runtime.storage import Scratch, Store, StoreError, patiently
 
 MAX_TOLD = 500
 MAX_MISSING = 50
-#: Processes of one container whose values are looked for.
+#: Maximum number of processes of one container whose values are saved.
 MAX_PROCESSES = 1024
 
 
 class Saving:
-    """One saving of the output directories.
+    """One save of the output directories.
 
     Parameters
     ----------
     prefix
-        Where in the job directory they go; empty for the chief, whose returned values go along.
+        Path in the job directory; empty for the chief, whose returned values are saved too.
     seconds
-        Patience with a job directory that is away.
+        Time limit while the job directory is not available.
     before, on_end
         Called in the thread at its beginning and its end.
     left_out
-        Whether a file is not the program's; None: all are.
+        Returns whether a file is not the program's; None: all are.
     keep
         Patterns of files in the working directory that are saved as well.
     first_rank
@@ -44,9 +44,9 @@ class Saving:
     Attributes
     ----------
     failure
-        Why not all is saved, one sentence; None while all is well.
+        Why not everything is saved, one sentence; None without an error.
     done
-        Whether all has been tried.
+        Whether the thread has finished.
     """
 
     def __init__(
@@ -78,21 +78,21 @@ class Saving:
         self.done = False
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def cancel(self) -> None:
-        """Save nothing more than the file at hand: what is here is not the job's any more."""
+        """Stop after the current file: the job no longer needs the outputs of this attempt."""
         self._deadline = 0.0
         self._cancelled.set()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the end; False when it takes longer."""
+        """Wait for the end; return False after the timeout."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def told(self) -> dict[str, Any]:
-        """``outputs`` and ``missing`` for the coordinator; as many as fit on a line."""
+        """Return ``outputs`` and ``missing`` for the coordinator; as many as fit on a line."""
         saved = list(self._outputs)
         outputs = [{"path": path, "size": size} for path, size in saved[:MAX_TOLD]]
         return {
@@ -138,7 +138,7 @@ class Saving:
 
 
 class VersionSaving:
-    """Carries out ``save`` orders, one at a time, each in a thread.
+    """Executes ``save`` orders, one at a time, each in a thread.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class VersionSaving:
         self._busy = threading.Lock()
 
     def save(self, order: Mapping[str, Any]) -> None:
-        """Begin; the answer is sent at the end."""
+        """Start; the answer is sent at the end."""
         if not self._busy.acquire(blocking=False):
             error = "a version is being saved already"
             self._send({"type": "saved", "id": order.get("id"), "error": error})
@@ -173,12 +173,12 @@ class VersionSaving:
 
 
 def model_version(store: Store, scratch: Scratch, name: str) -> dict[str, Any]:
-    """Save the model directory as it is now as a version; what ``version.json`` says.
+    """Save the model directory now as a version; return the content of ``version.json``.
 
     Raises
     ------
     ValueError
-        If that cannot be; one sentence.
+        If it cannot be saved; one sentence.
     """
     from submarine_runtime.snapshots import VersionError, save_version
 
@@ -191,14 +191,14 @@ def model_version(store: Store, scratch: Scratch, name: str) -> dict[str, Any]:
 def all_outputs(
     scratch: Scratch, keep: Sequence[str], prefix: str, unsaved: Unsaved
 ) -> Iterator[Item]:
-    """Files of the output directories, then those of the working directory that ``keep`` names."""
+    """Yield files of the output directories, then those of the working directory in ``keep``."""
     yield from find_outputs(scratch.outputs, prefix)
     if scratch.began is not None:
         yield from written_files(scratch.program, scratch.began, keep, prefix, unsaved)
 
 
 def result_files(scratch: Scratch, chief: bool, first_rank: int | None) -> list[Item]:
-    """What ``--return`` brought back: the chief's values, and with a rank those of each process."""
+    """Return files of ``--return``: the chief's values, and with a rank those of each process."""
     found = []
     for number in range(MAX_PROCESSES if first_rank is not None else 1):
         source = scratch.path(f"result-{number}.zip" if number else layout.RESULT)
@@ -213,7 +213,7 @@ def result_files(scratch: Scratch, chief: bool, first_rank: int | None) -> list[
 
 
 def unreturned(scratch: Scratch) -> list[str]:
-    """Why values of ``--return`` did not come back, a sentence each."""
+    """Return why values of ``--return`` are missing, a sentence each."""
     try:
         with open(scratch.path("returns.txt"), encoding="utf-8", errors="replace") as file:
             sentences = [line.strip() for line in file.read(1 << 16).splitlines()]

@@ -1,7 +1,4 @@
-"""Unzips the bundle into the program's directory, and refuses what would land outside it.
-
-Does not look at what the files mean.
-"""
+"""Unzip the bundle into the program's directory; reject paths outside it."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ MAX_BYTES = 8 << 30
 
 
 class BundleError(Exception):
-    """The bundle is damaged or hostile; one sentence."""
+    """The bundle is damaged or malicious; one sentence."""
 
 
 def unpack(bundle: str, directory: str) -> None:
@@ -26,7 +23,8 @@ def unpack(bundle: str, directory: str) -> None:
     Raises
     ------
     BundleError
-        For a file that is no zip, a path out of the directory, a link, a device, or too much.
+        For a file that is not a zip, a path out of the directory, a link, a device, or exceeded
+        limits.
     OSError
         If the disk fails.
     """
@@ -43,7 +41,7 @@ def unpack(bundle: str, directory: str) -> None:
 
 
 def safe_parts(name: str) -> list[str]:
-    """The parts of a member's name, or BundleError if it could leave the directory."""
+    """Return the parts of a member's name; raise BundleError if it could leave the directory."""
     parts = name.rstrip("/").split("/")
     if "\\" in name or "\0" in name or any(part in ("", ".", "..") for part in parts):
         raise BundleError(f"the bundle holds {name[:120]!r}, which is not a path inside it")
@@ -51,7 +49,7 @@ def safe_parts(name: str) -> list[str]:
 
 
 def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, directory: str) -> None:
-    # orig_filename: zipfile cuts a name at its first NUL, which would hide the rest of it.
+    # orig_filename: zipfile truncates filename at the first NUL.
     path = os.path.join(directory, *safe_parts(member.orig_filename))
     mode = member.external_attr >> 16
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):

@@ -1,7 +1,7 @@
-"""Whether the container is of the image that was asked for.
+"""Check that the container runs the requested image.
 
-A NodeManager without the Docker runtime (DefaultContainerExecutor) takes no notice of an image: it
-starts the program on the node itself, which would be another Python with other packages.
+A NodeManager without the Docker runtime (DefaultContainerExecutor) ignores an image and starts the
+program on the node itself, with another Python and other packages.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Mapping
 from submarine_runtime.agent.program import Ending
 from submarine_runtime.protocol.reasons import EndReason
 
-#: What that executor leaves in the working directory of each container that it starts.
+#: File that this executor leaves in the working directory of each container.
 WITHOUT_DOCKER = "default_container_executor.sh"
 
 
 def image_ignored(directory: str, variables: Mapping[str, str]) -> Ending | None:
-    """The end of a task that is not in its image.
+    """Return the ending of a task that does not run in its image; None if it does.
 
     Parameters
     ----------
     directory
         Working directory of the container.
     variables
-        What YARN was told: the environment of the container.
+        Environment of the container, which has YARN's settings.
     """
     if variables.get("YARN_CONTAINER_RUNTIME_TYPE") != "docker":
         return None

@@ -1,6 +1,6 @@
-"""Brings a job's inputs to the container before its program starts.
+"""Fetch a job's inputs to the container before its program starts.
 
-Shares files out over the tasks that train where asked. Does not look at what is in them.
+With ``:shard`` the files are divided among the tasks that train; their content is not read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from submarine_runtime.storage import (
     make_directories,
 )
 
-#: Bounds what one input may ask of the NameNode and of our memory.
+#: Limits the load on the NameNode and the memory for one input.
 MAX_FILES = 200_000
 
 
@@ -47,7 +47,7 @@ class SourceFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """Which of how many parts of an input a task gets; of 0 parts: no file."""
+    """The part of an input that a task gets: index and number of parts; 0 parts: no file."""
 
     index: int
     count: int
@@ -63,20 +63,20 @@ def fetch(
     shares: Mapping[str, Share],
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, str]:
-    """Fetch ``config.fetch``; NAME -> local path, a file or a directory.
+    """Fetch ``config.fetch``; return NAME -> local path of a file or directory.
 
     Parameters
     ----------
     shares
-        Name of an input -> this task's part of it; an input that is not named is fetched whole.
+        Name of an input -> this task's part of it; other inputs are fetched completely.
     on_progress
-        Called in this thread, at most twice a second, with the bytes that are there and the bytes
-        of all inputs. What it raises ends the fetch and comes through.
+        Called in this thread, at most twice a second, with the number of fetched bytes and the
+        size of all inputs. An exception that it raises ends the fetch and is propagated.
 
     Raises
     ------
     InputError
-        If an input is missing or refused, or the disk is full.
+        If an input is missing or not readable, or the disk is full.
     """
     fetching = Fetching(store, config.save_grace)
     found: dict[str, str] = {}
@@ -90,7 +90,7 @@ def fetch(
         part = shares.get(one.name, WHOLE)
         if single and part.count > 1:
             raise InputError(
-                f"--input {one.name}: {one.source} is one file, and :shard shares out the files of "
+                f"--input {one.name}: {one.source} is one file, and :shard divides the files of "
                 "a directory; leave :shard out, or name a directory."
             )
         found[one.name] = os.path.join(root, files[0].path) if single else root
@@ -115,10 +115,10 @@ def fetch(
 
 
 def share_of(config: AgentConfig, one: Input, members: Sequence[Member]) -> Share:
-    """The part of an input that the task of ``config`` gets in a gang of ``members``.
+    """Return the part of an input for the task of ``config`` in a gang of ``members``.
 
-    Of a shared input, an evaluator that has no share gets all files; any other task gets none.
-    Without ``members`` the task runs alone and gets all.
+    Of a shared input, an evaluator without a part gets all files; other tasks without a part get
+    none. Without ``members`` the task runs alone and gets all files.
     """
     if not one.shard or not members:
         return WHOLE
@@ -127,22 +127,22 @@ def share_of(config: AgentConfig, one: Input, members: Sequence[Member]) -> Shar
 
 
 def part_of(task: str, tasks: Sequence[str]) -> Share:
-    """The part of ``task`` where ``tasks`` share an input."""
+    """Return the part of ``task`` if ``tasks`` share an input."""
     if task in tasks:
         return Share(tasks.index(task), len(tasks))
     return WHOLE if task.startswith("evaluator:") else NOTHING
 
 
 def share(files: Sequence[SourceFile], part: Share) -> list[SourceFile]:
-    """The part of ``files`` that one task gets; see ``parts``."""
+    """Return the files of one part; see ``parts``."""
     return parts(files, part.count)[part.index]
 
 
 def parts(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:
-    """The files of each of ``count`` tasks.
+    """Return the files of each of ``count`` tasks.
 
-    Each task's bytes come out about equal, and every task works out the same parts. Files whose
-    name begins with ``_`` or ``.`` tell about the others (``_metadata``): every task gets them.
+    The sizes of the parts are about equal, and every task computes the same parts. Files whose
+    name begins with ``_`` or ``.`` describe the others (``_metadata``): every task gets them.
     """
     loads = [(0, 0, task) for task in range(count)]
     found: list[list[SourceFile]] = [[] for _ in range(count)]
@@ -158,7 +158,7 @@ def parts(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:
 
 
 def look(store: Store, one: Input) -> tuple[list[SourceFile], bool]:
-    """The files of an input, and whether it is a single file."""
+    """Return the files of an input, and whether it is a single file."""
     entry = store.stat(one.source)
     if entry is None:
         raise InputError(
@@ -192,9 +192,11 @@ def _walk(store: Store, one: Input) -> list[SourceFile]:
 
 
 def _check_name(one: Input, entry: Entry) -> None:
-    """Names come from elsewhere: none may lead out of the input's directory."""
+    """Reject names that lead out of the input's directory."""
     if entry.name in (".", "..") or "/" in entry.name or "\0" in entry.name:
-        raise InputError(f"--input {one.name}: a file is named {entry.name!r}, which is no name.")
+        raise InputError(
+            f"--input {one.name}: a file is named {entry.name!r}, which is not a valid name."
+        )
 
 
 def _check_disk(scratch: Scratch, wanted: Sequence[Wanted]) -> None:
@@ -203,7 +205,7 @@ def _check_disk(scratch: Scratch, wanted: Sequence[Wanted]) -> None:
     if needed > free:
         raise InputError(
             f"The inputs need {needed / 2**30:.1f} GiB and the disk of {scratch.root} has "
-            f"{free / 2**30:.1f} GiB free. Share them out with :shard, or ask for a node with a "
+            f"{free / 2**30:.1f} GiB free. Divide them with :shard, or ask for a node with a "
             "larger disk.",
             EndReason.DISK_FULL,
         )

@@ -1,4 +1,4 @@
-"""What a task needs before its program can start: devices, bundle, inputs."""
+"""Prepare a task before its program starts: devices, bundle, inputs."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from submarine_runtime.protocol.link import Member
 
 
-class _Interrupted(Exception):  # noqa: N818 - not an error: what is fetched is not wanted any more
+class _Interrupted(Exception):  # noqa: N818 - not an error: it was requested
     pass
 
 
 class Preparing:
-    """The steps; each says how the task ended if it could not be done.
+    """The steps; each returns how the task ended if it failed.
 
     Parameters
     ----------
     wait
-        How to wait for some seconds.
+        Function that waits for some seconds.
     event
-        Told the kind and the sentence of what is worth keeping.
+        Called with kind and sentence of an event.
     progress
-        Told how far the inputs are: a sentence, and 0 to 1.
+        Called with the progress of the inputs: a sentence, and 0 to 1.
     must_end
-        Whether nobody wants the program any more.
+        Returns whether the task is to end.
 
     Attributes
     ----------
     found
-        What was found for the program.
+        Resources of the program.
     devices
         The task's GPUs.
     driver
@@ -76,12 +76,12 @@ class Preparing:
         self.driver = False
 
     def claim_devices(self, be_seen: Callable[[], object] | None = None) -> Ending | None:
-        """Find or claim the task's GPUs.
+        """Detect or claim the task's GPUs.
 
         Parameters
         ----------
         be_seen
-            Called before it has to wait for one; None: nobody is there yet who could be told.
+            Called before it waits for one; None: progress is not reported yet.
         """
         from submarine_runtime.gpus import NoDeviceError, claim
 
@@ -93,7 +93,7 @@ class Preparing:
         try:
             self._claim = claim(self._config, wait=self._wait_unless_over, tell=tell)
         except _Interrupted:
-            return Ending(EndReason.CANCELLED, "It was told to end while it waited for a GPU.")
+            return Ending(EndReason.CANCELLED, "The task was stopped while it waited for a GPU.")
         except NoDeviceError as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         self.devices, self.driver = tuple(self._claim.devices), self._claim.driver
@@ -110,7 +110,7 @@ class Preparing:
             raise _Interrupted
 
     def place(self) -> Ending | None:
-        """Unzip the bundle, in the image that was asked for; clean localized directories."""
+        """Unpack the bundle, check the image, and clean localized directories."""
         left = remove_checksum_files(self._scratch.root)
         if left:
             self._event(
@@ -126,7 +126,7 @@ class Preparing:
         )
 
     def fetch(self, members: Sequence[Member]) -> Ending | None:
-        """Fetch the inputs of a task in a gang of ``members``, unless they are here."""
+        """Fetch the inputs of a task in a gang of ``members``, unless they are present."""
         config = self._config
         if not config.fetch:
             return None
@@ -137,7 +137,7 @@ class Preparing:
             return None
         for name, part in (self._shares or {}).items():
             if shares[name] != part:
-                # Fewer tasks than asked for have started: each gets more of the files.
+                # Fewer tasks than requested have started: each gets more of the files.
                 shutil.rmtree(self._scratch.path("inputs", name), ignore_errors=True)
         try:
             self.found.inputs = fetch(config, self._store, self._scratch, shares, self._tell)
@@ -146,7 +146,7 @@ class Preparing:
         except StoreError as exc:
             return Ending(EndReason.INPUT_MISSING, f"An input could not be fetched: {exc}.")
         except _Interrupted:
-            return Ending(EndReason.CANCELLED, "It was told to end while inputs were fetched.")
+            return Ending(EndReason.CANCELLED, "The task was stopped while inputs were fetched.")
         self._shares = shares
         return None
 
@@ -158,6 +158,6 @@ class Preparing:
         self._progress(sentence, round(share, 3))
 
     def release(self) -> None:
-        """Let others have the devices."""
+        """Release the devices."""
         if self._claim is not None:
             self._claim.release()

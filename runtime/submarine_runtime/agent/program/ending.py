@@ -1,4 +1,4 @@
-"""Why a program ended, from what is known of it; a pure function, nothing is measured here."""
+"""Determine why a program ended; a pure function of the known facts."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from dataclasses import dataclass
 from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.reasons import EndReason
 
-#: SIGKILL by nobody we know counts as the kernel's when so much of the memory was in use.
+#: An unexplained SIGKILL counts as the kernel's if this share of the memory was in use.
 NEAR_LIMIT = 0.9
-#: What ``Facts.kind`` says of a program that an exception has ended.
+#: Values of ``Facts.kind`` for a program that ended with an exception.
 _EXCEPTIONS = frozenset({"error", "import", "disk_full"})
 _LAUNCHER_EXITS = frozenset({126, 127})
 
 
 @dataclass
 class Facts:
-    """What the supervisor knows of a program that has ended.
+    """What the agent knows of a program that has ended.
 
     Parameters
     ----------
     status
-        Exit status as subprocess gives it; negative for a signal.
+        Exit status as subprocess returns it; negative for a signal.
     stopped
-        Why we ended it ourselves, if we did.
+        Why the agent ended it, if it did.
     started
-        Whether the user's own code began; None for a shell command, where nobody can tell.
+        Whether the user's own code began; None for a shell command, for which this is unknown.
     peak, limit
         MiB.
     kind
         The launcher's word for the exception: ``error memory import disk_full exit``; empty: the
         launcher reported none.
     kernel_kills
-        Processes that the kernel killed for memory in our control group meanwhile.
+        Processes of the agent's control group that the kernel killed for memory during the run.
     disk_full
-        Whether the node's disk has no room now.
+        Whether the node's disk is full now.
     port_taken
-        The line of stderr that says that a port was taken; empty: none does.
+        The line of stderr that says that a port was taken; empty: none.
     """
 
     status: int
@@ -74,10 +74,10 @@ class Ending:
 
 
 def judge(facts: Facts) -> Ending:
-    """The end reason and its sentence."""
+    """Return the end reason and its sentence."""
     number = -facts.status if facts.status < 0 else None
     if facts.shell and 128 < facts.status <= 128 + 64:
-        number = facts.status - 128  # bash reports its child's signal so
+        number = facts.status - 128  # bash reports the signal of its child in this way.
     code = facts.status if facts.status >= 0 else None
     reason, detail = _reason(facts, number)
     failure = None if reason is EndReason.SUCCEEDED else facts.failure
@@ -99,7 +99,7 @@ def _reason(facts: Facts, number: int | None) -> tuple[EndReason, str]:
         )
     if facts.port_taken and number in (None, signal.SIGABRT, signal.SIGSEGV):
         return EndReason.ADDRESS_IN_USE, facts.port_taken
-    # Libraries may abort a process that is about to end with an exception.
+    # Libraries may abort a process that is ending with an exception.
     raised = number == signal.SIGABRT and facts.kind in _EXCEPTIONS
     if number is not None and not raised:
         return EndReason.KILLED_BY_SIGNAL, f"Signal {number} ({signal_name(number)})."
@@ -135,7 +135,7 @@ def _import_error(facts: Facts) -> bool:
 
 
 def signal_name(number: int) -> str:
-    """``SIGSEGV`` for 11."""
+    """Return ``SIGSEGV`` for 11."""
     try:
         return signal.Signals(number).name
     except ValueError:

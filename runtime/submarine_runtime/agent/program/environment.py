@@ -1,6 +1,6 @@
-"""What the program finds: its command line, its environment and the launcher beside it.
+"""Command line and environment of the program, and the launcher beside it.
 
-Nothing secret goes into either.
+They contain no secrets.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from submarine_runtime.storage import Scratch
 _LAUNCHER = ("launch.py",)
 _SEVERAL = "launch_many.py"
 _VALUES = ("__init__.py", "archive.py", "encoder.py", "decoder.py", "frames.py")
-#: The command that means ``submarine_runtime.tensorboards.role``.
+#: The command that runs ``submarine_runtime.tensorboards.role``.
 TENSORBOARD = "submarine:tensorboard"
-#: The agent's own variables; the program is not to see them.
+#: Prefix of the agent's own variables; they are removed from the program's environment.
 OWN = "SUBMARINE_AGENT_"
 
 
 @dataclass
 class Found:
-    """What the agent has found for the program in this container.
+    """Resources of the program in this container.
 
     Parameters
     ----------
     inputs
-        NAME -> local path of each input that was fetched.
+        NAME -> local path of each fetched input.
     variables
-        What goes with the task's GPUs.
+        Variables for the task's GPUs.
     tasks
-        How many tasks the role has.
+        Number of tasks of the role.
     ports
-        What is reserved for the program.
+        Ports that are reserved for the program.
     """
 
     inputs: dict[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ def program_environment(
     setup: Setup,
     found: Found,
 ) -> dict[str, str]:
-    """The container's environment, the framework's, the user's, and Submarine's own names."""
+    """Return the environment: the container's, the framework's, the user's, and Submarine's."""
     variables = {key: value for key, value in inherited.items() if not key.startswith(OWN)}
     variables.update(found.variables)
     variables.update(setup.env)
@@ -64,7 +64,7 @@ def program_environment(
     variables["PYTHONUNBUFFERED"] = "1"
     python = interpreter(config, scratch)
     if os.path.isabs(python):
-        # A command that says python3 means the job's own.
+        # A command python3 means the job's own interpreter.
         places = [os.path.dirname(python), variables.get("PATH") or os.defpath]
         variables["PATH"] = os.pathsep.join(places)
     variables.update({key: _filled(value, config, found) for key, value in config.env.items()})
@@ -93,10 +93,10 @@ def program_environment(
 
 
 def program_command(config: AgentConfig, scratch: Scratch, setup: Setup, found: Found) -> list[str]:
-    """The arguments to execute: the launcher for a Python program, bash for a command.
+    """Return the arguments to execute: the launcher for a Python program, bash for a command.
 
-    Several processes of the program are started by one small parent, which finds what to start in
-    ``processes.json`` beside it.
+    Several processes of the program are started by one small parent process, which reads the
+    command from ``processes.json`` beside it.
     """
     if config.command is not None and config.command.startswith(TENSORBOARD):
         words = config.command[len(TENSORBOARD) :].split()
@@ -117,13 +117,13 @@ def program_command(config: AgentConfig, scratch: Scratch, setup: Setup, found: 
 
 
 def interpreter(config: AgentConfig, scratch: Scratch) -> str:
-    """The job's Python: as it was named, or in the archive that was unpacked in this container."""
+    """Return the job's Python: a path, or a file of the archive unpacked in this container."""
     python = config.python
     return scratch.path(python) if "/" in python and not os.path.isabs(python) else python
 
 
 def _filled(text: str, config: AgentConfig, found: Found) -> str:
-    """``%input_path%`` of an input that was fetched means its place here."""
+    """Replace ``%input_path%`` by the local path of a fetched input."""
     mark = "%input_path%"
     if mark not in text or not found.inputs:
         return text
@@ -134,7 +134,7 @@ def _filled(text: str, config: AgentConfig, found: Found) -> str:
 
 
 def place_launcher(config: AgentConfig, scratch: Scratch, setup: Setup) -> None:
-    """Put launcher, parameters, and what they need, beside the program, out of our own zip."""
+    """Copy launcher, parameters and other files from the runtime's zip beside the program."""
     if config.params:
         with open(scratch.path("params.json"), "w", encoding="utf-8") as file:
             json.dump(config.params, file, indent=1)
@@ -162,7 +162,7 @@ def place_launcher(config: AgentConfig, scratch: Scratch, setup: Setup) -> None:
 
 
 def runtime_path() -> str:
-    """Path of the runtime's zip, or of the directory that holds the package."""
+    """Return the path of the runtime's zip, or of the directory that holds the package."""
     return os.path.dirname(os.path.dirname(os.path.abspath(submarine_runtime.__file__)))
 
 

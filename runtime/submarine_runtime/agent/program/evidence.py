@@ -1,4 +1,4 @@
-"""Gathers what is known of a program that has ended, for ``ending`` to judge; decides nothing."""
+"""Collect the facts of a program that has ended, for ``ending``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from submarine_runtime.agent.program.failure import (
 from submarine_runtime.agent.program.monitor import Watch
 from submarine_runtime.storage import Scratch
 
-#: A disk with less room than this, in bytes, is full.
+#: A disk with less free space, in bytes, counts as full.
 DISK_FULL = 1 << 16
-#: So much of the end of stderr may say that a port was taken.
+#: Number of bytes at the end of stderr that are searched for the message of a taken port.
 PORT_TAIL = 1 << 14
 
 
@@ -29,7 +29,7 @@ def gather(
     watch: Watch,
     port_words: tuple[str, ...] = (),
 ) -> Facts:
-    """The facts of a program that ended with the status ``code``."""
+    """Return the facts of a program that ended with the status ``code``."""
     facts = Facts(
         code,
         shell,
@@ -55,7 +55,7 @@ def gather(
 
 
 def _said(path: str, words: tuple[str, ...]) -> str:
-    """The last line of the end of a log that holds one of some words; empty: none does."""
+    """Return the last line of the end of a log that contains one of some words; empty: none."""
     if not words:
         return ""
     try:

@@ -1,6 +1,6 @@
-"""What a failed program's traceback says, in terms of cells; does not decide the end reason.
+"""Read a failed program's traceback and map it to cells.
 
-Everything read here was written by the user's code, so every field is bounded and checked.
+The user's code wrote everything that is read here, so every field is limited and checked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ERROR = re.compile(r"^([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
 
 
 def load_failure(path: str) -> tuple[Failure, str] | None:
-    """The failure that the launcher left and its kind (``error memory import disk_full exit``)."""
+    """Return the launcher's failure and its kind (``error memory import disk_full exit``)."""
     data = _read_json(path)
     if not isinstance(data, dict):
         return None
@@ -42,7 +42,7 @@ def load_failure(path: str) -> tuple[Failure, str] | None:
 
 
 def parse_stderr(path: str) -> Failure | None:
-    """The last Python traceback in the last 256 KiB of a log, in time linear in its length."""
+    """Return the last Python traceback in the last 256 KiB of a log, in linear time."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.path.getsize(path) - MAX_STDERR))
@@ -70,7 +70,7 @@ def parse_stderr(path: str) -> Failure | None:
 
 
 def load_source_map(program_directory: str) -> SourceMap:
-    """The bundle's source map; an empty one where there is none that can be read."""
+    """Return the bundle's source map; an empty one if it cannot be read."""
     try:
         return SourceMap.from_json(_read_json(os.path.join(program_directory, MAP_PATH)))
     except ValueError:
@@ -78,7 +78,7 @@ def load_source_map(program_directory: str) -> SourceMap:
 
 
 def name_cells(failure: Failure, program_directory: str) -> Failure:
-    """Name the bundle's files relative to its root, and cells where they are known."""
+    """Make paths of the bundle's files relative to its root, and add cells if known."""
     cells = load_source_map(program_directory)
     root = os.path.realpath(program_directory)
     failure.text = cells.map_traceback(failure.text, root)
@@ -94,7 +94,7 @@ def name_cells(failure: Failure, program_directory: str) -> Failure:
 
 
 def last_line(path: str) -> str:
-    """The last line of a log that is not blank, at most 300 characters."""
+    """Return the last line of a log that is not blank, at most 300 characters."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.path.getsize(path) - 4096))

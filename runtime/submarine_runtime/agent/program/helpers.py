@@ -1,4 +1,4 @@
-"""Processes that a framework needs beside the program: started first, ended with it."""
+"""Helper processes of a framework: started before the program and ended with it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from submarine_runtime.agent.program.failure import last_line
 from submarine_runtime.frameworks import Helper
 from submarine_runtime.processes import Guard
 
-#: Seconds that a helper may take until it serves.
+#: Seconds that a helper has to become ready.
 READY_SECONDS = 60.0
 _LOOK = 0.01
 _MAX_OUTPUT = 1 << 20
 
 
 class HelperError(Exception):
-    """A helper does not serve; one sentence."""
+    """A helper does not become ready; one sentence."""
 
 
 class Beside:
@@ -33,7 +33,7 @@ class Beside:
     python
         The job's interpreter.
     log
-        File that all of them write to.
+        File for the output of all helpers.
     """
 
     def __init__(self, guard: Guard, python: str, directory: str, log: str) -> None:
@@ -44,12 +44,12 @@ class Beside:
         self._running: list[subprocess.Popen[bytes]] = []
 
     def start(self, helpers: Sequence[Helper], wait: Callable[[float], object]) -> None:
-        """Start them one after the other, each once the one before serves.
+        """Start them in order, each after the previous one is ready.
 
         Raises
         ------
         HelperError
-            If one ends, or does not serve in time.
+            If one ends, or is not ready in time.
         OSError
             If one cannot be started.
         """
@@ -102,7 +102,7 @@ class Beside:
         return line in said.split("\n")[:-1]
 
     def end(self) -> None:
-        """End them at once: the program that they served has ended."""
+        """Kill the helpers after the end of the program."""
         for process in self._running:
             if process.poll() is None:
                 with suppress(ProcessLookupError, PermissionError):

@@ -1,7 +1,6 @@
-"""Watches the running program and ends it when it must end: cancel, time, memory.
+"""Monitor the running program and end it if required: cancel, timeout, memory limit.
 
-Does not say why a program ended by itself (``ending``), measures nothing (``measuring``) and ships
-nothing.
+``ending`` determines why a program ended by itself; ``measuring`` measures.
 """
 
 from __future__ import annotations
@@ -19,37 +18,37 @@ from submarine_runtime.network import PortUse
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 
-# Loaded before it is needed: YARN deletes the archive with our code as soon as it sends SIGTERM.
+# Imported before it is needed: YARN deletes the archive of this code when it sends SIGTERM.
 from submarine_runtime.record import Status, resource_advice as hints
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.measurement import SampleLog
 
 SAMPLE = 2.0
-#: How often memory is glanced at in between: who takes all of it at a stroke must be found before
-#: YARN, which looks every 3 s and then ends the whole container.
+#: Seconds between two quick memory checks: a program that allocates much memory at once must be
+#: detected before YARN, which checks every 3 s and then ends the whole container.
 GLANCE = 0.25
 LOOK_FIRST = 0.02
 
 
 class Watch:
-    """From the program's start to its end.
+    """Monitors the program from its start to its end.
 
     Parameters
     ----------
     asked
-        Who asked to cancel and why, or None.
+        Returns a request to end the program, or None.
     samples
-        Where measurements are noted; its devices are measured too.
+        Log of the measurements; its devices are measured too.
     tensorboard
         Directory in which the program's event files appear; empty: none.
     meeting
-        Notices whether the program uses its rendezvous port; None: not looked for.
+        Detects whether the program uses its rendezvous port; None: not checked.
 
     Attributes
     ----------
     stopped
-        Why we have ended the program, and the sentence; None while we have not.
+        Why this object has ended the program, and the sentence; None if it has not.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Watch:
         tensorboard: str = "",
         meeting: PortUse | None = None,
     ) -> None:
-        # Not sooner: the program runs already, and need not wait until this is loaded.
+        # Imported here, because the program runs already and does not wait for the import.
         from submarine_runtime.agent.measurement import Measure
 
         self._config = config
@@ -86,7 +85,7 @@ class Watch:
         self.stopped_detail = ""
 
     def until_end(self) -> int:
-        """Wait for the program's end; its exit status as subprocess gives it."""
+        """Wait for the program's end; return its exit status as subprocess does."""
         next_sample = next_glance = 0.0
         while True:
             status = self._program.poll()
@@ -113,7 +112,7 @@ class Watch:
             self._wakeup.wait(self._pause(min(next_sample, next_glance)))
 
     def hints(self, ending: Ending) -> list[str]:
-        """What the owner could do better, once the program has ended so."""
+        """Return advice for the owner after the program has ended."""
         return hints.hints(
             asked=self._config.memory,
             peak=self.tree.peak,
@@ -156,7 +155,7 @@ class Watch:
     def _check_memory(self, used: float) -> None:
         if self.limit is None or used <= self.limit or self.stopped is not None:
             return
-        # First of all: who takes memory that fast takes more while we speak.
+        # First of all, because the program may allocate more memory in the meantime.
         self._program.signal(signal.SIGKILL)
         self._kill_at = time.monotonic() + 1.0
         self.stopped = EndReason.OUT_OF_MEMORY
@@ -167,7 +166,7 @@ class Watch:
         self._status.event("stopping", self.stopped_detail, reason=self.stopped)
 
     def look_for_first_line(self) -> None:
-        """Note the moment at which the program has first written something."""
+        """Record the time at which the program has first written something."""
         if self._first_line or not any(_size(path) for path in self._logs):
             return
         self._first_line = True
@@ -175,11 +174,11 @@ class Watch:
 
 
 def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
-    """Out of memory, if the program holds, or has just held, more than its job asked for.
+    """Return an out-of-memory ending if the program uses, or has just used, more than its limit.
 
-    YARN looks at a container's memory too, and may be first when much is taken at once; all that it
-    says to the agent is SIGTERM. A program that the same signal has ended is measured by what the
-    kernel counted for it.
+    YARN checks a container's memory too, and may be first if much is allocated at once; the agent
+    then receives only SIGTERM. A program that the same signal has ended is measured by the kernel's
+    counter for children.
     """
     if not config.memory:
         return None
@@ -199,14 +198,14 @@ def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
 
 
 def asked_ending(asked: dict[str, str]) -> Ending:
-    """How a job ends that is told to; see ``Cancelling.asked``."""
+    """Return the ending for a request; see ``Cancelling.asked``."""
     if asked.get("reason"):
         return Ending(EndReason(asked["reason"]), asked.get("why") or "")
     return Ending(EndReason.CANCELLED, cancel_sentence(asked))
 
 
 def cancel_sentence(asked: dict[str, str]) -> str:
-    """Return who cancelled and why: ``Cancelled by ada: wrong learning rate.``."""
+    """Return the sentence of a cancel: ``Cancelled by ada: wrong learning rate.``."""
     cancelled = f"Cancelled by {asked['by']}" if asked.get("by") else "Cancelled"
     why = asked.get("why") or ""
     return f"{cancelled}: {why}." if why else f"{cancelled}."

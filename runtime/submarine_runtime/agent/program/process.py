@@ -1,6 +1,6 @@
-"""One run of the user's program: its start, its signals, and that it never outlives the agent.
+"""Start one run of the user's program and send its signals; it never outlives the agent.
 
-Does not judge how the program ended (``ending``).
+``ending`` determines why the program ended.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from submarine_runtime.processes import Guard, Tree, family, read_process
 
 
 class Program:
-    """The user's program, in a session of its own.
+    """The user's program, in its own session.
 
     Parameters
     ----------
     command
         Arguments to execute.
     stdout, stderr
-        Files that it writes to; appended, so that a truncation by the user's code does no harm.
+        Files for its output; opened for appending, so that a truncation by the user's code is
+        harmless.
     guard
-        One that exists already, for what runs beside the program; None: a new one.
+        The guard of its helpers; None: a new one.
 
     Raises
     ------
@@ -61,41 +62,41 @@ class Program:
             self._guard.release()
             raise
         self.pid = self._process.pid
-        #: What was measured of its processes; the watch samples it.
+        #: Measurements of its processes; the monitor samples it.
         self.tree = Tree(self.pid)
         self.guard(frozenset({self.pid}))
 
     def guard(self, groups: Iterable[int]) -> None:
-        """Tell the guard which process groups to kill when the agent is gone."""
+        """Set the process groups that the guard kills when the agent has ended."""
         self._groups = frozenset(groups) | {self.pid}
         self._guard.watch(self._groups)
 
     def poll(self) -> int | None:
-        """Exit status as subprocess gives it (negative for a signal), None while it runs."""
+        """Return the exit status as subprocess does (negative for a signal); None while it runs."""
         return self._process.poll()
 
     def sent(self, number: int) -> bool:
-        """Whether we have sent this signal."""
+        """Return whether this object has sent this signal."""
         return number in self._signals
 
     def signal(self, number: int) -> None:
-        """Send a signal to all process groups of the program that are known."""
+        """Send a signal to all known process groups of the program."""
         self._signals.add(number)
         for group in self._groups:
-            # Until it is reaped the program's own group id cannot be given to another.
+            # Until it is reaped, the program's own group id is not reused.
             if group == self.pid and self._process.returncode is not None:
                 continue
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, number)
 
     def end_stragglers(self, known: Mapping[int, int], grace: float = 1.0) -> int:
-        """End what the program left behind; returns how many processes that were.
+        """End the processes that the program left behind; return how many there were.
 
         Parameters
         ----------
         known
-            Processes that were seen below it, pid -> start time: one that has made itself a
-            session of its own belongs to nobody once its parent is gone.
+            Processes that were observed below it, pid -> start time: one in its own session is no
+            longer connected to it after the end of its parent.
         """
         left = self._stragglers(known)
         count = len(left)
@@ -128,7 +129,7 @@ class Program:
                 os.kill(pid, number)
 
     def release(self) -> None:
-        """Let the guard go once the program has ended."""
+        """End the guard after the end of the program."""
         self._guard.release()
 
 

@@ -1,7 +1,4 @@
-"""From a started program to the judgement of its end; the same for every kind of job.
-
-Measuring and ending it is ``watching``, judging is ``ending``.
-"""
+"""Monitor a started program and determine why it ended; for every kind of job."""
 
 from __future__ import annotations
 
@@ -32,18 +29,18 @@ def watch_to_end(
     port_words: tuple[str, ...] = (),
     meeting: PortUse | None = None,
 ) -> Ending:
-    """Watch the program until it has ended, and nothing of it is left; how it ended.
+    """Monitor the program until it and its processes have ended; return the ending.
 
     Parameters
     ----------
     asked
-        Who asked to end it and why, or None; called whenever something has happened.
+        Returns a request to end the program, or None; called after every event.
     samples
-        Where measurements are noted.
+        Log of the measurements.
     port_words
-        What stderr says when a port is taken; empty: do not look for it.
+        Texts in stderr that mean a taken port; empty: not searched.
     meeting
-        Notices whether the program uses its rendezvous port.
+        Detects whether the program uses its rendezvous port.
     """
     kills = kernel_memory_kills()
     watch = Watch(
@@ -60,10 +57,10 @@ def watch_to_end(
     code = watch.until_end()
     left = program.end_stragglers(watch.tree.known)
     program.release()
-    # Of a program that was told to end, the children may need a moment longer than it.
+    # Children of a program that was told to end may need a little longer than the program.
     if left and watch.stopped is None:
         what = "a process" if left == 1 else f"{left} processes"
-        status.event("warning", f"The program left {what} behind; ended.")
+        status.event("warning", f"The agent ended {what} that the program had left behind.")
     status.use(memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1))
     from submarine_runtime.agent.program.evidence import gather
 

@@ -1,6 +1,6 @@
-"""Puts the program in its place and starts it; says how the task ended where that cannot be.
+"""Prepare the files of the program and start it; return the ending if that fails.
 
-Does not watch it (``watching``).
+``watching`` monitors it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from submarine_runtime.record import Status
 from submarine_runtime.storage import Scratch
 from submarine_runtime.yarn import LAUNCH_SCRIPT, first_change
 
-#: The first bytes of a file that Hadoop's ChecksumFileSystem writes.
+#: The first bytes of a file written by Hadoop's ChecksumFileSystem.
 _CHECKSUM_HEADER = b"crc\0"
-#: Seconds for a question about the container to each ResourceManager; nothing waits for it.
+#: Seconds for a request to each ResourceManager; no other step waits for it.
 _RM_SECONDS = 3.0
 
 
 def unpack_program(scratch: Scratch) -> Ending | None:
-    """Unzip the bundle; how the task ended if that cannot be."""
+    """Unpack the bundle; return the ending if that fails."""
     from submarine_runtime.agent.preparation import BundleError, unpack
 
     try:
@@ -56,10 +56,10 @@ def unpack_program(scratch: Scratch) -> Ending | None:
 
 
 def remove_checksum_files(root: str) -> int:
-    """Remove the ``.NAME.crc`` files from directories that YARN localized; how many were left.
+    """Remove the ``.NAME.crc`` files from directories that YARN localized; return how many remain.
 
     The NodeManager copies an HDFS directory to a local file system with checksums, which adds such
-    a file beside each file. A file of the user's with that name has no checksum header and stays.
+    a file beside each file. A user's file with such a name has no checksum header and is kept.
     """
     left = 0
     for name in os.listdir(root):
@@ -77,7 +77,7 @@ def remove_checksum_files(root: str) -> int:
                     if generated:
                         os.unlink(path)
                 except FileNotFoundError:
-                    pass  # removed by another task on this node
+                    pass  # Removed by another task on this node.
                 except OSError:
                     left += 1
     return left
@@ -86,8 +86,8 @@ def remove_checksum_files(root: str) -> int:
 def copy_writable(scratch: Scratch, targets: Sequence[str]) -> Ending | None:
     """Replace links to localised files by copies that the program may change.
 
-    YARN gives all tasks of a node one copy, which is read-only. Where a target is no link the
-    program has a copy of its own already. Returns how the task ended if that cannot be.
+    All tasks of a node share one copy, which is read-only. A target that is not a link has been
+    copied already. Returns the ending if a copy fails.
     """
     for target in targets:
         path = os.path.join(scratch.program, target)
@@ -110,7 +110,7 @@ def copy_writable(scratch: Scratch, targets: Sequence[str]) -> Ending | None:
 
 
 def make_writable(path: str) -> None:
-    """Let the owner write to a file, or to a directory with all that is in it; not to links."""
+    """Make a file, or a directory with its content, writable for the owner, without links."""
     paths = [path]
     for place, directories, files in os.walk(path):
         paths += [os.path.join(place, name) for name in [*directories, *files]]
@@ -120,11 +120,11 @@ def make_writable(path: str) -> None:
 
 
 def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -> Setup | Ending:
-    """What the framework wants, and nothing left of an attempt before; how it ended otherwise."""
+    """Remove files of an earlier attempt; return the framework's setup, or the ending."""
     task = f"{config.role}:{config.index}"
     me = next((member for member in members if member.task == task), None)
     if me is None:
-        return Ending(EndReason.LAUNCH_FAILED, f"The gang was told without {task}.")
+        return Ending(EndReason.LAUNCH_FAILED, f"The member list of the gang lacks {task}.")
     for leftover in ("failure.json", "returns.txt", layout.RESULT, "launch/started"):
         with suppress(FileNotFoundError):
             os.unlink(scratch.path(leftover))
@@ -138,7 +138,7 @@ def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -
 
 
 def helper_ending(sentence: str, framework: str) -> Ending:
-    """How a task ended whose helpers could not be started."""
+    """Return the ending of a task whose helpers could not be started."""
     taken = any(word in sentence for word in frameworks.trait(framework, "ADDRESS_IN_USE"))
     reason = EndReason.ADDRESS_IN_USE if taken else EndReason.LAUNCH_FAILED
     return Ending(reason, sentence[:500])
@@ -154,16 +154,16 @@ def start_program(
     found: Found,
     guard: Guard | None = None,
 ) -> Ending | None:
-    """Start the program; how the task ended if it could not be started.
+    """Start the program; return the ending if it could not be started.
 
     Parameters
     ----------
     logs
         Stream -> the file that it is written to.
     hold
-        Gets the program before a SIGTERM can be heard: somebody must be able to end it.
+        Receives the program before a SIGTERM is handled, so that it can be ended.
     guard
-        The guard of what runs beside the program already.
+        The guard of the helpers.
     """
     try:
         place_launcher(config, scratch, setup)
@@ -198,17 +198,17 @@ def _of_system(exc: OSError) -> Ending:
 def note_beginning(
     status: Status, scratch: Scratch, began: float, resourcemanagers: Sequence[str] = ()
 ) -> None:
-    """The phases before the agent, and its own first.
+    """Record the phases before the agent, and its own first phase.
 
     Parameters
     ----------
     resourcemanagers
-        Asked, in a thread, when this container was granted: YARN unpacks an archive before or after
-        it brings the small files whose times can be seen here.
+        Queried, in a thread, for the time when this container was allocated: YARN unpacks an
+        archive before or after it localizes the small files whose times are visible here.
     """
     localized = localized_from(scratch, began)
     launched = max(localized, master_launched(scratch, began))
-    status.end_phases(localized)  # the client's last one, the wait in the queue
+    status.end_phases(localized)  # The client's last phase, the wait in the queue.
     status.begin_phase("localizing", localized)
     status.end_phase("localizing", launched)
     if launched < began:
@@ -229,13 +229,13 @@ def note_beginning(
 
 
 def localized_from(scratch: Scratch, began: float) -> float:
-    """When the first of our files came to this node; ``began`` where that is not known."""
+    """Return when the first of the job's files was localized on this node, else ``began``."""
     ours = ("agent.json", "secret.json", layout.BUNDLE)
     return min(first_change([scratch.path(name) for name in ours]) or began, began)
 
 
 def master_launched(scratch: Scratch, began: float) -> float:
-    """When YARN launched this container, if it is the application master's; else ``began``.
+    """Return when YARN launched this container, if it is the application master's; else ``began``.
 
     The NodeManager writes the launch script when all files are there.
     """

@@ -1,6 +1,6 @@
-"""Sleeps until something happens: a signal, another thread's word, or the time is up.
+"""Sleep until a signal, a call of ``wake`` by another thread, or a timeout.
 
-A sleep costs nothing meanwhile; ``SIGCHLD`` ends it, so nobody polls for the program's end.
+``SIGCHLD`` ends the sleep, so the program's end is noticed without polling.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from types import FrameType
 from typing import Iterator
 
 
-class Terminated(BaseException):  # like KeyboardInterrupt, not an error
-    """SIGTERM came from outside; raised once, in the main thread, wherever it is.
+class Terminated(BaseException):  # Like KeyboardInterrupt, not an error.
+    """SIGTERM has arrived; raised once, in the main thread, at any point.
 
-    In the middle of an import it may come out as another exception: see ``Wakeup.terminated``.
+    During an import it may appear as another exception: see ``Wakeup.terminated``.
     """
 
 
 class Wakeup:
-    """The main thread's alarm clock; takes over SIGTERM, SIGINT, SIGHUP and SIGCHLD."""
+    """Sleep of the main thread; handles SIGTERM, SIGINT, SIGHUP and SIGCHLD."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
@@ -38,7 +38,7 @@ class Wakeup:
 
     @property
     def terminated(self) -> bool:
-        """Whether SIGTERM came, whatever became of what was raised for it."""
+        """Whether SIGTERM has arrived, even if its exception was lost."""
         return self._terminated
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
@@ -49,7 +49,7 @@ class Wakeup:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Let SIGTERM wait for the end of the block: for what must not be half done."""
+        """Defer SIGTERM to the end of the block."""
         self._deferred = True
         try:
             yield
@@ -63,12 +63,12 @@ class Wakeup:
         try:
             os.write(self._writer, b"\0")
         except BlockingIOError:
-            pass  # it is awake many times over
+            pass  # The pipe already holds many wake-ups.
 
     def wait(self, seconds: float) -> None:
-        """Sleep for ``seconds``, or less when something happens."""
+        """Sleep for ``seconds``, or until an event."""
         if self._terminated:
-            raise Terminated  # it came where exceptions are lost, in a destructor for instance
+            raise Terminated  # The exception was lost, in a destructor for instance.
         ready, _, _ = select.select([self._reader], [], [], max(0.0, seconds))
         if ready:
             try:

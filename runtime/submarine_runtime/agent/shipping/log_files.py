@@ -1,4 +1,4 @@
-"""The files that a task's program writes to: one pair for each of its attempts here."""
+"""The local log files of a task: stdout and stderr of each attempt in this container."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from submarine_runtime.storage import Scratch
 
 
 class LogFiles:
-    """Which file holds which stream of which attempt; read by the server's threads.
+    """The file of each stream of each attempt; the server's threads read it.
 
     Attributes
     ----------
     newest
-        Name of the attempt that runs, or ran last: ``e1-a1``; empty before the first.
+        Name of the current or last attempt: ``e1-a1``; empty before the first.
     """
 
     def __init__(self, scratch: Scratch) -> None:
@@ -25,7 +25,7 @@ class LogFiles:
         self.newest = ""
 
     def begin(self, epoch: int, attempt: int) -> dict[str, str]:
-        """The files of a new attempt, stream -> path; the first one's carry no attempt's name."""
+        """Return stream -> path of a new attempt; the first one's names have no attempt."""
         name = layout.attempt_name(epoch, attempt)
         if name not in self._paths:
             mark = f".{name}" if self._paths else ""
@@ -36,14 +36,14 @@ class LogFiles:
         return self._paths[name]
 
     def paths(self, attempt: str = "") -> dict[str, str] | None:
-        """Stream -> path of an attempt, of the newest if none is named; None for a stranger."""
+        """Return stream -> path of an attempt (default: the newest); None if it is unknown."""
         return self._paths.get(attempt or self.newest)
 
     def shipped_by(self, shippers: Mapping[str, LogShipper]) -> None:
-        """Note who ships the newest attempt's streams, and so knows when they grew."""
+        """Set the shippers of the newest attempt's streams; they have the indexes."""
         self._shippers[self.newest] = shippers
 
     def index(self, attempt: str, stream: str) -> bytes | None:
-        """When a log had which length, as it is shipped at the end; None for a stranger."""
+        """Return the index of a log as it will be shipped; None if it is unknown."""
         shipper = self._shippers.get(attempt or self.newest, {}).get(stream)
         return shipper.index() if shipper is not None else None

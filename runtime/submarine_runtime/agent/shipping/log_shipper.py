@@ -1,6 +1,6 @@
-"""Ships one log to the job directory: immutable segments, named by where they begin, and an index.
+"""Ship one log to the job directory: immutable segments, named by their offset, and an index.
 
-Holds positions, never log text.
+Log text is not kept in memory.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ LARGEST_SEGMENT = 16 << 20
 LONGEST_INTERVAL = 300.0
 MAX_INDEX = 4096
 COPY_BYTES = 1 << 18
-#: Failures of growing files in a row after which segments are published whole: a gateway may take
-#: no body of unknown length.
+#: Consecutive errors of growing files after which segments are published whole: a gateway may not
+#: accept a body of unknown length.
 MAX_FAILURES = 3
-#: Factor of the interval while a growing file is written: what came in is safe already, and the
-#: lease of the open file costs the NameNode calls that fewer segments save.
+#: Factor of the interval while a growing file is written: new data is safe already, and the lease
+#: of the open file costs the NameNode calls that fewer segments save.
 GROWING_INTERVAL = 1.25
 #: Seconds to wait for another thread that ships the same log.
 LOCK_SECONDS = 0.5
@@ -32,16 +32,17 @@ LOCK_SECONDS = 0.5
 class LogShipper:
     """Ships one stream: segments while it grows, its index at the end.
 
-    A segment is finished when ``ship_bytes`` or a 32nd of what is there came in, whichever is
-    more, or when something came in and the interval is over; the interval grows with the job's
-    age. So the number of files grows with the logarithm of log and age. Until it is finished, what
-    comes in is sent on at once to a file whose name says so, over one connection: no more
-    operations of the NameNode, and a container that is killed loses what came since the last call.
+    A segment is finished after ``ship_bytes`` or a 32nd of the shipped length, whichever is more,
+    or if there is new data when the interval ends; the interval grows with the job's age. So the
+    number of files grows with the logarithm of length and age. Until then new data is sent at once
+    to a file with the suffix of growing segments, over one connection. This needs no more
+    operations of the NameNode, and a container that is killed loses only what came since the last
+    call.
 
     May be called from several threads.
     """
 
-    #: Whether what comes in is sent before the segment is finished.
+    #: Whether new data is sent before the segment is finished.
     continuous = True
 
     def __init__(
@@ -64,14 +65,14 @@ class LogShipper:
         self.shipped = 0
 
     def length(self) -> int:
-        """Length of the log now."""
+        """Return the current length of the log."""
         try:
             return os.stat(self._path).st_size
         except OSError:
             return self.shipped
 
     def note(self) -> None:
-        """Remember that the log has this length at this time."""
+        """Add the current length and time to the index."""
         length = self.length()
         if length > (self._index[-1][0] if self._index else 0):
             self._index.append((length, time.time()))
@@ -79,11 +80,11 @@ class LogShipper:
                 del self._index[1::2]
 
     def index(self) -> bytes:
-        """A line for each length that was noted: ``offset seconds``."""
+        """Return the index: a line ``offset seconds`` for each recorded length."""
         return "".join(f"{at} {moment:.3f}\n" for at, moment in list(self._index)).encode()
 
     def due(self) -> bool:
-        """Whether there is a segment to publish now."""
+        """Return whether a segment is to be published now."""
         new = self.length() - self.shipped
         if new <= 0:
             return False
@@ -96,7 +97,7 @@ class LogShipper:
         return new >= enough or now - self._last >= interval
 
     def advance(self) -> None:
-        """Send what has come in, and finish the segment if that is due."""
+        """Send new data, and finish the segment if that is due."""
         with self._locked():
             if self.continuous and self._failures < MAX_FAILURES:
                 self._send()
@@ -121,14 +122,14 @@ class LogShipper:
             else:
                 length = self._store.upload(name, self._path, self.shipped, length)
                 if self._left_over:
-                    with suppress(StoreError):  # readers pass over it
+                    with suppress(StoreError):  # Readers skip it.
                         self._store.delete(growing)
             self._left_over, self._failures = False, 0
             self.shipped += length
             self._last = time.monotonic()
 
     def ship_rest(self) -> None:
-        """Publish all that is left, then the index."""
+        """Publish the rest of the log, then the index."""
         with self._locked():
             while self.shipped < self.length():
                 self.ship()
@@ -138,7 +139,7 @@ class LogShipper:
                 self._indexed = True
 
     def _send(self) -> None:
-        """Send what has come in to the growing file, which begins with the segment."""
+        """Send new data to the growing file, which begins with the segment."""
         end = min(self.length() - self.shipped, LARGEST_SEGMENT)
         if end <= self._sent:
             return
@@ -159,7 +160,7 @@ class LogShipper:
 
     @contextmanager
     def _guarded(self) -> Iterator[Appender]:
-        """The growing file; after an error its segment begins anew."""
+        """Yield the growing file; after an error its segment begins anew."""
         assert self._growing is not None
         try:
             yield self._growing
@@ -185,7 +186,7 @@ class LogShipper:
 def log_shippers(
     store: Store, directory: str, logs: Mapping[str, str], config: AgentConfig
 ) -> dict[str, LogShipper]:
-    """Stream -> its shipper; ``logs`` is stream -> file."""
+    """Return stream -> shipper; ``logs`` is stream -> file."""
     return {
         stream: LogShipper(store, directory, stream, path, config.ship_interval, config.ship_bytes)
         for stream, path in logs.items()

@@ -1,6 +1,6 @@
-"""Brings live address, events and log segments to the job directory, in a thread of its own.
+"""A thread that ships live address, events and log segments to the job directory.
 
-Does not save outputs or the record.
+Outputs and the record are saved by ``closing``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Publisher(Shipping):
     Parameters
     ----------
     logs
-        One shipper a stream.
+        The shipper of each stream.
     events_after
-        Events from a number on, as plain JSON.
+        Returns the events from a number on, as plain JSON.
     on_cancel
         Called when ``cancel.json`` has appeared.
     on_trouble
-        Called once an outage with the sentence of what failed.
+        Called once for each outage with the sentence of the error.
     """
 
     def __init__(
@@ -56,22 +56,22 @@ class Publisher(Shipping):
         self._cancel_checked: float | None = None
 
     def add(self, log: LogShipper) -> None:
-        """Ship this one too."""
+        """Ship another log."""
         self._others.append(log)
 
     def announce(self, host: str, port: int) -> None:
-        """Publish where the agent listens."""
+        """Publish the address at which the agent listens."""
         live = {"host": host, "port": port, "pid": os.getpid(), "time": time.time()}
         self._live = json.dumps(live).encode()
         self._wake.set()
 
     def want_events(self) -> None:
-        """Ship the events soon: a change of state that matters."""
+        """Ship the events soon, after an important change of state."""
         self._events_wanted = True
         self._wake.set()
 
     def _round(self) -> None:
-        self._store.gate()  # a check right after a suspend, also when nothing is to be shipped
+        self._store.gate()  # Check right after a suspend, also if nothing is to be shipped.
         if self._live is not None:
             live = self._live
             self._store.publish(layout.LIVE, live)
@@ -103,7 +103,7 @@ class Publisher(Shipping):
         self._event_files += 1
 
     def _check_cancel(self) -> None:
-        """Who cannot reach our port leaves ``cancel.json``; looked for with what is shipped."""
+        """Check for ``cancel.json``, which clients without access to the port write."""
         now = time.monotonic()
         if self._cancel_checked is not None and now - self._cancel_checked < CANCEL_CHECK:
             return

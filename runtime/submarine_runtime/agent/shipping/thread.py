@@ -1,8 +1,7 @@
-"""A thread that brings things to the job directory round by round, and waits out an outage.
+"""A thread that ships to the job directory in rounds, and retries during an outage.
 
-The program never waits for it: what cannot be shipped now lies in files on the node's disk and is
-shipped later. What a round ships is said by those who build on it (``publisher``) or is the logs of
-all attempts of one task.
+The program never waits for it: data that cannot be shipped stays in files on the node's disk and is
+shipped later. Subclasses define the rounds (``publisher``, and the logs of all attempts of a task).
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ class Shipping:
     Parameters
     ----------
     on_trouble
-        Called once an outage with the sentence of what failed.
+        Called once for each outage with the sentence of the error.
 
     Attributes
     ----------
     trouble
-        Why nothing can be shipped now; empty while shipping works.
+        Why nothing can be shipped now; empty if shipping works.
     """
 
     def __init__(self, on_trouble: Callable[[str], None]) -> None:
@@ -40,11 +39,11 @@ class Shipping:
         self._thread = threading.Thread(target=self._run, name="shipping", daemon=True)
 
     def start(self) -> None:
-        """Begin to ship."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """End the thread; False when it hangs in a call for longer than ``timeout``."""
+        """End the thread; return False if it hangs in a call for longer than ``timeout``."""
         self._stopping = True
         self._wake.set()
         if self._thread.ident is not None:
@@ -91,13 +90,13 @@ class LogShipping(Shipping):
         self._ended: list[LogShipper] = []
 
     def begin(self, logs: Iterable[LogShipper]) -> None:
-        """Logs that grow from now on."""
+        """Add logs that grow from now on."""
         self._growing.extend(logs)
         if self._thread.ident is None:
             self.start()
 
     def end(self, logs: Iterable[LogShipper]) -> None:
-        """Logs that grow no more: the rest of them is due."""
+        """Ship the rest of logs that no longer grow."""
         for log in logs:
             if log in self._growing:
                 log.note()
@@ -106,7 +105,7 @@ class LogShipping(Shipping):
         self._wake.set()
 
     def rest(self) -> list[LogShipper]:
-        """Those whose end has not been shipped yet; for whoever does it once this is stopped."""
+        """Return the logs whose end has not been shipped; the caller ships it after ``stop``."""
         return [*self._ended, *self._growing]
 
     def _round(self) -> None:

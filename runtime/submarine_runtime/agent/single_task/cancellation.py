@@ -1,6 +1,6 @@
-"""Why a job that is alone with its agent is to end early, and how long saving may then take.
+"""Requests to end a single-task job early, and the time for saving after them.
 
-Somebody wishes it, or its lease is over. Ends nothing itself: ``watching`` looks here.
+A request is a cancel by a user, or an expired lease. ``watching`` ends the program.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from typing import Callable
 
 from submarine_runtime.protocol.reasons import EndReason
 
-#: Seconds that a cancel leaves for saving.
+#: Seconds for saving after a cancel.
 CANCELLED_GRACE = 10.0
 
 
 class Cancelling:
-    """The wish, once there is one.
+    """The first request to end the job.
 
     Parameters
     ----------
     on_asked
-        Called once, by whichever thread has heard of it first.
+        Called once, in the thread that receives the request.
 
     Attributes
     ----------
     asked
-        ``by`` and ``why``; None while nobody has asked. Where nobody has and the job is to end all
-        the same, ``reason`` says which end that is.
+        ``by`` and ``why``; None without a request. For an expired lease ``reason`` is the end
+        reason.
     deadline
-        ``time.monotonic()`` at which nothing more is saved.
+        ``time.monotonic()`` after which nothing is saved.
     """
 
     def __init__(self, on_asked: Callable[[dict[str, str]], None]) -> None:
@@ -38,15 +38,15 @@ class Cancelling:
         self.deadline = float("inf")
 
     def hear(self, asked: dict[str, str]) -> None:
-        """From any thread; only the first word counts."""
+        """Cancel the job, from any thread; only the first request counts."""
         self._take(asked, CANCELLED_GRACE)
 
     def expire(self, why: str) -> None:
-        """The lease is over; nobody waits for the end, so that all may be saved."""
+        """End the job because its lease has expired; saving is not limited further."""
         self._take({"reason": EndReason.LEASE_EXPIRED.value, "why": why}, float("inf"))
 
     def patience(self, seconds: float) -> float:
-        """How much of ``seconds`` saving may take."""
+        """Return the part of ``seconds`` that saving may use."""
         return min(seconds, self._grace)
 
     def _take(self, asked: dict[str, str], grace: float) -> None:

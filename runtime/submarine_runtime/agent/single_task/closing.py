@@ -1,6 +1,6 @@
-"""The end of a job's task: outputs, rest of the logs and the record go to the job directory.
+"""Save outputs, the rest of the logs and the record at the end of a job's task.
 
-The record is last, so that it being there means that everything else is. Does not judge the end.
+The record is written last: if it exists, everything else is complete.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from submarine_runtime.record import Status
 from submarine_runtime.snapshots import forget
 from submarine_runtime.storage import Scratch, Store, StoreError, patiently
 
-#: Seconds that a child process may take to publish the record while HDFS does not answer, and
+#: Seconds that a child process has to publish the record while HDFS is not available, and seconds
 #: between two of its attempts.
 CHILD_SECONDS = 60
 CHILD_PAUSE = 1.0
-#: What publishing the record itself adds, so that it can be counted in the record.
+#: Files that the publication of the record adds, so that the record can include them.
 PUBLISH_FILES = 1
 
 
 class Closing:
-    """Saves with patience until ``deadline()``, which may come nearer meanwhile.
+    """Save until ``deadline()``, which may change in the meantime.
 
-    ``others`` are shipped beside the logs, and not counted in the record.
+    ``others`` are shipped like the logs, and not counted in the record.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Closing:
         self._others = others
 
     def save(self, scratch: Scratch, publisher: Publisher) -> str | None:
-        """Outputs, then logs; one failure's sentence, or None when all is saved."""
+        """Save outputs, then logs; return the sentence of a failure, or None."""
         status, unsaved = self._status, Unsaved()
         rank = 0 if self._config.return_all_ranks else None
         items = chain(
@@ -78,7 +78,7 @@ class Closing:
         publisher.stop(max(1.0, self._deadline() - time.monotonic()))
         failure = self._save_logs() or failure
         if failure is None and self._status.has_outputs:
-            with suppress(StoreError):  # they take room, and nothing else
+            with suppress(StoreError):  # They only use space.
                 forget(self._store)
         return failure
 
@@ -102,7 +102,7 @@ class Closing:
         return failure
 
     def count_logs(self) -> None:
-        """Note in the record how much of each log is there."""
+        """Record how much of each log is in the job directory."""
         lengths = {}
         for stream, log in self._logs.items():
             lengths[f"{self._log_key}/{stream}"] = log.shipped
@@ -114,7 +114,7 @@ class Closing:
         self._status.set_record(logs=lengths)
 
     def settle(self, ending: Ending) -> None:
-        """Put the judgement into the record, with its event."""
+        """Record the ending, with its event."""
         status = self._status
         status.end(ending.reason, ending.detail, ending.exit_code, ending.signal, ending.failure)
         if ending.reason is EndReason.SUCCEEDED and status.state is not State.FINISHING:
@@ -123,18 +123,18 @@ class Closing:
         status.event("state", ending.detail, state=state, reason=ending.reason)
 
     def last_words(self, ending: Ending, record_first: bool) -> None:
-        """Leave the record, and of the logs what there is time for.
+        """Publish the record, and ship as much of the logs as possible.
 
         Parameters
         ----------
         record_first
-            It says what nobody else could find out; it also says that of the logs something may be
-            missing.
+            The ending is known only to this process, so it is published before the logs are
+            shipped; the record then says that the end of the logs may be missing.
 
         Raises
         ------
         StoreError
-            If that cannot be done until the deadline.
+            If it cannot be published before the deadline.
         """
         if not record_first:
             self._ship_logs()
@@ -156,12 +156,12 @@ class Closing:
             log.ship()
 
     def publish_record(self) -> bool:
-        """Publish the record; False when somebody else has closed the job already.
+        """Publish the record; return False if another process has closed the job.
 
         Raises
         ------
         StoreError
-            If it cannot be published until the deadline.
+            If it cannot be published before the deadline.
         """
         return self._publish(self._record_bytes())
 
@@ -185,7 +185,7 @@ class Closing:
         )
 
     def _publish_from_child(self, data: bytes) -> None:
-        """Publish the record, however long this process had; YARN kills the parent meanwhile."""
+        """Publish the record with a new deadline; YARN kills the parent in the meantime."""
         patiently(
             lambda: self._store.publish_exclusive(layout.RECORD, data),
             time.monotonic() + CHILD_SECONDS,
@@ -194,7 +194,7 @@ class Closing:
 
 
 def _outlive_the_container(publish: Callable[[], object]) -> None:
-    """Publish in a child process in a session of its own, and wait for it.
+    """Publish in a child process in its own session, and wait for it.
 
     YARN sends SIGKILL to the container's process group 250 ms after SIGTERM, which may be too
     early for HDFS. The child uses nothing that another thread of this process may have locked.

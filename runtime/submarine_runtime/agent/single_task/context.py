@@ -1,6 +1,6 @@
-"""A task that has a job to itself: what its agent works with, the gang of one, and its ports.
+"""Components of the agent of a job with one task, and its gang of one member.
 
-Puts together and starts nothing; the order of things is ``supervisor``'s.
+``supervisor`` runs the task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from submarine_runtime.yarn import reachable_host, wait_teller
 
 @dataclass
 class LoneDesk:
-    """What an agent that is alone with its job works with, from the claim to the record."""
+    """The components that the agent of a single task uses from the claim to the record."""
 
     store: Store
     lease: LeaseWatch
@@ -37,12 +37,12 @@ class LoneDesk:
 def lone_desk(
     config: AgentConfig, scratch: Scratch, status: Status, wakeup: Wakeup, cancel: Cancelling
 ) -> LoneDesk:
-    """The desk of a task whose log files begin now.
+    """Create the components; the log files begin now.
 
     Raises
     ------
     StoreError
-        If the store that ``config`` names is of no known kind; one sentence.
+        If the kind of the store in ``config`` is unknown; one sentence.
     """
     try:
         store = open_store(config.store)
@@ -76,7 +76,7 @@ def lone_desk(
 
 
 def gang_of_one(config: AgentConfig) -> tuple[Member, Reservation]:
-    """The only member, and what holds its ports.
+    """Return the only member and the reservation of its ports.
 
     Raises
     ------
@@ -102,5 +102,5 @@ def gang_of_one(config: AgentConfig) -> tuple[Member, Reservation]:
 
 
 def links_of(config: AgentConfig, me: Member) -> dict[str, str]:
-    """The job's links, with this host where they name the task."""
+    """Return the job's links, with this host for the task."""
     return resolved(config.links, [replace(me, host=reachable_host(config.listen))])

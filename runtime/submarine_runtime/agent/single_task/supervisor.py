@@ -1,7 +1,7 @@
-"""One task from claim to record: the order of things, and what happens when it is disturbed.
+"""Run the task of a single-task job from claim to record, and handle interruptions.
 
-Its parts: ``claim``, ``starting``, ``watching``, ``views``, ``ending``, ``closing``. What it works
-with is put together in ``alone``. Of a task with a coordinator it knows nothing: ``task``.
+Its parts: ``claim``, ``starting``, ``watching``, ``views``, ``ending``, ``closing``; ``alone``
+creates the components. ``task`` runs a task with a coordinator.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from submarine_runtime.yarn import new_record, say, write_traceback
 if TYPE_CHECKING:
     from submarine_runtime.agent.single_task.closing import Closing
 
-#: Seconds for the last words after SIGTERM; YARN's own patience is 0.25 s by default.
+#: Seconds for the record after SIGTERM; YARN's default grace is 0.25 s.
 LAST_WORDS = 1.0
-#: Seconds between two looks at the parent process.
+#: Seconds between two checks of the parent process.
 LOOK_SECONDS = 0.25
 
 
@@ -65,7 +65,7 @@ class Supervisor:
         self._orphaned = False
 
     def run(self) -> int:
-        """Run the task to its end; the agent's exit code."""
+        """Run the task to its end; return the agent's exit code."""
         if "CONTAINER_ID" in os.environ and os.getppid() > 1:
             threading.Thread(
                 target=self._watch_parent, args=(os.getppid(),), name="parent", daemon=True
@@ -95,7 +95,7 @@ class Supervisor:
             return self._last_words(EndReason.AGENT_LOST, f"The agent failed: {exc!r}")
 
     def _watch_parent(self, parent: int) -> None:
-        """End the task when the process that started the agent has died: YARN's container ended.
+        """End the task after the process that started the agent has died: YARN's container ended.
 
         The NodeManager signals the other processes of a container in most cases, but not always.
         """
@@ -141,7 +141,7 @@ class Supervisor:
         )
 
     def _holds_claim(self) -> bool:
-        """Whether the job is still this container's; otherwise the program ends."""
+        """Return whether the job still belongs to this container; otherwise end the program."""
         if not replaced(self._desk.store):
             return True
         if self._attempt is not None:
@@ -150,9 +150,9 @@ class Supervisor:
         return False
 
     def _prepare(self) -> Ending | None:
-        """Devices, bundle and inputs; how it ended if one of them cannot be had."""
+        """Claim devices, unpack the bundle, fetch inputs; return the ending if a step fails."""
         preparing, config = self._desk.preparing, self._config
-        # What may take long: who cancels must be heard.
+        # These steps may take long: open the view, so that a cancel is received.
         failed = preparing.claim_devices(self._be_seen) or preparing.place()
         if failed is None and config.fetch:
             self._be_seen()
@@ -163,7 +163,7 @@ class Supervisor:
         return failed
 
     def _start(self) -> Ending | None:
-        """Start the program; how it ended if it could not be started."""
+        """Start the program; return the ending if it could not be started."""
         config, preparing = self._config, self._desk.preparing
         try:
             me, ports = gang_of_one(config)
@@ -176,8 +176,8 @@ class Supervisor:
             config, [me], self._desk.store, self._scratch, self._status, files, devices
         )
         self._desk.publisher.add(attempt.samples)
-        # Load what the last words need: YARN deletes our code as soon as it sends SIGTERM, which
-        # may come right after the program's start.
+        # Import the code for the end of the job now: YARN deletes the archive as soon as it sends
+        # SIGTERM, which may come right after the program's start.
         self._closing(self._wakeup.wait)
         failed = attempt.restore(None) or attempt.start(ports, preparing.found, self._wakeup)
         if failed is not None:
@@ -193,7 +193,7 @@ class Supervisor:
         return None
 
     def _be_seen(self) -> None:
-        """Open the live view and begin to ship."""
+        """Open the live view and start to ship."""
         if not self._seen:
             self._seen = True
             self._desk.publisher.start()
@@ -206,7 +206,7 @@ class Supervisor:
             )
 
     def _close(self, ending: Ending) -> int:
-        """Save everything, publish the record, let the followers go."""
+        """Save everything, publish the record, and disconnect the followers."""
         status, self._ending = self._status, ending
         self._desk.lease.stop()
         self._cancel.deadline = time.monotonic() + self._config.save_grace
@@ -225,11 +225,11 @@ class Supervisor:
         ending = self._trained_together(ending)
         closing.settle(ending)
         self._views.finish_page()
-        # The record must have its chance even where saving has used up all patience.
+        # Allow one attempt for the record, even if saving has used up the time.
         self._cancel.deadline = max(self._cancel.deadline, time.monotonic() + LAST_WORDS)
         try:
             if not closing.publish_record():
-                say(f"{self._config.job_id} was closed by somebody else meanwhile")
+                say(f"{self._config.job_id} was closed by another process in the meantime")
                 return 1
         except StoreError as exc:
             say(f"the record of {self._config.job_id} could not be published: {exc}")
@@ -238,7 +238,7 @@ class Supervisor:
         return 0 if ending.reason is EndReason.SUCCEEDED else 1
 
     def _trained_together(self, ending: Ending) -> Ending:
-        """Warn, or fail the job, if it succeeded and its several processes never met."""
+        """Warn, or fail the job, if it succeeded and its processes never used the rendezvous."""
         meeting = self._attempt.meeting if self._attempt is not None else None
         if ending.reason is not EndReason.SUCCEEDED or meeting is None or meeting.noticed:
             return ending
@@ -272,7 +272,7 @@ class Supervisor:
         self._wakeup.wake()
 
     def _last_words(self, reason: EndReason, detail: str) -> int:
-        """End the program at once and leave the record while there is time."""
+        """End the program at once and publish the record in the remaining time."""
         over = None
         if self._attempt is not None:
             over = self._attempt.memory_ending()
@@ -285,7 +285,7 @@ class Supervisor:
         try:
             ending = over or Ending(reason, detail)
             if self._ending is not None and self._ending.reason is not EndReason.SUCCEEDED:
-                ending = self._ending  # it had failed by itself before
+                ending = self._ending  # The program had failed before.
             elif over is None:
                 asked = self._cancel.asked or asked_to_cancel(self._desk.store)
                 if asked is not None:

@@ -1,8 +1,8 @@
 """Copy the chief's snapshots into the checkpoint directory of an evaluator while it runs.
 
-An evaluator reads the chief's checkpoints from its own ``SUBMARINE_CHECKPOINT_DIR``, as it would
-read them from a shared directory. Files of the evaluator are neither overwritten nor deleted, and
-copied files are no part of its own snapshots and outputs.
+An evaluator reads the chief's checkpoints from its own ``SUBMARINE_CHECKPOINT_DIR``, like from a
+shared directory. Files of the evaluator are neither overwritten nor deleted, and copied files are
+not part of its own snapshots and outputs.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from submarine_runtime.storage import (
     make_directories,
 )
 
-#: Seconds between two looks for a new snapshot, at most.
+#: Maximum number of seconds between two checks for a new snapshot.
 LONGEST_PAUSE = 5.0
-#: Copies that are recognised, those of the past included.
+#: Number of copies, including deleted ones, that are recognised.
 MAX_REMEMBERED = 50_000
-#: Files that name the newest checkpoint: they appear after the files that they name.
+#: Files that name the newest checkpoint: they are linked after the files that they name.
 STATE_FILES = frozenset(
     {STATE_FILE, "latest", "latest_checkpointed_iteration.txt", "training_metadata.json"}
 )
 
 
 class ChiefCheckpoints:
-    """The copies for one attempt of an evaluator; ``start`` begins a thread.
+    """The copies for one attempt of an evaluator; ``start`` starts a thread.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class ChiefCheckpoints:
     chief
         Task whose snapshots are copied.
     interval
-        Seconds between two snapshots of the chief; a file that it has deleted stays so long.
+        Seconds between two snapshots of the chief; copies of deleted files are kept for this time.
     on_event
         Receives ``(kind, detail)``; called in the thread.
     """
@@ -66,7 +66,7 @@ class ChiefCheckpoints:
         self._interval = interval
         self._fetching = Fetching(store, min(grace, 4 * LONGEST_PAUSE), quiet=True)
         self._on_event = on_event
-        #: What the files are linked to, and where the list of copies is kept between attempts.
+        #: Directory with the link targets, and the list of copies for later attempts.
         self._source, self._list = f"{root}.chief", f"{root}.chief.json"
         self._lock = threading.Lock()
         self._copies: dict[str, Seen] = {}
@@ -80,20 +80,20 @@ class ChiefCheckpoints:
         self._load()
 
     def start(self) -> None:
-        """Begin to copy; call it after the evaluator's own files were put back."""
+        """Start to copy; call it after the evaluator's own files have been restored."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Copy nothing more; what is being fetched is given up with the process."""
+        """Stop to copy; a running transfer is abandoned with the process."""
         self._over.set()
 
     def own(self, files: Mapping[str, Seen]) -> dict[str, Seen]:
-        """``files`` of the checkpoint directory without those that were copied there."""
+        """Return ``files`` of the checkpoint directory without the copies."""
         with self._lock:
             return {path: seen for path, seen in files.items() if seen not in self._every}
 
     def holds(self, path: str) -> bool:
-        """Whether an absolute path is a copy that the evaluator has not changed."""
+        """Return whether an absolute path is a copy that the evaluator has not changed."""
         with self._lock:
             return _seen(path) in self._every
 
@@ -115,12 +115,12 @@ class ChiefCheckpoints:
         Raises
         ------
         StoreError, OSError
-            If the store or this disk failed; calling it again goes on.
+            If the store or the local disk failed; a further call continues.
         """
         newest = self._newest()
         if newest is not None and newest != self._shown:
             for found in snapshots_of(self._store, "", self._chief, layout.CHECKPOINTS):
-                with suppress(DamagedError, NotThereError):  # the next one, or at the next look
+                with suppress(DamagedError, NotThereError):  # Try the next one, or again later.
                     put_back(self._fetching, self._source, found.files)
                     if not self._over.is_set():
                         self._show(found, now)
@@ -129,7 +129,7 @@ class ChiefCheckpoints:
         self._remove(now)
 
     def _newest(self) -> tuple[str, str] | None:
-        """Attempt and manifest of the newest snapshot, from names alone."""
+        """Return attempt and manifest of the newest snapshot, from names alone."""
         role, index = layout.split_task(self._chief)
         directory = f"{layout.SNAPSHOTS}/{role}-{index}"
         attempts = {}
@@ -163,7 +163,7 @@ class ChiefCheckpoints:
         self._save()
 
     def _show_directory(self, top: str, paths: Iterable[str]) -> None:
-        """Let a new directory appear as a whole: some libraries list directories only."""
+        """Create a new directory in one step: some libraries only list directories."""
         aside = f"{self._root}.new"
         shutil.rmtree(aside, ignore_errors=True)
         for path in paths:
@@ -171,7 +171,7 @@ class ChiefCheckpoints:
             make_directories(os.path.dirname(target))
             os.link(self._linked(path), target)
         make_directories(os.path.dirname(os.path.join(self._root, top)))
-        with self._lock, suppress(OSError):  # the program has made it meanwhile: file by file
+        with self._lock, suppress(OSError):  # The program has created it: link file by file.
             self._every.update(filter(None, (_seen(self._linked(path)) for path in paths)))
             os.rename(aside, os.path.join(self._root, top))
         shutil.rmtree(aside, ignore_errors=True)
@@ -185,7 +185,7 @@ class ChiefCheckpoints:
         if there is not None and there != self._copies.get(path):
             self._keep_own(path)
             return
-        # A hidden name is no checkpoint, for the program and for our snapshots.
+        # Programs and snapshots ignore hidden names.
         directory, name = os.path.split(target)
         aside = os.path.join(directory, f".{name}.new")
         with suppress(FileNotFoundError):
@@ -202,7 +202,7 @@ class ChiefCheckpoints:
                 os.replace(aside, target)
                 self._copies[path] = wanted
                 return
-        os.unlink(aside)  # the program has written it in this moment
+        os.unlink(aside)  # The program has written the file in the meantime.
 
     def _note(self, path: str, copy: Seen | None) -> None:
         if copy is not None:
@@ -221,7 +221,7 @@ class ChiefCheckpoints:
             self._on_event("warning", f"{sentence} has a file of this name.")
 
     def _remove(self, now: float) -> None:
-        """Remove copies that the chief has deleted, one interval later, unless they are open."""
+        """Remove copies one interval after the chief deleted the files, unless they are open."""
         due = [path for path, since in self._absent.items() if now - since >= self._interval]
         if not due:
             return
@@ -233,7 +233,7 @@ class ChiefCheckpoints:
             del self._absent[path]
             copy = self._copies.pop(path, None)
             if copy is None or _seen(target) != copy:
-                continue  # it is the evaluator's file now
+                continue  # The evaluator has replaced it.
             os.unlink(target)
             directory = os.path.dirname(path)
             while directory:
@@ -273,7 +273,7 @@ def _is_state(path: str) -> bool:
 
 
 def _new_directories(root: str, paths: Iterable[str]) -> dict[str, list[str]]:
-    """Highest directory that is not there yet -> the paths below it."""
+    """Return the highest missing directory -> the paths below it."""
     groups: dict[str, list[str]] = {}
     for path in sorted(paths):
         parts = path.split("/")[:-1]
@@ -286,7 +286,7 @@ def _new_directories(root: str, paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 def open_files(root: str) -> set[str]:
-    """Files below ``root`` that a process of this user has open or mapped."""
+    """Return the files below ``root`` that a process of this user has open or mapped."""
     found: set[str] = set()
     below = root.rstrip("/") + "/"
     for pid in filter(str.isdigit, os.listdir("/proc")):

@@ -1,7 +1,6 @@
-"""The TensorBoard files of one attempt on their way to the job directory while they grow.
+"""Ship the TensorBoard files of one attempt to the job directory while they grow.
 
-Finds out what earlier attempts have shipped, once there are files at all. When to ship is
-``syncing``'s, the form of the pieces is ``growing``'s.
+``syncing`` decides when to ship; ``growing`` defines the form of the pieces.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ class BoardFiles:
     Parameters
     ----------
     root
-        The task's TensorBoard directory on this disk.
+        The task's TensorBoard directory on the local disk.
     check
-        Called between blocks; raises what is to end a long upload.
+        Called between blocks; raises to end a long upload.
     """
 
     def __init__(
@@ -39,17 +38,17 @@ class BoardFiles:
         self._before: dict[str, Seen] = {}
 
     def ship(self, *, last: bool) -> bool:
-        """Ship what is new; whether something was, so the store is well.
+        """Ship what is new; return whether something was shipped, so the store is available.
 
         Parameters
         ----------
         last
-            Nobody writes any longer: what has just changed goes too.
+            The program has ended: ship files that have just changed as well.
 
         Raises
         ------
         StoreError
-            If the store failed; calling it again goes on.
+            If the store failed; a further call continues.
         """
         try:
             files = look(self._root)

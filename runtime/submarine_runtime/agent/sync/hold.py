@@ -1,7 +1,7 @@
-"""Keeps files as they are at one moment while they are uploaded, by a second name for each.
+"""Keep files unchanged during an upload by hard links.
 
-A program that deletes an old checkpoint, or renames a new one over it, then takes nothing away from
-a snapshot that is on its way. Copies no byte.
+A program may then delete an old checkpoint, or rename a new one over it, without affecting a
+snapshot that is being uploaded. No data is copied.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from submarine_runtime.storage import make_directories
 
 
 class Hold:
-    """Second names for files below ``root``, beside it on the same disk."""
+    """Hard links to files below ``root``, beside it on the same disk."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -23,9 +23,9 @@ class Hold:
         self._names: dict[str, str] = {}
 
     def take(self, files: Mapping[str, Seen]) -> bool:
-        """Hold these files; False when one is not what was seen any more.
+        """Link these files; return False if one has changed since the scan.
 
-        On a disk without hard links they are read where they are.
+        On a disk without hard links they are read in place.
         """
         self.drop()
         make_directories(self._place)
@@ -44,10 +44,10 @@ class Hold:
         return True
 
     def where(self, path: str) -> str:
-        """Where the held file can be read."""
+        """Return the path at which the linked file can be read."""
         return self._names.get(path) or os.path.join(self.root, path)
 
     def drop(self) -> None:
-        """Hold nothing."""
+        """Remove all links."""
         self._names = {}
         shutil.rmtree(self._place, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""Decides when a directory that a program writes is worth a snapshot, and takes it.
+"""Decide when to take a snapshot of a directory that a program writes, and take it.
 
-When nothing has changed for two looks; where it never comes to rest, at a moment when nobody writes
-but to logs that stay open. Writes nothing itself: ``snapshots`` and ``mirror`` do.
+When nothing has changed for two scans; in a directory that always changes, when no process writes
+except to logs that stay open. ``snapshots`` and ``mirror`` write the snapshots.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from submarine_runtime.snapshots import (
 if TYPE_CHECKING:
     from submarine_runtime.snapshots import Mirror
 
-#: Seconds that a directory may be restless while nobody has a file open in it, and how long ago
-#: its last change must then be: a checkpoint of several files is not taken between two of them.
+#: Seconds for which a directory may change while no process has a file open in it, and minimum age
+#: of its last change then: a checkpoint of several files is not taken between two of them.
 OPEN_TO_NOBODY = 3.0
 LAST_CHANGE = 0.15
-#: Who writes a file of this size is thought to write a checkpoint, not a log.
+#: An open file of at least this size is considered a checkpoint, not a log.
 LARGE = 1 << 20
 
 
@@ -41,9 +41,9 @@ class Settling:
     part
         ``checkpoints`` or ``model``.
     patience
-        Seconds to wait for files that are open for writing. After that a snapshot leaves out what
-        was open all the while; a large file is waited for ten times as long, because
-        somebody may still be writing the rest of a checkpoint.
+        Seconds to wait for files that are open for writing. After that a snapshot leaves out the
+        files that were open during the whole time; the wait for a large file is ten times as long,
+        because the rest of a checkpoint may still be written.
     own
         Leaves out the files of the directory that are not the program's.
     undisturbed
@@ -81,7 +81,7 @@ class Settling:
         self._empty = True
 
     def begin(self) -> None:
-        """What is there before the program starts was put back from a snapshot."""
+        """Scan the directory before the program starts: its files were restored from a snapshot."""
         try:
             self._published = self._before = self._look()
         except OSError:
@@ -94,17 +94,17 @@ class Settling:
 
     @property
     def stands_alone(self) -> bool:
-        """Whether earlier attempts' snapshots are not needed any more."""
+        """Whether earlier attempts' snapshots are no longer needed."""
         least = KEEP if self.part == "checkpoints" else 1
         return self.number >= least or (self._empty and self.part != "checkpoints")
 
     def look_and_publish(self) -> int | None:
-        """Take a snapshot if it is time; bytes uploaded, or None.
+        """Take a snapshot if it is due; return the number of bytes uploaded, or None.
 
         Raises
         ------
         ChangedError, StoreError, OSError
-            It was not taken; ``OSError`` when the directory cannot be looked at.
+            It was not taken; ``OSError`` if the directory cannot be scanned.
         """
         began, spent = time.monotonic(), time.thread_time()
         files = self._look()
@@ -133,7 +133,7 @@ class Settling:
     def _left_out(
         self, files: Mapping[str, Seen], unfinished: set[str], now: float
     ) -> set[str] | None:
-        """What a snapshot of a restless directory would leave out; None: wait for it."""
+        """Return what a snapshot of a changing directory would leave out; None: wait."""
         if self._restless_since is None or self._always_open is None:
             self._restless_since, self._always_open = now, set(unfinished)
         self._always_open &= unfinished
@@ -151,12 +151,13 @@ class Settling:
         return unfinished
 
     def publish_last(self, whole: bool, outputs_follow: bool) -> None:
-        """Take the last snapshot, unless a file is a part of one.
+        """Take the last snapshot, unless a file is incomplete.
 
         Parameters
         ----------
         whole
-            Files that end as archives do are whole. False: only those that were seen whole before.
+            Archives with an end, and all other files, are complete. False: only files that were
+            complete before.
         """
         files = self._look()
         doubtful = {path: seen for path, seen in files.items() if seen not in self._whole}
@@ -175,7 +176,7 @@ class Settling:
     def _is_whole(self, path: str, seen: Seen) -> bool:
         if seen not in self._whole:
             whole = is_whole(os.path.join(self._root, path), seen.size)
-            # Looked at last: a program that has ended closed its files, however far it was.
+            # Checked last: the files of a program that has ended are closed, complete or not.
             if not whole or not self._undisturbed():
                 return False
             self._whole.add(seen)
@@ -185,7 +186,7 @@ class Settling:
         known = set(self._published.values())
         new = {path: seen for path, seen in files.items() if seen not in known}
         try:
-            # What is there must still be the same once all of it is held: that is one moment.
+            # After all files are linked, they must still be unchanged: the snapshot is consistent.
             if not self._hold.take(new) or not self._unchanged(files):
                 raise ChangedError(self._root)
             return self._send(files, mirror_only)
@@ -206,7 +207,7 @@ class Settling:
             self.number += 1
             self.files = len(files)
         if self.mirror is not None and files != self._mirrored:
-            self._mirrored = {}  # behind, until this has worked
+            self._mirrored = {}  # Outdated until the upload has succeeded.
             sent += self.mirror.publish(files)
             self._mirrored = files
         self._whole.intersection_update(self._before.values())

@@ -1,7 +1,8 @@
-"""Brings checkpoints, model and TensorBoard files to the job directory while the program runs.
+"""Synchronize checkpoints, model and TensorBoard files while the program runs.
 
-One thread; it walks the directories and touches nothing else when nothing changed. The program
-never waits for it: while the job directory is away, files stay here and are brought later.
+One thread scans the directories; unchanged directories cause no other operation. The program never
+waits for it: while the job directory is not available, files stay on the local disk and are
+uploaded later.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ from submarine_runtime.snapshots import (
 )
 from submarine_runtime.storage import Scratch, Store, StoreError, UnconfirmedError, wait_sentence
 
-#: Seconds between two looks at what has just changed.
+#: Seconds between two scans after a change.
 GAP = 1.0
 FIRST_LOOK = 2.0
-#: Between two pieces of TensorBoard files while somebody looks at them; what has not grown costs
-#: nothing, what has five operations of the NameNode.
+#: Seconds between two pieces of TensorBoard files while a client displays them. A file that has not
+#: grown costs nothing, any other five operations of the NameNode.
 LOOKED_AT = 2.0
 LONGEST_BACKOFF = 15.0
-#: A look may take this part of the time between looks, so that the thread costs next to nothing.
+#: Share of the interval that a scan may take, so that the cost of the thread is negligible.
 SHARE = 1 / 400
 MOST_PAUSE = 120.0
-#: Orders of the coordinator that wait while a snapshot is uploaded.
+#: Maximum number of the coordinator's orders that wait during an upload.
 MAX_ORDERS = 64
 OnEvent = Callable[[str, str, "dict[str, object]"], None]
-#: A snapshot of more files is reported without their names; the coordinator reads its manifest.
+#: A snapshot of more files is reported without names; the coordinator reads its manifest.
 MAX_NAMES = 4000
 
 
-class _Stopped(Exception):  # noqa: N818 - not an error: the time for the last sync is up
+class _Stopped(Exception):  # noqa: N818 - not an error: the deadline of the last sync
     pass
 
 
@@ -57,22 +58,22 @@ class Syncing:
     Parameters
     ----------
     on_event
-        Told ``(kind, detail, data)`` of what is worth keeping: ``snapshot`` for the first that is
-        complete (data: part, number, files, bytes), ``warning`` once an outage and ``synced`` at
-        its end. Called in the thread.
+        Called with ``(kind, detail, data)``: ``snapshot`` for the first complete one (data: part,
+        number, files, bytes), ``warning`` once for each outage and ``synced`` at its end. Called in
+        the thread.
     chief
         Whether this task's checkpoints are the job's: they go to ``config.checkpoint_path``
-        itself, those of others below it.
+        itself, those of other tasks below it.
     onlookers
-        While somebody looks, TensorBoard files go up every ``LOOKED_AT`` seconds.
+        While there are any, TensorBoard files are uploaded every ``LOOKED_AT`` seconds.
     copies
-        The chief's checkpoints in the directory of an evaluator, which are no part of its own.
+        The chief's checkpoints in the directory of an evaluator, which are not part of its own.
     report
         Sends a ``snapshot`` line to the coordinator, which then also decides which snapshots are
         deleted (``order``). None: there is no coordinator.
     undisturbed
-        Whether the program runs and has not been told to end. A file that no process has open may
-        be cut once this is false.
+        Returns whether the program runs and was not told to end. Otherwise a file may be incomplete
+        although no process has it open.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Syncing:
         self._thread = threading.Thread(target=self._run, name="syncing", daemon=True)
 
     def start(self) -> None:
-        """Begin to sync; call it after ``restore`` and before the program starts."""
+        """Start the thread; call it after ``restore`` and before the program starts."""
         for part in self._parts.values():
             part.begin()
         self._thread.start()
@@ -136,37 +137,37 @@ class Syncing:
     def stop(
         self, timeout: float = 30.0, *, whole: bool = True, outputs_follow: bool = False
     ) -> bool:
-        """End the thread, after one last sync; False when it did not get done in time.
+        """End the thread after a last sync; return False if it was not complete in time.
 
         Parameters
         ----------
         timeout
             Seconds for the last sync.
         whole
-            The program has ended by itself, so its files are whole. False where a signal ended it:
-            then only what was seen complete before goes up.
+            The program has ended by itself, so its files are complete. False if a signal ended it:
+            then only files that were complete before are uploaded.
         outputs_follow
-            All outputs are saved right after this: only ``checkpoint_path`` is brought up to date.
+            All outputs are saved right after this: only ``checkpoint_path`` is updated.
         """
         self._whole, self._outputs_follow = whole, outputs_follow
         self._deadline = time.monotonic() + timeout
         self._wake.set()
         if self._thread.ident is not None:
-            # A call to the store that hangs ends by its own timeout, not by ours.
+            # A hanging call to the store ends by its own timeout.
             self._thread.join(timeout + GAP)
         return self._done or self._thread.ident is None
 
     def order(self, order: Mapping[str, Any]) -> None:
-        """Carry out a ``snapshot`` or ``keep`` line of the coordinator; from any thread."""
+        """Execute a ``snapshot`` or ``keep`` line of the coordinator; from any thread."""
         self._orders.append(order)
         self._wake.set()
 
     def discard(self) -> None:
-        """Delete the pieces of TensorBoard files: the whole files are in ``tensorboard/`` now."""
+        """Delete the pieces of TensorBoard files: ``tensorboard/`` has the whole files now."""
         self._store.delete(task_directory(self._task), recursive=True)
 
     def _check(self) -> None:
-        """Let an upload of megabytes end when the time for it is over."""
+        """End a long upload after the deadline."""
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise _Stopped
 
@@ -187,7 +188,7 @@ class Syncing:
                         self._ship_growing()
                     else:
                         self._round()
-                        # An upload takes what it takes; after it the program gets as long.
+                        # After an upload the program gets at least its duration without one.
                         pause = max(self._pause(), time.monotonic() - began)
                         due = time.monotonic() + pause
                 except StoreError as exc:
@@ -197,13 +198,13 @@ class Syncing:
                 self._check()
         except _Stopped:
             pass
-        except Exception as exc:  # the program goes on without snapshots, and the job says so
+        except Exception as exc:  # The program continues without snapshots; the job has a warning.
             self._trouble(repr(exc), pause, False)
         finally:
             self._store.on_wait("")
 
     def _wait_at_end(self, pause: float, error: StoreError) -> None:
-        """Wait before the last sync is repeated; the job says so."""
+        """Wait before the last sync is retried, and report the wait."""
         if self._deadline is None:
             return
         left = self._deadline - time.monotonic()
@@ -212,7 +213,7 @@ class Syncing:
         time.sleep(max(0.0, min(pause, left)))
 
     def _wait_until(self, due: float) -> None:
-        """Until the next round is due, or a moment where somebody looks and the store is well."""
+        """Wait for the next round, or less if a client displays the files and the store works."""
         while self._deadline is None and (left := due - time.monotonic()) > 0:
             hurry = self._onlookers.present and not self._in_trouble
             self._wake.wait(min(left, LOOKED_AT) if hurry else left)
@@ -221,7 +222,7 @@ class Syncing:
                 return
 
     def _obey(self) -> bool:
-        """Carry out the coordinator's orders; whether a round of snapshots is wanted now."""
+        """Execute the coordinator's orders; return whether a round of snapshots is requested."""
         taking = self._parts[layout.CHECKPOINTS].taking
         while self._orders:
             order = self._orders.popleft()
@@ -254,7 +255,7 @@ class Syncing:
         )
 
     def _pause(self) -> float:
-        """Seconds until the next look: soon, but less and less so, while something settles."""
+        """Return the seconds until the next scan: short, but increasing, after changes."""
         parts = self._parts.values()
         self._quick = self._quick + 1 if any(part.busy for part in parts) else 0
         pause = self._interval
@@ -273,7 +274,7 @@ class Syncing:
         return min(longest, max(GAP, pause * 1.5)) * random.uniform(0.5, 1.0)  # noqa: S311
 
     def _round(self) -> None:
-        """Look at all directories and bring what has become complete."""
+        """Scan all directories and upload what is complete."""
         for part in self._parts.values():
             self._look_at(part)
         if self._round_wanted and not self._parts[layout.CHECKPOINTS].busy:
@@ -292,16 +293,16 @@ class Syncing:
                 if part.part == layout.CHECKPOINTS:
                     self._tell_snapshot()
         except ChangedError:
-            pass  # it is still being written: the next look is soon
+            pass  # It is still being written: the next scan is soon.
         except OSError as exc:
             if not part.given_up:
                 part.given_up = True
                 self._on_event("warning", f"{part.part} is not synced: {exc.strerror}.", {})
 
     def _last_round(self) -> None:
-        """As ``_round``, once more; nobody writes any longer."""
+        """Synchronize a last time, after the end of the program."""
         for part in self._parts.values():
-            # Somebody whom the program left behind may still write: then the last one stays.
+            # A process that the program left behind may still write: keep the last snapshot then.
             before = part.number
             with suppress(ChangedError, OSError):
                 part.publish_last(self._whole, self._outputs_follow)
@@ -327,7 +328,7 @@ class Syncing:
         self._in_trouble = False
 
     def _prune_older(self) -> None:
-        """Delete earlier attempts' snapshots once this one has two of its own."""
+        """Delete earlier attempts' snapshots once this attempt has two of its own."""
         parts = self._parts.values()
         if self._pruned or not all(part.stands_alone for part in parts):
             return
@@ -335,7 +336,7 @@ class Syncing:
         self._pruned = True
 
     def _delete_older(self, held: set[tuple[int, int]]) -> None:
-        """Delete the snapshots of earlier attempts, but those of the attempts in ``held``."""
+        """Delete the snapshots of earlier attempts, except those of the attempts in ``held``."""
         role, index = layout.split_task(self._task)
         directory = f"{layout.SNAPSHOTS}/{role}-{index}"
         for entry in self._store.entries(directory):

@@ -1,7 +1,7 @@
-"""Waits until something serves at a port of the chief: ``await --address A --port P``.
+"""Wait until a port of the chief accepts connections: ``await --address A --port P``.
 
-A helper of the other tasks. Their agents start the program once this says that the rendezvous or
-tracker is there; frameworks that ask for it only a few times would give up before.
+A helper of the other tasks. Their agents start the program after its line "the chief serves",
+because some frameworks try to connect to the rendezvous or tracker only a few times.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import time
 from typing import Sequence
 
 PAUSE = 0.05
-#: Seconds that it stays when it is done, so that its word is read before its end is seen.
+#: Seconds that it keeps running, so that the agent reads its line before it notices its end.
 LINGER = 5.0
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try for as long as the agent has patience."""
+    """Try to connect until the port accepts; the agent limits the time."""
     parser = argparse.ArgumentParser(prog="await")
     parser.add_argument("--address", required=True)
     parser.add_argument("--port", type=int, required=True)
@@ -34,12 +34,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def open_door(address: str, port: int) -> None:
-    """Open the port by which ``await`` finds that the helper of this process serves."""
-    door = socket.create_server((address, port), backlog=1024)
+def open_ready_port(address: str, port: int) -> None:
+    """Open the port by which ``await`` notices that the helper of this process serves."""
+    listener = socket.create_server((address, port), backlog=1024)
 
     def accept() -> None:
         while True:
-            door.accept()[0].close()
+            listener.accept()[0].close()
 
-    threading.Thread(target=accept, name="door", daemon=True).start()
+    threading.Thread(target=accept, name="ready-port", daemon=True).start()

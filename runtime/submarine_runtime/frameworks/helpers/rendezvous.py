@@ -1,11 +1,11 @@
-"""Horovod's rendezvous: a key-value store over HTTP, as gloo's store in Horovod speaks to it.
+"""Horovod's rendezvous: a key-value store over HTTP, as Horovod's gloo uses it.
 
 ``rendezvous --address A --port P --ready R --sizes global=4,local_worker-0=1``. Port R opens
-once it serves, so that port P has connections of the programs only. ``PUT /scope/key`` keeps the
-body, ``GET`` gives it back or 404 as long as nobody has put it (clients ask again), ``DELETE`` says
-that one process has done with the scope: a scope whose size is known is emptied once all have, any
-other loses the key. Anybody who reaches the port may write, as gloo cannot authenticate; values are
-bounded.
+once it serves, so that only the programs connect to port P. ``PUT /scope/key`` stores the body.
+``GET`` returns it, or 404 before it is stored (clients retry). ``DELETE`` says that one process has
+finished with the scope: a scope of known size is emptied after all processes, any other loses the
+key. Every client that can connect may write, because gloo cannot authenticate; the size of values
+is limited.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Mapping, Sequence
 
-from submarine_runtime.frameworks.helpers.awaiting import open_door
+from submarine_runtime.frameworks.helpers.awaiting import open_ready_port
 from submarine_runtime.network import ConnectionLimit
 
 SECONDS = 10.0
 MAX_VALUE = 1 << 20
 MAX_TOTAL = 256 << 20
 MAX_AT_ONCE = 128
-#: Seconds that a connection has for its request while another one waits for its place.
+#: Seconds that a connection has to send its request while another connection waits.
 IDLE_SECONDS = 1.0
 
 
@@ -36,7 +36,7 @@ class Store:
     Parameters
     ----------
     sizes
-        Scope -> processes that meet there.
+        Scope -> number of its processes.
     """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
@@ -46,12 +46,12 @@ class Store:
         self._lock = threading.Lock()
 
     def get(self, scope: str, key: str) -> bytes | None:
-        """The value; None as long as there is none."""
+        """Return the value; None if there is none."""
         with self._lock:
             return self._scopes.get(scope, {}).get(key)
 
     def put(self, scope: str, key: str, value: bytes) -> bool:
-        """Keep a value; False if there is no room for it."""
+        """Store a value; return False if the total size would exceed the limit."""
         with self._lock:
             held = sum(len(one) for keys in self._scopes.values() for one in keys.values())
             if held + len(value) > MAX_TOTAL:
@@ -60,7 +60,7 @@ class Store:
             return True
 
     def delete(self, scope: str, key: str) -> None:
-        """One process has done with ``scope``, or, in a scope of no known size, with ``key``."""
+        """Finish ``scope`` for one process; delete ``key`` in a scope of unknown size."""
         with self._lock:
             size = self._sizes.get(scope)
             if size is None:
@@ -110,21 +110,21 @@ class _Handler(BaseHTTPRequestHandler):
         return parts[1], parts[2]
 
     def _answer(self, code: int, body: bytes = b"") -> None:
-        self.server.is_asked(self.connection)
+        self.server.request_received(self.connection)
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: clients ask a hundred times a second."""
+        """Log nothing: clients poll a hundred times a second."""
 
 
 class Server(ThreadingHTTPServer):
-    """Serves a store; at most ``MAX_AT_ONCE`` requests at a time, the others wait.
+    """Serve a store; at most ``MAX_AT_ONCE`` requests at a time, the others wait.
 
-    While one waits, connections without a whole request end after ``IDLE_SECONDS``: idle ones do
-    not keep the processes of the job away.
+    While a request waits, connections without a complete request are closed after
+    ``IDLE_SECONDS``: idle connections do not block the processes of the job.
     """
 
     daemon_threads = True
@@ -133,14 +133,14 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, address: str, port: int, sizes: Mapping[str, int]) -> None:
         self.store = Store(sizes)
-        self._room = threading.BoundedSemaphore(MAX_AT_ONCE)
+        self._slots = threading.BoundedSemaphore(MAX_AT_ONCE)
         self._idle: ConnectionLimit[socket.socket] = ConnectionLimit(MAX_AT_ONCE, MAX_AT_ONCE)
         self._lock = threading.Lock()
         super().__init__((address, port), _Handler)
 
     def process_request(self, request, client_address) -> None:  # type: ignore[no-untyped-def]
-        """Wait for room, then answer in a thread."""
-        while not self._room.acquire(timeout=IDLE_SECONDS / 10):
+        """Wait for a slot, then answer in a thread."""
+        while not self._slots.acquire(timeout=IDLE_SECONDS / 10):
             with self._lock:
                 late = self._idle.older_than(time.monotonic() - IDLE_SECONDS)
             for one in late:
@@ -155,16 +155,16 @@ class Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.is_asked(request)
-            self._room.release()
+            self.request_received(request)
+            self._slots.release()
 
-    def is_asked(self, request: socket.socket) -> None:
-        """Note that a connection has sent its request."""
+    def request_received(self, request: socket.socket) -> None:
+        """Record that a connection has sent its request."""
         with self._lock:
             self._idle.remove(request)
 
     def handle_error(self, request, client_address) -> None:  # type: ignore[no-untyped-def]
-        """A client that went away is no news."""
+        """Ignore errors of connections that the client has closed."""
 
 
 def _sizes(text: str) -> dict[str, int]:
@@ -183,7 +183,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         server = Server(asked.address, asked.port, asked.sizes)
         if asked.ready:
-            open_door(asked.address, asked.ready)
+            open_ready_port(asked.address, asked.ready)
     except OSError as exc:
         sys.stderr.write(f"rendezvous at {asked.address}:{asked.port}: {exc.strerror or exc}\n")
         return 1

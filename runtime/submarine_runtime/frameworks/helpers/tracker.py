@@ -1,7 +1,7 @@
-"""XGBoost's tracker as a process of its own: ``tracker --address A --port P --workers N``.
+"""XGBoost's tracker in a separate process: ``tracker --address A --port P --workers N``.
 
-Once it serves, the port of ``--ready`` opens, where the other tasks' agents look for that. Run by
-the job's Python, whose XGBoost it imports; ends when all workers have said good-bye.
+Once it serves, the port of ``--ready`` opens; the other tasks' agents wait for that. Runs in the
+job's Python, because it imports XGBoost, and ends when all workers have disconnected.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import os
 import sys
 from typing import Any, Sequence
 
-from submarine_runtime.frameworks.helpers.awaiting import open_door
+from submarine_runtime.frameworks.helpers.awaiting import open_ready_port
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve one meeting of the workers."""
+    """Serve one training of the workers."""
     parser = argparse.ArgumentParser(prog="tracker")
     parser.add_argument("--address", required=True)
     parser.add_argument("--port", type=int, required=True)
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"tracker at {asked.address}:{asked.port}: {said}\n")
         return 1
     if asked.ready:
-        open_door(asked.address, asked.ready)
+        open_ready_port(asked.address, asked.ready)
     print("tracker ready", flush=True)
     tracker.wait_for()
     return 0
@@ -46,11 +46,11 @@ def _started(module: Any, asked: argparse.Namespace) -> Any:
     tracker = module.RabitTracker(
         n_workers=asked.workers, host_ip=asked.address, port=asked.port, sortby="task"
     )
-    tracker.start()  # before it is asked anything: it would wait for ever
+    tracker.start()  # First: worker_args() of a tracker that has not started blocks for ever.
     took = int(tracker.worker_args()["dmlc_tracker_port"])
     if took != asked.port:
         place = f"{asked.address}:{asked.port}"
         sys.stderr.write(f"tracker at {place}: XGBoost before 3.0 takes port {took} instead\n")
         sys.stderr.flush()
-        os._exit(1)  # freeing a tracker waits for its workers, which will never come
+        os._exit(1)  # Deleting a tracker waits for its workers, which will never connect.
     return tracker

@@ -1,8 +1,8 @@
-"""Gives a LightGBM training that names no machines those of the job.
+"""Set the machines of the job for a LightGBM training that names none.
 
-Lies beside the launcher, which calls ``activate`` once the program has imported ``lightgbm``.
-A training that says where it runs (``machines``, ``num_machines``, ``tree_learner: serial``) is
-left as it is.
+This file is copied beside the launcher, which calls ``activate`` after the program has imported
+``lightgbm``. A training with its own settings (``machines``, ``num_machines``, ``tree_learner:
+serial``) is not changed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 
-TYPE_CHECKING = False  # importing typing would cost the program's start some milliseconds
+TYPE_CHECKING = False  # Importing typing would delay the program's start by some milliseconds.
 if TYPE_CHECKING:
     from typing import Any
 
@@ -31,7 +31,7 @@ _PARTITIONS = ("pre_partition", "is_pre_partition")
 
 
 def activate(module: Any) -> None:
-    """Fill in the parameters of every ``Booster`` that is to be trained."""
+    """Set the parameters of every ``Booster`` that is to be trained."""
     plain = module.Booster.__init__
 
     @functools.wraps(plain)
@@ -58,6 +58,6 @@ def _filled(params: Any) -> Any:
     if not learner:
         said["tree_learner"] = "data"
     if not any(name in said for name in _PARTITIONS):
-        # Each task reads its own part; taking the whole for a part would only repeat rows.
+        # Each task reads its own part. If it reads all rows, they are only repeated.
         said["pre_partition"] = True
     return said

@@ -1,6 +1,7 @@
-"""Lets ``xgboost.collective`` take from ``DMLC_*`` variables what the program does not say.
+"""Let ``xgboost.collective`` use ``DMLC_*`` variables for arguments that the program omits.
 
-Lies beside the launcher, which calls ``activate`` once the program has imported ``xgboost``.
+This file is copied beside the launcher, which calls ``activate`` after the program has imported
+``xgboost``.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 
-TYPE_CHECKING = False  # importing typing would cost the program's start some milliseconds
+TYPE_CHECKING = False  # Importing typing would delay the program's start by some milliseconds.
 if TYPE_CHECKING:
     from typing import Any
 
@@ -16,7 +17,7 @@ _NAMES = ("dmlc_tracker_uri", "dmlc_tracker_port", "dmlc_task_id")
 
 
 def activate(module: Any) -> None:
-    """Fill in the tracker for ``init`` and ``CommunicatorContext``."""
+    """Add the tracker to the arguments of ``init`` and ``CommunicatorContext``."""
     from importlib import import_module
 
     collective: Any = import_module(module.__name__ + ".collective")

@@ -1,7 +1,7 @@
-"""Applies each ``shim_NAME.py`` beside this file once the program imports the module ``NAME``.
+"""Apply each ``shim_NAME.py`` beside this file after the program imports the module ``NAME``.
 
-Run by the launcher. A program that imports none of them loads none; the module keeps its own
-loader, and the import leaves no frame of ours in a traceback.
+Run by the launcher. A program that imports none of these modules loads no shim. The module keeps
+its own loader, and tracebacks have no frame of this file.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # importing typing would cost the program's start some milliseconds
+TYPE_CHECKING = False  # Importing typing would delay the program's start by some milliseconds.
 if TYPE_CHECKING:
     from typing import Any
 
@@ -17,13 +17,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Finder:
-    """Finds nothing itself; has a shim follow the loading of the modules that want one."""
+    """A meta path finder that adds a shim to the loading of modules."""
 
     def __init__(self, names: set[str]) -> None:
         self.names = names
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """The spec that the others find, with our loader in front of its own."""
+        """Return the spec of the other finders, with ``Loader`` in front of its loader."""
         if name not in self.names:
             return None
         from importlib.util import find_spec
@@ -39,17 +39,17 @@ class Finder:
 
 
 class Loader:
-    """Gives the module its own loader back, lets it load, and applies the shim."""
+    """Restore the module's own loader, load the module, and apply the shim."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
 
     def create_module(self, spec: Any) -> Any:
-        """As the own loader does."""
+        """Create the module with its own loader."""
         return self.loader.create_module(spec)
 
     def exec_module(self, module: Any) -> None:
-        """Load, then ``activate``."""
+        """Load the module, then call ``activate``."""
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
         shim = os.path.join(HERE, "shim_" + module.__name__ + ".py")
@@ -58,12 +58,12 @@ class Loader:
             exec(compile(file.read(), shim, "exec"), names)  # noqa: S102
         names["activate"](module)
 
-    # Python leaves the import system's own frames out of a traceback; this is one of them.
+    # Python omits the import system's frames from tracebacks; count this frame among them.
     exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap>")
 
 
 def watch() -> None:
-    """Begin to look at imports."""
+    """Install the finder if there are shims."""
     found = {name[5:-3] for name in os.listdir(HERE) if name.startswith("shim_")}
     if found:
         sys.meta_path.insert(0, Finder(found))

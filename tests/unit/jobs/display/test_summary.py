@@ -73,7 +73,7 @@ def test_failure_names_cell_and_line() -> None:
     ):
         assert 'Cell [3] "model.py", line 4, in build\n' in words
         assert "ZeroDivisionError: division by zero" in words
-        assert "Mend that and run again." in words
+        assert "Fix the error and run the job again." in words
 
 
 def test_long_traceback_is_cut_in_the_middle() -> None:
