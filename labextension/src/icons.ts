@@ -1,8 +1,8 @@
-/** Our own signs for tabs and the side bar, in the colours of whatever theme JupyterLab has. */
+/** Icons of tabs and of the side bar, in the colors of the JupyterLab theme. */
 
 import { LabIcon } from '@jupyterlab/ui-components';
 
-/** A picture of 16 x 16 whose shapes are filled as JupyterLab's own icons are. */
+/** A 16 x 16 icon with the fill of JupyterLab's own icons. */
 function icon(name: string, ...paths: string[]): LabIcon {
   const shapes = paths.map(path => `<path class="jp-icon3" fill="#616161" d="${path}"/>`).join('');
   return new LabIcon({
@@ -11,7 +11,7 @@ function icon(name: string, ...paths: string[]): LabIcon {
   });
 }
 
-/** A submarine: the jobs of the user. */
+/** Jobs: a submarine. */
 export const jobsIcon = icon(
   'jobs',
   'M7.5 1.5H10V3H9v3h1.5c2.9 0 4.7 1.5 5 3.7-.3 2.3-2.1 3.8-5 3.8h-5c-1.6 0-2.9-.5-3.8-1.4L.5 13V6.5' +
@@ -19,14 +19,14 @@ export const jobsIcon = icon(
     '0 2.2 1.1 1.1 0 0 0 0-2.2zm3.3 0a1.1 1.1 0 1 0 0 2.2 1.1 1.1 0 0 0 0-2.2z'
 );
 
-/** A card with a bar of progress: one job. */
+/** Job: a card with a progress bar. */
 export const jobIcon = icon(
   'job',
   'M2 2h12a1 1 0 0 1 1 1v10a1 1 0 0 1-1 1H2a1 1 0 0 1-1-1V3a1 1 0 0 1 1-1zm.5 1.5v9h11v-9z',
   'M4 5h4v1.5H4zM4 9h8v2H4z'
 );
 
-/** Lines of text with a mark at the newest: a log. */
+/** Log: lines of text with a mark at the newest one. */
 export const logIcon = icon(
   'log',
   'M2 2.5h12V4H2zM2 6h9v1.5H2zM2 9.5h11V11H2zM2 13h4v1.5H2z',

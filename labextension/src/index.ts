@@ -11,7 +11,6 @@ import { tensorboardPlugin } from './tensorboard/plugin';
 import { workflowPlugin } from './workflow/plugin';
 
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
-  // One line a concern.
   apiPlugin,
   commandsPlugin,
   cellsPlugin,

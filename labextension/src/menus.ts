@@ -1,11 +1,11 @@
-/** Menus that are made for one use: they give the keyboard back, and are gone when they close. */
+/** Menus for one use: they restore the focus and are disposed when they close. */
 
 import type { Menu } from '@lumino/widgets';
 
 /**
- * Open a menu at a place of the page.
+ * Open a menu at a position of the page.
  *
- * @param back - What has the keyboard afterwards: what had it before, unless it is named.
+ * @param back - Element that gets the focus afterwards; default: the one that has it now.
  */
 export function openMenu(
   menu: Menu,
@@ -17,7 +17,7 @@ export function openMenu(
     if (back instanceof HTMLElement) {
       back.focus();
     }
-    // Not now: the entry that was chosen is executed after the menu has closed.
+    // Dispose later: the selected command is executed after the menu has closed.
     setTimeout(() => {
       menu.dispose();
     }, 0);

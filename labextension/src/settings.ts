@@ -1,20 +1,20 @@
-/** The user's settings, as schema/plugin.json defines them; read where they are needed. */
+/** The user's settings, as declared in schema/plugin.json. */
 
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 
-/** Plugin under whose name the settings are kept. */
+/** Plugin id of the settings. */
 export const SETTINGS = 'jupyter-submarine:plugin';
 
 export interface ISettings {
-  /** A log view begins at the end and follows what is written. */
+  /** A log view starts at the end and follows new lines. */
   follow: boolean;
-  /** Long lines of a log are wrapped. */
+  /** Wrap long lines of a log. */
   wrap: boolean;
-  /** A log view shows when each line arrived. */
+  /** Show the time of each line of a log. */
   timestamps: boolean;
   confirmCancel: boolean;
   confirmRerun: boolean;
-  /** Cells with the tag `submarine` show it. */
+  /** Label cells that are collected by the tag `submarine`. */
   markCollectedCells: boolean;
 }
 
@@ -27,7 +27,7 @@ export const DEFAULTS: Readonly<ISettings> = {
   markCollectedCells: true
 };
 
-/** The settings now; the defaults where there is no registry or it knows no such settings. */
+/** The current settings; the defaults if they cannot be read. */
 export async function readSettings(registry: ISettingRegistry | null): Promise<ISettings> {
   if (!registry) {
     return { ...DEFAULTS };
@@ -39,7 +39,7 @@ export async function readSettings(registry: ISettingRegistry | null): Promise<I
   }
 }
 
-/** Every setting with a value of its type, whatever somebody wrote into the file. */
+/** Every setting with a value of the right type; other values are replaced by the defaults. */
 export function complete(values: Readonly<Record<string, unknown>>): ISettings {
   const flag = (name: keyof ISettings, otherwise: boolean): boolean => {
     const value = values[name];

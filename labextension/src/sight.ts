@@ -1,11 +1,9 @@
-/** Whether anybody can see an output: it is in view, or nearly, and so is the page. */
+/** Observe whether an output is visible: in the viewport or near it, on a visible page. */
 
 import type { IDisposable } from '@lumino/disposable';
 
 export class Sight implements IDisposable {
-  /**
-   * @param tell - Called at once, and whenever something changes that counts.
-   */
+  /** @param onChange - Called once at the start and after each change. */
   constructor(
     node: HTMLElement,
     private readonly tell: (visible: boolean) => void
@@ -17,7 +15,7 @@ export class Sight implements IDisposable {
           this._seen = entries.at(-1)?.isIntersecting ?? false;
           this.look();
         },
-        // A little before it comes into view, so that it is fresh by then.
+        // Load slightly before the output scrolls into view.
         { rootMargin: '200px' }
       );
       this._observer.observe(node);

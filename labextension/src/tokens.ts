@@ -1,4 +1,4 @@
-/** The public interfaces of the extension, for our own plugins and for those of others. */
+/** Public interfaces of the extension, for its plugins and for other extensions. */
 
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
@@ -7,14 +7,14 @@ import type { ICluster, IHealth, IJobRow, IJobsPage, IKernelStart } from './api/
 import type { ILogInfo, ILogPlace, ILogQuery, ILogTimes, ISearchHit } from './api/log_types';
 import type { ServerMessage } from './api/wire_types';
 
-/** MIME type of a job in a notebook's outputs. */
+/** MIME type of a job in notebook outputs. */
 export const MIME_TYPE = 'application/vnd.submarine.job.v1+json';
 
-/** Names of our commands; each takes `{ job: string }` unless it says otherwise. */
+/** Command ids. Arguments are `{ job: string }` unless stated otherwise. */
 export namespace CommandIDs {
-  /** The log view as a tab; also `task?: string`. */
+  /** Open the log view as a tab; also `task?: string`. */
   export const logs = 'submarine:logs';
-  /** A job's card as a tab. */
+  /** Open a job card as a tab. */
   export const show = 'submarine:show';
   /** `{ jobs: string[] }` */
   export const tensorboard = 'submarine:tensorboard';
@@ -25,11 +25,11 @@ export namespace CommandIDs {
   export const copyCommand = 'submarine:copy-command';
   /** `{ notebook: string; cell: string; line?: number }`: scroll to the cell and mark the line. */
   export const revealCell = 'submarine:reveal-cell';
-  /** The jobs panel. */
+  /** Show the jobs panel. */
   export const jobs = 'submarine:jobs';
 }
 
-/** Answers of the server; every method rejects with `ApiError`. */
+/** REST interface; every method rejects with `ApiError`. */
 export interface IRest {
   health(): Promise<IHealth>;
   jobs(options?: {
@@ -39,12 +39,15 @@ export interface IRest {
     after?: string;
   }): Promise<IJobsPage>;
   job(job: string): Promise<IJobView>;
-  /** The tasks beyond those that a view holds. */
+  /** A page of the job's tasks; a view contains only some of them. */
   tasks(job: string, offset: number, limit: number): Promise<{ tasks: ITask[]; total: number }>;
   metrics(job: string, points?: number): Promise<ISeries[]>;
   models(job: string): Promise<IModelVersion[]>;
   logs(job: string): Promise<ILogInfo[]>;
-  /** Bytes from `offset` (negative: from the end), and where they lie. */
+  /**
+   * Bytes from `offset` (negative: from the end) with their actual offset and the length of the
+   * log.
+   */
   log(
     job: string,
     where: ILogPlace,
@@ -52,9 +55,9 @@ export interface IRest {
     limit: number,
     signal?: AbortSignal
   ): Promise<{ data: Uint8Array; offset: number; length: number }>;
-  /** When these bytes of a log were written. */
+  /** Write times of these bytes of a log. */
   logTimes(job: string, where: ILogPlace, offset: number, limit: number): Promise<ILogTimes>;
-  /** Hits as they are found. */
+  /** Search a log; `onHit` is called for each hit as it arrives. */
   search(
     job: string,
     where: ILogPlace,
@@ -62,17 +65,17 @@ export interface IRest {
     onHit: (hit: ISearchHit) => void,
     signal?: AbortSignal
   ): Promise<{ next: number | null; scanned: number }>;
-  /** Address from which the browser downloads a log as a file. */
+  /** URL for downloading a log as a file. */
   downloadUrl(job: string, where: ILogPlace): string;
   script(job: string): Promise<string>;
   cancel(job: string, why: string): Promise<void>;
-  /** The new job's id. */
+  /** Returns the id of the new job. */
   rerun(job: string, resume: boolean): Promise<string>;
   saveModel(job: string, name: string): Promise<IModelVersion>;
   cluster(): Promise<ICluster>;
-  /** Words that may stand in the place of the last of `words` after `submarine`. */
+  /** Completions of the last word of `words`, which follow `submarine`. */
   complete(words: readonly string[], signal?: AbortSignal): Promise<string[]>;
-  /** Address of TensorBoard for these jobs, under the server's base URL. */
+  /** URL of TensorBoard for these jobs, below the server's base URL. */
   tensorboardUrl(jobs: readonly string[]): string;
 }
 
@@ -82,7 +85,9 @@ export interface ISubscription {
   dispose(): void;
 }
 
-/** What a log subscription hears; bytes come in order per task, attempt and stream, each once. */
+/**
+ * Listener of a log subscription; bytes arrive in order per task, attempt and stream, each once.
+ */
 export interface ILogListener {
   chunk(where: ILogPlace, offset: number, data: Uint8Array): void;
   skip(where: ILogPlace, from: number, to: number): void;
@@ -91,15 +96,15 @@ export interface ILogListener {
   error(message: string): void;
 }
 
-/** How a run of a workflow stood at one moment. */
+/** A workflow run at one time. */
 export interface IRunPicture {
   /** Seconds since the epoch. */
   readonly time: number;
-  /** Made by the server, without scripts. */
+  /** Created by the server, without scripts. */
   readonly html: string;
 }
 
-/** The page's one websocket: subscriptions outlive broken connections. */
+/** The websocket of the page; subscriptions survive lost connections. */
 export interface IChannel {
   readonly connected: boolean;
   readonly connectedChanged: ISignal<IChannel, boolean>;
@@ -114,14 +119,16 @@ export interface IChannel {
     points: number,
     listener: (series: readonly ISeries[]) => void
   ): ISubscription;
-  /** A run of a workflow; `url` of the Azkaban that runs it, empty: the server's machine does. */
+  /**
+   * Watch a workflow run; `url` of the Azkaban server that runs it, empty for the server's machine.
+   */
   workflow(
     run: string,
     url: string,
     listener: (picture: IRunPicture) => void,
     onError: (message: string) => void
   ): ISubscription;
-  /** Kernels in containers that this server starts just now. */
+  /** Watch the kernels that this server is starting in containers. */
   starts(listener: (starts: readonly IKernelStart[]) => void): ISubscription;
   log(
     job: string,
@@ -133,30 +140,30 @@ export interface IChannel {
 /** For tests of the channel. */
 export type { ServerMessage };
 
-/** What this page asked a job for. */
+/** A cancel request of this page. */
 export interface ICancelRequest {
   /** Seconds since the epoch. */
   readonly since: number;
 }
 
-/** Jobs that this page has asked to end. */
+/** Cancel requests of this page. */
 export interface ICancels {
-  /** Says of which job it is news. */
+  /** Emitted with the job id when its request changes. */
   readonly changed: ISignal<ICancels, string>;
-  /** What was asked; null: nothing, or it failed. */
+  /** The request for a job; null if there is none or it failed. */
   of(job: string): ICancelRequest | null;
-  /** Ask a job to end; rejects with `ApiError`, and then nothing was asked. */
+  /** Request the cancellation of a job; rejects with `ApiError` and then keeps no request. */
   ask(job: string, why: string): Promise<void>;
-  /** The job has ended. */
+  /** Remove the request of a job that has ended. */
   forget(job: string): void;
 }
 
-/** Access to jobs through the server extension: what other extensions may use. */
+/** Access to jobs through the server extension, for use by other extensions. */
 export interface ISubmarine {
   readonly rest: IRest;
   readonly channel: IChannel;
   readonly cancels: ICancels;
-  /** Whether the server extension is there and speaks our version; a sentence where it is not. */
+  /** Whether the server extension is available and compatible, with the reason if not. */
   readonly ready: Promise<{ available: boolean; problem: string }>;
 }
 

@@ -155,7 +155,7 @@ it('says how far the files of a kernel are that has no job yet', () => {
   news();
   const other = { kernel: 'far', notebook: 'other.ipynb', words: 'Packing: 99 %' };
   tell(other, { ...other, notebook: 'work/a.ipynb', words: 'Packing: 34 % of 700 MB' });
-  expect(said[0]).toContain('is being prepared. Its files are brought to the cluster');
+  expect(said[0]).toContain('is being prepared. Its files are being uploaded');
   expect(said.at(-1)).toBe('The kernel far of a.ipynb is being prepared. Packing: 34 % of 700 MB');
   // What it was is not taken back because the list has news, or the server knows of no start.
   tell();

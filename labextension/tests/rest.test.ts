@@ -126,7 +126,7 @@ test.each([
 
 test('a server that does not answer is told', async () => {
   const { rest: api } = rest(() => Promise.reject(new TypeError('Failed to fetch')));
-  expect((await problemOf(api.cluster())).message).toBe('The Jupyter server does not answer.');
+  expect((await problemOf(api.cluster())).message).toBe('The Jupyter server does not respond.');
 });
 
 function stream(pieces: (string | Error)[], ended = vi.fn()): Response {

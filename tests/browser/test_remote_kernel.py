@@ -157,7 +157,7 @@ def test_a_kernel_is_there_again_after_its_server_was_killed(
     desk.save()
 
     restart_server(desk)
-    toast = desk.page.locator(TOAST, has_text="goes on in its container")
+    toast = desk.page.locator(TOAST, has_text="still runs in its container")
     expect(toast).to_be_visible(timeout=LOAD)
     desk.shot("kernel-lives")
     toast.get_by_role("button", name="Connect").click()

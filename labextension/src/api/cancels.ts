@@ -1,7 +1,4 @@
-/**
- * Which jobs this page has asked to end, until the server says that they have: so that every card of
- * a job knows at once. Whether it worked, only a job's view says.
- */
+/** Cancel requests of this page. All cards of a job show a request until the job has ended. */
 
 import { Signal } from '@lumino/signaling';
 import type { ICancelRequest, ICancels, IRest } from '../tokens';
@@ -25,7 +22,7 @@ export class Cancels implements ICancels {
     try {
       await this._cancel(job, why);
     } catch (problem) {
-      // A newer request is not ours to take back.
+      // Keep a newer request.
       if (this._requests.get(job) === request) {
         this.forget(job);
       }

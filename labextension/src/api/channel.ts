@@ -1,8 +1,8 @@
 /**
- * The page's one channel: who listens to what, through one connection that comes back.
+ * The websocket channel of the page: one connection, shared by all subscriptions.
  *
- * What a subscription remembers is its feed's (`*_feed.ts`, `job_feeds.ts`), what is said of it on the
- * wire `subscriptions.ts`'s; connecting is `socket.ts`'s.
+ * `feeds.ts` and `log_feed.ts` hold the state of subscriptions, `subscriptions.ts` sends them,
+ * `socket.ts` reconnects.
  */
 
 import type { ServerConnection } from '@jupyterlab/services';
@@ -29,7 +29,8 @@ interface IShared<T> extends IFeed {
 
 export class Channel implements IChannel {
   /**
-   * @param absent - Asked when no connection can be had: a sentence if there is no use in trying.
+   * @param absenceReason - Called when the connection fails. A non-empty result stops further
+   * attempts.
    */
   constructor(
     settings: ServerConnection.ISettings,
@@ -118,7 +119,7 @@ export class Channel implements IChannel {
     });
   }
 
-  /** End everything; only for a page (or a test) that goes away. */
+  /** Close the channel. */
   dispose(): void {
     this._subscriptions.clear();
     this._shared.clear();
@@ -126,16 +127,16 @@ export class Channel implements IChannel {
     Signal.clearData(this);
   }
 
-  /** One subscription for all listeners of the same thing. */
+  /** Add a listener to the subscription of `key`; create the subscription if it does not exist. */
   private share<T>(
     key: string,
     make: () => IShared<T>,
     listener: (news: T) => void
   ): ISubscription {
-    // Of one key there is one kind of feed, so this is the type that it was made with.
+    // A key always has the same type of feed.
     const found = this._shared.get(key) as { entry: IEntry; feed: IShared<T> } | undefined;
     const feed = found?.feed ?? make();
-    // The same function may listen twice.
+    // The same function can be registered twice.
     const own = (news: T) => {
       listener(news);
     };
@@ -160,7 +161,7 @@ export class Channel implements IChannel {
   private add(feed: IFeed): IEntry {
     const entry = this._subscriptions.add(feed);
     if (this._refusal) {
-      // Later, as every answer comes later than the call.
+      // Report the error asynchronously, like every other response.
       void Promise.resolve(this._refusal).then(sentence => {
         feed.fail(sentence);
       });
@@ -185,7 +186,7 @@ export class Channel implements IChannel {
     }
     this.refuse(
       this.trans.__(
-        'This page has Submarine %1 and the server %2, which do not fit: reload the page.',
+        'The page uses Submarine %1 and the server %2, which are not compatible. Reload the page.',
         VERSION,
         version
       )
@@ -207,7 +208,7 @@ export class Channel implements IChannel {
     }
   }
 
-  /** There is no use in trying: everybody is told, now and later. */
+  /** Stop connecting and report the reason to all current and future subscriptions. */
   private refuse(sentence: string): void {
     this._refusal = sentence;
     this._socket.close();
@@ -230,7 +231,7 @@ export class Channel implements IChannel {
   private _asking: Promise<void> | null = null;
 }
 
-/** A listener of values, with another for what is said in their place. */
+/** A feed listener that calls `listener` for values and `onError` for errors. */
 function either<T>(
   listener: (value: T) => void,
   onError: (message: string) => void

@@ -1,15 +1,15 @@
-/** What the server refused or could not do, in its own words. */
+/** Errors of requests to the server. */
 
 import type { IErrorBody } from './list_types';
 
-/** Codes that are not the server extension's own. */
+/** Error codes that are set by the front end. */
 export const ABSENT = 'absent';
 export const UNREACHABLE = 'unreachable';
 
-/** A request that failed; `message` is the whole sentence with what to do. */
+/** A failed request; `message` contains the error and the fix. */
 export class ApiError extends Error {
   constructor(
-    /** HTTP status; 0 where no answer came. */
+    /** HTTP status; 0 if there was no response. */
     readonly status: number,
     readonly body: IErrorBody
   ) {
@@ -17,18 +17,18 @@ export class ApiError extends Error {
     this.name = 'ApiError';
   }
 
-  /** The server's word for what is wrong; `absent` where the server extension is not there. */
+  /** Error code of the server; `absent` if the server extension is not available. */
   get code(): string {
     return this.body.code;
   }
 }
 
-/** The sentence to show for anything that was thrown. */
+/** The message of any thrown value. */
 export function sentence(problem: unknown): string {
   return problem instanceof Error ? problem.message : String(problem);
 }
 
-/** Whether a request ended because its caller gave it up. */
+/** Whether a request was aborted by its caller. */
 export function isAbort(problem: unknown): boolean {
   return (
     typeof problem === 'object' &&
@@ -38,7 +38,7 @@ export function isAbort(problem: unknown): boolean {
   );
 }
 
-/** The error body in a JSON answer: ours, or what jupyter-server itself says; else nothing. */
+/** The error body of a JSON response, from the server extension or from jupyter-server. */
 export function errorBody(answer: unknown): IErrorBody | undefined {
   if (typeof answer !== 'object' || answer === null) {
     return undefined;

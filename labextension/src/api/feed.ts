@@ -1,27 +1,30 @@
 /**
- * What a subscription of the page is: it remembers what outlives a broken connection.
+ * Base of subscriptions: the state that survives a lost connection.
  *
- * A feed turns the server's messages into calls of its listeners; it owns no connection.
+ * A feed converts server messages to listener calls. It does not own a connection.
  */
 
 import type { ClientMessage, ServerMessage } from './wire_types';
 
-/** What a subscription may be sent. */
+/** Messages for a subscription. */
 export type FeedMessage = Exclude<ServerMessage, { type: 'hello' }>;
 
 /** One subscription of the page. */
 export interface IFeed {
-  /** Whether it belongs to a card, of which there may be many. */
+  /** Whether it belongs to a card. The number of card subscriptions is limited. */
   readonly card: boolean;
-  /** The message that begins it, or begins it again where it stood. */
+  /** The message that starts the subscription, or resumes it at its position. */
   request(id: number): ClientMessage;
-  /** Takes a message; returns bytes of log data to acknowledge, and whether to begin again. */
+  /**
+   * Handle a message. Return the bytes of log data to acknowledge and whether to restart the
+   * subscription.
+   */
   take(message: FeedMessage): { bytes?: number; again?: boolean };
-  /** Nobody will send anything: the server extension is not there, or speaks otherwise. */
+  /** The server cannot be used; report `message` to the listeners. */
   fail(sentence: string): void;
 }
 
-/** Listeners of one feed; a new one hears at once what is known. */
+/** Listeners of one feed. */
 export class Listeners<T> {
   readonly all = new Set<(value: T) => void>();
 
@@ -34,10 +37,10 @@ export class Listeners<T> {
   }
 }
 
-/** The newest value, or why there is none. */
+/** A value, or the reason why there is none. */
 export type News<T> = { value: T } | { error: string };
 
-/** A feed of which only the newest value counts. */
+/** A feed of which only the latest value matters. */
 export abstract class NewestFeed<T> implements IFeed {
   readonly card: boolean = true;
   readonly listeners = new Listeners<News<T>>();
@@ -45,7 +48,7 @@ export abstract class NewestFeed<T> implements IFeed {
 
   abstract request(id: number): ClientMessage;
 
-  /** The value that a message brings; null: it is not about one. */
+  /** The value of a message; null if it contains none. */
   protected abstract read(message: FeedMessage): T | null;
 
   take(message: FeedMessage) {
@@ -61,13 +64,13 @@ export abstract class NewestFeed<T> implements IFeed {
 
   fail(sentence: string): void {
     const news = { error: sentence };
-    // A value that is known is worth more to a late listener than the sentence.
+    // Keep a known value for listeners that are added later.
     this.last = this.last && 'value' in this.last ? this.last : news;
     this.listeners.tell(news);
   }
 }
 
-/** A listener that fails must not silence the others. */
+/** Call a listener. Log an exception so that the other listeners are still called. */
 export function safely(call: () => void): void {
   try {
     call();
@@ -76,7 +79,7 @@ export function safely(call: () => void): void {
   }
 }
 
-/** An error as one sentence with what to do. */
+/** The error and its fix as one text. */
 export function words({ error, fix }: { error: string; fix: string }): string {
   return fix ? `${error} ${fix}` : error;
 }

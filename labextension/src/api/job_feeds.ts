@@ -1,4 +1,7 @@
-/** The list of jobs, one job and its curves: what is known of them, kept whole from changes. */
+/**
+ * Feeds of the channel, except logs: the job list, one job, its metrics, kernel starts and workflow
+ * runs.
+ */
 
 import type { FeedMessage, IFeed } from './feed';
 import { Listeners, NewestFeed, words } from './feed';
@@ -13,7 +16,7 @@ export interface IJobsNews {
   problem: string;
 }
 
-/** All rows of the user, kept whole from changes. */
+/** The user's job list, updated from changed rows. */
 export class JobsFeed implements IFeed {
   readonly card = false;
   readonly listeners = new Listeners<IJobsNews>();
@@ -49,13 +52,13 @@ export class JobsFeed implements IFeed {
   }
 }
 
-/** Running first, then newest first: as the server lists them. */
+/** Order of the server: running jobs first, then by creation time, newest first. */
 export function byUrgency(one: IJobRow, other: IJobRow): number {
   const ended = Number(ENDED.has(one.state)) - Number(ENDED.has(other.state));
   return ended || (other.created ?? 0) - (one.created ?? 0) || (one.job_id < other.job_id ? 1 : -1);
 }
 
-/** One job's view. */
+/** The view of one job. */
 export class JobFeed extends NewestFeed<IJobView> {
   constructor(readonly job: string) {
     super();
@@ -70,7 +73,7 @@ export class JobFeed extends NewestFeed<IJobView> {
   }
 }
 
-/** Curves of one job; new points are joined to those known. */
+/** Metrics of one job; new points are appended to the known series. */
 export class MetricsFeed implements IFeed {
   readonly card = true;
   readonly listeners = new Listeners<readonly ISeries[]>();
@@ -91,16 +94,17 @@ export class MetricsFeed implements IFeed {
     }
     this.last = message.whole ? message.series : joined(this.last ?? [], message.series);
     this.listeners.tell(this.last);
-    // Thinning out is the server's, which has all points: begin again before it grows too long.
+    // The server has all points and reduces their number: restart before the series become too
+    // long.
     return { again: this.last.some(series => series.t.length > 3 * this.points) };
   }
 
   fail(): void {
-    // Curves have no place for a sentence; the job's own feed says it.
+    // The job's own feed reports the error.
   }
 }
 
-/** Each series with its new points; those not later than the last known are known already. */
+/** Append the new points to each series; skip points that are not later than the last known one. */
 function joined(known: readonly ISeries[], news: readonly ISeries[]): readonly ISeries[] {
   const all = new Map(known.map(series => [nameOf(series), series]));
   for (const series of news) {

@@ -1,8 +1,8 @@
 /**
- * What the server extension answers about one job: its record, its view, its models and curves.
+ * Types of the server's responses about one job: record, view, models and metrics.
  *
- * The same words as in docs/server.md. Everything in here came from a cluster, a container or a
- * notebook: it is text to be shown, never markup, never a place to go to without `safeLink`.
+ * Documented in docs/server.md. All values come from a cluster, a container or a notebook: show
+ * them as text, never as markup, and follow addresses only through `safeLink`.
  */
 
 export type State =
@@ -17,7 +17,7 @@ export type State =
   | 'CANCELLED'
   | 'LOST';
 
-/** Which states are final; a job in one of them changes no more (LOST may). */
+/** Final states. A job in a final state does not change, except LOST. */
 export const ENDED: ReadonlySet<State> = new Set<State>([
   'SUCCEEDED',
   'FAILED',
@@ -25,7 +25,7 @@ export const ENDED: ReadonlySet<State> = new Set<State>([
   'LOST'
 ]);
 
-/** One stretch of a job's life; times in seconds since the epoch, as everywhere. */
+/** A phase of a job. All times are seconds since the epoch. */
 export interface IPhase {
   name: string;
   start: number;
@@ -76,7 +76,7 @@ export interface IFrame {
   line: number;
   function: string;
   code: string;
-  /** Label of the collected cell, its id and the line in it, from 1. */
+  /** Label and id of the collected cell, and the line in it, from 1. */
   cell: string | null;
   cell_id: string | null;
   cell_line: number | null;
@@ -99,7 +99,7 @@ export interface IJobRecord {
   job_dir: string;
   queue: string | null;
   application_id: string | null;
-  /** What started it, if a workflow did: its name, its run, the node; else empty. */
+  /** The workflow, run and node that started the job; empty if it was not started by a workflow. */
   workflow: string;
   workflow_run: string;
   workflow_node: string;
@@ -126,7 +126,9 @@ export interface IJobRecord {
   notes: string[];
 }
 
-/** `live` from the job's port, `shipped` from its directory, `final`, or what the backend says. */
+/**
+ * `live` from the job's port, `shipped` from its directory, `final` from its record, or `backend`.
+ */
 export type Source = 'live' | 'shipped' | 'final' | 'backend';
 
 /** A job as a card shows it. */
@@ -134,23 +136,23 @@ export interface IJobView {
   record: IJobRecord;
   source: Source;
   pending: string;
-  /** What to do about the end reason, one sentence; empty for none. */
+  /** Recommended action for the end reason, one sentence; empty for none. */
   advice: string;
-  /** What a cancel would end for good (a kernel's variables), one sentence; empty for nothing. */
+  /** What a cancel discards (the variables of a kernel), one sentence; empty for nothing. */
   lost_if_cancelled: string;
-  /** The sentence of the end reason; empty while there is none. */
+  /** Sentence of the end reason; empty while there is none. */
   reason_sentence: string;
-  /** The task whose log speaks for the job. */
+  /** The task whose log is shown first. */
   log_task: string;
-  /** How many tasks there are; `record.tasks` holds at most 200. */
+  /** Number of tasks; `record.tasks` contains at most 200. */
   task_count: number;
   events: IJobEvent[];
-  /** The words that would run it again: `submarine run ...`. Empty where it is not known. */
+  /** The command that runs the job again, `submarine run ...`; empty if it is not known. */
   command: string;
-  /** The notebook's path as the server sees it and the cell that launched it; empty: unknown. */
+  /** Path of the notebook on the server and the cell that submitted the job; empty if unknown. */
   notebook: string;
   cell_id: string;
-  /** Whether this server's user may act on it (cancel, save, rerun). */
+  /** Whether the user of this server may cancel, save or rerun the job. */
   mine: boolean;
   has_tensorboard: boolean;
 }
@@ -164,7 +166,10 @@ export interface IModelVersion {
   digest: string;
 }
 
-/** Samples of one quantity of one task. `t` in seconds since the epoch; null: not measured. */
+/**
+ * Samples of one quantity of one task. `t` in seconds since the epoch; null values were not
+ * measured.
+ */
 export interface ISeries {
   task: string;
   attempt: string;

@@ -1,14 +1,15 @@
-/** Links to addresses that a cluster or a job names: only the web, in a tab that cannot reach us. */
+/** Links to addresses from a cluster or a job. */
 
 const MAX_LENGTH = 2000;
 
 /**
- * The address if a browser may be sent there, else nothing.
+ * The address if it is a plain web address, otherwise undefined.
  *
- * One with a user's name is not what it looks like: `https://bank.example@evil.example`.
+ * Addresses with a user name are rejected because they mislead:
+ * `https://bank.example@evil.example`.
  */
 export function safeLink(url: string | null | undefined): string | undefined {
-  // `new URL` takes these away, so that what is read is not where it leads.
+  // `new URL` removes these characters, so that the visible address would differ from its target.
   // eslint-disable-next-line no-control-regex
   if (!url || url.length > MAX_LENGTH || /[\s\\\u0000-\u001f\u007f-\u009f\p{Cf}]/u.test(url)) {
     return undefined;

@@ -1,13 +1,13 @@
 /**
- * What the server extension answers about all there is: the list of jobs, the cluster, itself.
+ * Types of the server's responses about the job list, the cluster and the server.
  *
- * The same words as in docs/server.md. Everything in here came from a cluster, a container or a
- * notebook: it is text to be shown, never markup, never a place to go to without `safeLink`.
+ * Documented in docs/server.md. All values come from a cluster, a container or a notebook: show
+ * them as text, never as markup, and follow addresses only through `safeLink`.
  */
 
 import type { State } from './job_types';
 
-/** A row of the jobs list. */
+/** A row of the job list. */
 export interface IJobRow {
   job_id: string;
   name: string;
@@ -21,12 +21,12 @@ export interface IJobRow {
   progress: number | null;
   tasks: number;
   gpus: number;
-  /** Why it waits or ended, one sentence. */
+  /** Why the job waits or ended, one sentence. */
   detail: string;
   application_id: string | null;
   notebook: string;
   cell_id: string;
-  /** What started it, if a workflow did: its name, its run, the node; else empty. */
+  /** The workflow, run and node that started the job; empty if it was not started by a workflow. */
   workflow: string;
   workflow_run: string;
   workflow_node: string;
@@ -36,21 +36,21 @@ export interface IJobsPage {
   jobs: IJobRow[];
   total: number;
   next: string | null;
-  /** Why the list may be old, one sentence; empty when it is fresh. */
+  /** Why the list may be outdated, one sentence; empty if it is current. */
   problem: string;
 }
 
 export interface IQueue {
   name: string;
   state: string;
-  /** Percent of the cluster that is guaranteed, and in use. */
+  /** Guaranteed and used share of the cluster, in percent. */
   capacity: number | null;
   used: number | null;
   gpus_total: number | null;
   gpus_used: number | null;
-  /** What a job could get there now: no other queue holds it either. */
+  /** GPUs that a job could get in this queue now, after the shares of other queues. */
   gpus_free: number | null;
-  /** Applications that wait for a container, also those that have some already. */
+  /** Applications that wait for a container, including those that already have some. */
   pending: number;
   running: number;
 }
@@ -69,18 +69,18 @@ export interface INode {
   held_by: string[];
 }
 
-/** Somebody's application that holds GPUs. */
+/** An application that holds GPUs. */
 export interface IGpuHolder {
   application_id: string;
-  /** null: no job of Submarine. */
+  /** null: not a Submarine job. */
   job_id: string | null;
   name: string;
   user: string;
   queue: string;
   gpus: number;
-  /** Where it certainly holds some; empty: that does not follow from what the cluster tells. */
+  /** Hosts on which it certainly holds GPUs; empty if they cannot be derived. */
   hosts: string[];
-  /** Whether it is of this server's user. */
+  /** Whether it belongs to the user of this server. */
   mine: boolean;
 }
 
@@ -88,11 +88,11 @@ export interface ICluster {
   backend: string;
   queues: IQueue[];
   nodes: INode[];
-  /** As far as the ResourceManager shows them to this user. */
+  /** Limited to the applications that the ResourceManager shows to this user. */
   holders?: IGpuHolder[];
   gpus_total: number;
   gpus_free: number;
-  /** Why nothing better can be said, one sentence. */
+  /** Why the information is incomplete, one sentence. */
   problem: string;
 }
 
@@ -105,19 +105,19 @@ export interface IHealth {
   problem: string;
 }
 
-/** What goes wrong, as the server says it. */
+/** The body of an error response. */
 export interface IErrorBody {
   error: string;
   fix: string;
   code: string;
 }
 
-/** A kernel in a container that the server starts just now. */
+/** A kernel that the server is starting in a container. */
 export interface IKernelStart {
-  /** Name of its kernelspec. */
+  /** Name of the kernelspec. */
   readonly kernel: string;
-  /** The document that it is for. */
+  /** The document of the kernel. */
   readonly notebook: string;
-  /** How far it is, or what it waits for; empty: nothing is known. */
+  /** Progress or the reason for waiting; empty if unknown. */
   readonly words: string;
 }

@@ -1,4 +1,4 @@
-/** Logs of a job as they grow: every byte once and in order, whatever the connection does. */
+/** The log feed: delivers each byte of a job's logs once and in order, across reconnections. */
 
 import type { ILogListener } from '../tokens';
 import type { FeedMessage, IFeed } from './feed';
@@ -11,12 +11,12 @@ interface IPlace {
   stream: string;
 }
 
-/** Logs of one job from a position each; every byte once and in order. */
+/** Logs of one job, each from its own position. */
 export class LogFeed implements IFeed {
   readonly card = false;
-  /** Offset of the next byte wanted of each log. */
+  /** Offset of the next expected byte of each log. */
   readonly at: Map<string, number>;
-  /** Logs that were asked for again because bytes were missing. */
+  /** Logs that were requested again because bytes were missing. */
   private readonly _asked = new Set<string>();
 
   constructor(
@@ -76,7 +76,8 @@ export class LogFeed implements IFeed {
       return { bytes: data.length, again: true };
     }
     if (offset > next) {
-      // Twice the same: these bytes are gone (the log was cut). Say so rather than stand still.
+      // The bytes are still missing after a restart: the log was truncated. Report a gap and
+      // continue.
       this.skip(where, next, offset);
     }
     this._asked.delete(key);

@@ -1,52 +1,56 @@
 /**
- * What the server extension answers about logs: which there are, and what a search finds in one.
+ * Types of the server's responses about logs: the list of logs and search results.
  *
- * The same words as in docs/server.md. Everything in here came from a cluster, a container or a
- * notebook: it is text to be shown, never markup, never a place to go to without `safeLink`.
+ * Documented in docs/server.md. All values come from a cluster, a container or a notebook: show
+ * them as text, never as markup, and follow addresses only through `safeLink`.
  */
 
 export interface ILogInfo {
   task: string;
   attempt: string;
   stream: 'stdout' | 'stderr';
-  /** Bytes so far. */
+  /** Current length in bytes. */
   length: number;
 }
 
 /**
- * When a log had which length: `GET jobs/ID/log/times?task=&attempt=&stream=&offset=&limit=`, of the
- * bytes from `offset` on (absent: 0), `limit` of them (absent: all).
+ * Write times of a log: `GET jobs/ID/log/times?task=&attempt=&stream=&offset=&limit=`, for `limit`
+ * bytes (default: all) from `offset` (default: 0).
  */
 export interface ILogTimes {
-  /** The attempt that was meant: the newest where none is named. */
+  /** The attempt; the newest one if the request does not name one. */
   attempt: string;
   /**
-   * `[offset, time]` in order, at most 2,000: all bytes before `offset` had been written at `time`.
-   * So a byte's time is that of the first pair whose offset is larger; behind the last pair: unknown.
+   * `[offset, time]` in order, at most 2,000: all bytes before `offset` were written by `time`. The
+   * time of a byte is that of the first pair with a larger offset; it is unknown after the last
+   * pair.
    */
   times: [number, number][];
-  /** From the task's own index, which looks every second; else from when pieces were stored. */
+  /**
+   * True if the times come from the task's own index (1 s resolution), false if from the upload of
+   * segments.
+   */
   exact: boolean;
 }
 
 export interface ISearchHit {
-  /** Byte offset of the line's beginning, and of the match in the log. */
+  /** Byte offsets of the line and of the match in the log. */
   line_offset: number;
   offset: number;
-  /** Bytes of the match. */
+  /** Length of the match in bytes. */
   length: number;
   /** The line, decoded, at most 2,000 characters. */
   text: string;
 }
 
-/** Which log is meant. */
+/** Identifies a log. */
 export interface ILogPlace {
   task: string;
   attempt: string;
   stream: string;
 }
 
-/** What is looked for in a log; `from` is a byte offset, `backward` goes towards 0. */
+/** A search in a log; `from` is a byte offset, `backward` searches towards 0. */
 export interface ILogQuery {
   text: string;
   regex: boolean;

@@ -1,9 +1,9 @@
-/** Reads a stream of JSON lines as it arrives; what the lines mean is the caller's. */
+/** Read a stream of JSON lines as it arrives. */
 
-/** Longer lines are nobody's search hit. */
+/** Maximum length of a line. */
 const MAX_LINE = 1 << 20;
 
-/** Each line's value as soon as its line is complete; blank lines are skipped. */
+/** Yield the value of each line as soon as the line is complete; skip blank lines. */
 export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator {
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -26,7 +26,7 @@ export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerat
       }
     }
   } finally {
-    // Whoever stops listening stops the server's work too.
+    // Ends the search on the server if the caller stops reading.
     await reader.cancel().catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-/** Provides `ISubmarine`: REST and live updates; costs nothing until somebody asks for something. */
+/** Provides `ISubmarine`: REST and live updates. Opens no connection before the first use. */
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
@@ -14,7 +14,7 @@ import { askReadiness, whyAbsent } from './readiness';
 import { Requests } from './request';
 import { Rest } from './rest';
 
-/** The domain of our translations. */
+/** Translation domain of the extension. */
 export const DOMAIN = 'jupyter_submarine';
 
 class Submarine implements ISubmarine {
@@ -34,7 +34,7 @@ class Submarine implements ISubmarine {
   get ready(): Promise<IReadiness> {
     this._ready ??= askReadiness(this.rest, this.trans).then(readiness => {
       if (!readiness.available) {
-        // A server that only restarts is there the next time.
+        // The server may be restarting: check again next time.
         this._ready = undefined;
       }
       if (readiness.available && readiness.problem) {

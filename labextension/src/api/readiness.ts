@@ -1,4 +1,4 @@
-/** Whether the server extension is there and speaks our version; asked once, when first needed. */
+/** Check whether the server extension is available and compatible. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRest } from '../tokens';
@@ -7,11 +7,11 @@ import { API, VERSION, sameRelease } from './version';
 
 export interface IReadiness {
   available: boolean;
-  /** One line; also where it is available but not the same release. */
+  /** One line; also set if the extension is available in another release. */
   problem: string;
 }
 
-/** Asks `health`; never rejects. */
+/** Request `health`; never rejects. */
 export async function askReadiness(rest: IRest, trans: TranslationBundle): Promise<IReadiness> {
   try {
     const { api, version } = await rest.health();
@@ -19,7 +19,7 @@ export async function askReadiness(rest: IRest, trans: TranslationBundle): Promi
       return { available: true, problem: '' };
     }
     const problem = trans.__(
-      'This page has Submarine %1 and the server %2: reload the page, or restart the server.',
+      'The page uses Submarine %1 and the server %2. Reload the page or restart the server.',
       VERSION,
       version
     );
@@ -29,7 +29,7 @@ export async function askReadiness(rest: IRest, trans: TranslationBundle): Promi
   }
 }
 
-/** Why there is no use in trying to connect; empty while the server may only be away. */
+/** Why connecting cannot succeed; empty if the server may only be temporarily unavailable. */
 export async function whyAbsent(rest: IRest, trans: TranslationBundle): Promise<string> {
   try {
     const { api } = await rest.health();

@@ -1,4 +1,4 @@
-/** One request to the server extension, as JupyterLab itself asks; errors become `ApiError`. */
+/** Requests to the server extension through JupyterLab's connection; failures become `ApiError`. */
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
@@ -6,19 +6,19 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ABSENT, ApiError, UNREACHABLE, errorBody, isAbort } from './errors';
 import { readLines } from './ndjson';
 
-/** Below the server's base URL. */
+/** Relative to the server's base URL. */
 export const API_PATH = 'submarine/api/v1';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Asks below `submarine/api/v1/`. */
+/** Requests below `submarine/api/v1/`. */
 export class Requests {
   constructor(
     readonly settings: ServerConnection.ISettings,
     private readonly trans: TranslationBundle
   ) {}
 
-  /** Address of `path`, whose parts are encoded here. */
+  /** URL of `path`; the parts are encoded. */
   url(path: readonly string[], query: Query = {}, lists: readonly [string, string][] = []): string {
     const parts = path.map(encodeURIComponent).join('/');
     const words = new URLSearchParams();
@@ -34,7 +34,10 @@ export class Requests {
     return URLExt.join(this.settings.baseUrl, API_PATH, parts) + (asked ? `?${asked}` : '');
   }
 
-  /** GET; watching a job must not keep an idle server alive. */
+  /**
+   * GET. The request does not count as activity, so that a watched job does not keep an idle server
+   * alive.
+   */
   get(
     path: readonly string[],
     query: Query = {},
@@ -54,7 +57,7 @@ export class Requests {
     return this.json<T>(await this.get(path, query, signal, lists));
   }
 
-  /** POST of a JSON body; what the answer holds is the caller's. */
+  /** POST a JSON body. */
   post(path: readonly string[], body: unknown): Promise<Response> {
     return this.send(this.url(path), { method: 'POST', body: JSON.stringify(body) });
   }
@@ -63,7 +66,7 @@ export class Requests {
     return this.json<T>(await this.post(path, body));
   }
 
-  /** The lines of a streamed answer; one that holds an error ends it with that error. */
+  /** The lines of a streamed response. An error line ends the iteration with that error. */
   async *lines(response: Response): AsyncGenerator {
     if (!response.body) {
       return;
@@ -81,9 +84,9 @@ export class Requests {
     }
   }
 
-  /** An answer that ended before its end. */
+  /** The error of a response that ended early. */
   broken(): ApiError {
-    const error = this.trans.__('The answer of the Jupyter server broke off.');
+    const error = this.trans.__('The response of the Jupyter server is incomplete.');
     return new ApiError(0, { error, fix: this.trans.__('Try again.'), code: UNREACHABLE });
   }
 
@@ -95,8 +98,8 @@ export class Requests {
         throw problem;
       }
       throw new ApiError(response.status, {
-        error: this.trans.__('The Jupyter server gave an answer that cannot be read.'),
-        fix: this.trans.__('A proxy before it may want you to log in: reload the page.'),
+        error: this.trans.__('The response of the Jupyter server cannot be read.'),
+        fix: this.trans.__('A proxy may require a login: reload the page.'),
         code: 'unreadable'
       });
     }
@@ -108,11 +111,11 @@ export class Requests {
       response = await ServerConnection.makeRequest(url, init, this.settings);
     } catch {
       if (init.signal?.aborted) {
-        // JupyterLab makes a network error of it, which nobody would know for what it is.
+        // JupyterLab reports an abort as a network error; restore the AbortError.
         throw new DOMException('The request was given up.', 'AbortError');
       }
       throw new ApiError(0, {
-        error: this.trans.__('The Jupyter server does not answer.'),
+        error: this.trans.__('The Jupyter server does not respond.'),
         fix: '',
         code: UNREACHABLE
       });
@@ -137,13 +140,13 @@ export class Requests {
     }
     if (response.status === 401 || response.status === 403) {
       return {
-        error: this.trans.__('The Jupyter server did not accept this page.'),
+        error: this.trans.__('The Jupyter server rejected the request.'),
         fix: this.trans.__('Log in again, or reload the page.'),
         code: 'forbidden'
       };
     }
     return {
-      error: this.trans.__('The Jupyter server answered %1.', response.status),
+      error: this.trans.__('The Jupyter server returned HTTP status %1.', response.status),
       fix: '',
       code: ''
     };

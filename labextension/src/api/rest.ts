@@ -1,4 +1,4 @@
-/** The server extension's REST interface as methods; how a request is made is `request.ts`'s. */
+/** The REST interface of the server extension. */
 
 import { URLExt } from '@jupyterlab/coreutils';
 import type { IRest } from '../tokens';
@@ -123,7 +123,7 @@ export class Rest implements IRest {
   }
 }
 
-/** Only what names a log: whoever asks may hand over more. */
+/** Only the fields that identify a log; callers may pass larger objects. */
 function place({ task, attempt, stream }: ILogPlace): ILogPlace {
   return { task, attempt, stream };
 }

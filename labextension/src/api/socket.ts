@@ -1,7 +1,7 @@
 /**
- * One websocket that comes back: opened on demand, closed a little after nobody needs it.
+ * A websocket that reconnects. It is opened on demand and closed after the last use.
  *
- * Knows nothing of what the messages mean, except that one that cannot be read is dropped.
+ * Messages that cannot be parsed are dropped.
  */
 
 import type { ServerConnection } from '@jupyterlab/services';
@@ -9,25 +9,30 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { API_PATH } from './request';
 import type { ClientMessage, ServerMessage } from './wire_types';
 
-/** First pause before trying again, and the longest; milliseconds. */
+/** First and longest pause between attempts, in milliseconds. */
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 30_000;
-/** How long it stays open after the last subscription: a page that re-renders asks again. */
+/** Delay before closing after the last subscription, for pages that re-render; in milliseconds. */
 const LINGER = 5_000;
-/** A connection that heard nothing for so long may be dead when the page wakes up. */
+/**
+ * When the page wakes up, a connection without messages for this time is replaced; in milliseconds.
+ */
 const SILENCE = 25_000;
-/** A server that has said hello twice does so every 30 s; silent for so long it is gone. */
+/**
+ * A server that sent two hellos repeats them every 30 s. Without any message for this time, the
+ * connection is replaced; in milliseconds.
+ */
 const DEAF = 75_000;
-/** One that takes longer to open is given up: a proxy may hold it for ever. */
+/** Limit for opening a connection, which a proxy may hold forever; in milliseconds. */
 const OPENING = 15_000;
 
 export interface ISocketEvents {
-  /** The connection is there; say what is wanted. */
+  /** The connection is open. */
   opened(): void;
   message(message: ServerMessage): void;
-  /** It broke; `ever` tells whether it had been open since it was wanted. */
+  /** The connection failed; `wasOpen` tells whether it had been open since `acquire`. */
   broken(ever: boolean): void;
-  /** It was closed, because nobody wanted it any more. */
+  /** The connection was closed because it is no longer used. */
   closed(): void;
 }
 
@@ -38,12 +43,12 @@ export class ReconnectingSocket {
     private readonly random: () => number = Math.random
   ) {}
 
-  /** Whether messages can be sent now. */
+  /** Whether messages can be sent. */
   get open(): boolean {
     return this._socket?.readyState === WebSocket.OPEN;
   }
 
-  /** Be connected from now on, until `release`. */
+  /** Stay connected until `release`. */
   want(): void {
     clearTimeout(this._linger);
     if (this._wanted) {
@@ -57,7 +62,7 @@ export class ReconnectingSocket {
     this.connect();
   }
 
-  /** Nobody listens any more: close after a little. */
+  /** Close after a delay. */
   release(): void {
     clearTimeout(this._linger);
     this._linger = setTimeout(() => {
@@ -66,7 +71,7 @@ export class ReconnectingSocket {
     }, LINGER);
   }
 
-  /** Close now and stay closed until wanted again. */
+  /** Close now and do not reconnect before `acquire`. */
   close(): void {
     this._wanted = false;
     clearTimeout(this._linger);
@@ -82,7 +87,7 @@ export class ReconnectingSocket {
     }
   }
 
-  /** The network or the page has come back: do not wait for the pause, trust no silent line. */
+  /** The network or the page is back: reconnect at once, and replace a silent connection. */
   private readonly wake = (): void => {
     if (!this._wanted || document.visibilityState === 'hidden') {
       return;
@@ -124,7 +129,7 @@ export class ReconnectingSocket {
     if (!message) {
       return '';
     }
-    // Only what speaks is a server worth coming back to quickly: a proxy opens and closes too.
+    // Only a message resets the pause: a proxy can open and close connections without a server.
     this._pause = FIRST_PAUSE;
     this.events.message(message);
     return message.type;
@@ -135,7 +140,7 @@ export class ReconnectingSocket {
     if (!this._wanted) {
       return;
     }
-    // Pages of one server must not all come back in the same moment.
+    // Spread the reconnections of the pages of one server.
     this._retry = setTimeout(
       () => {
         this.connect();
@@ -146,7 +151,7 @@ export class ReconnectingSocket {
     this.events.broken(this._ever);
   }
 
-  /** Gives up a connection on which nothing is heard for `limit`. */
+  /** Drop the connection if no message arrives for `limit` milliseconds. */
   private watch(limit: number): void {
     clearInterval(this._watch);
     this._watch = setInterval(() => {
@@ -166,7 +171,7 @@ export class ReconnectingSocket {
     }
   }
 
-  /** The address with the token only where JupyterLab itself puts it there. */
+  /** The URL; contains the token only if JupyterLab is configured to append it. */
   private url(): string {
     const { wsUrl, appendToken, token } = this.settings;
     const url = URLExt.join(wsUrl, API_PATH, 'channel');

@@ -1,4 +1,4 @@
-/** The kernels in containers that the server starts just now. */
+/** Kernels that the server is starting in containers. */
 
 import type { FeedMessage } from './feed';
 import { NewestFeed } from './feed';

@@ -1,37 +1,36 @@
-/**
- * What the page has subscribed to, as it is said on the wire: begun, acknowledged, begun again.
- *
- * Does not know who listens (`channel.ts`) nor how a connection comes back (`socket.ts`).
- */
+/** Subscriptions of the page on one connection: start, acknowledge, restart. */
 
 import type { ISubscription } from '../tokens';
 import type { FeedMessage, IFeed } from './feed';
 import type { ClientMessage } from './wire_types';
 
-/** Acknowledge at the latest after so many bytes, or milliseconds. */
+/** Acknowledge after this number of bytes or milliseconds. */
 const ACK_BYTES = 128 * 1024;
 const ACK_DELAY = 50;
-/** The server lets a page have 64; cards leave some to a log that is opened after them. */
+/** Limit of the server for a page. Cards leave some subscriptions for logs. */
 const MOST = 64;
 const MOST_CARDS = 52;
-/** Pause before a subscription that the server could not serve is begun again. */
+/** Pause before a failed subscription is restarted, in milliseconds. */
 const RETRY = 15_000;
 const LONGEST_RETRY = 240_000;
-/** What no second try makes right. That a job is not found may be: it may have just begun. */
+/**
+ * Errors for which a retry cannot help. `not_found` is not one of them: the job may just have been
+ * submitted.
+ */
 const MISTAKES: ReadonlySet<string> = new Set(['usage', 'forbidden']);
 
 /** One subscription of the page. */
 export interface IEntry {
   readonly feed: IFeed;
   id: number;
-  /** `over`: the server has said that nothing more will come. */
+  /** `finished`: the server sends no more messages. */
   state: 'waiting' | 'active' | 'failed' | 'over';
   unacknowledged: number;
-  /** How often in a row the server could not serve it. */
+  /** Consecutive failures. */
   failures: number;
 }
 
-/** The connection, as far as subscriptions need one. */
+/** The connection. */
 interface IWire {
   readonly open: boolean;
   send(message: ClientMessage): void;
@@ -44,7 +43,7 @@ export class Subscriptions {
     return this._entries.size;
   }
 
-  /** A subscription that waits to be begun (`fill`). */
+  /** Add a subscription; `startWaiting` starts it. */
   add(feed: IFeed): IEntry {
     const id = this._nextId++;
     const entry: IEntry = { feed, id, state: 'waiting', unacknowledged: 0, failures: 0 };
@@ -58,19 +57,19 @@ export class Subscriptions {
     this.fill();
   }
 
-  /** Forget all, saying nothing. */
+  /** Remove all subscriptions without notifying the server. */
   clear(): void {
     this._entries.clear();
   }
 
-  /** Nobody will serve any of them. */
+  /** Report an error to all feeds. */
   fail(sentence: string): void {
     for (const entry of [...this._entries.values()]) {
       entry.feed.fail(sentence);
     }
   }
 
-  /** Begin what waits, as far as the server lets a page have more. */
+  /** Start waiting subscriptions up to the limit of the server. */
   fill(): void {
     if (!this._wire.open) {
       return;
@@ -94,7 +93,7 @@ export class Subscriptions {
     }
   }
 
-  /** Begin a subscription anew under a new number, so that nothing of the old is taken for it. */
+  /** Restart a subscription with a new id, so that messages of the old one are ignored. */
   private again(entry: IEntry): void {
     this._entries.delete(entry.id);
     this.stop(entry);
@@ -104,7 +103,7 @@ export class Subscriptions {
     this.fill();
   }
 
-  /** A new connection, on which nothing is subscribed to: begin everything where it stood. */
+  /** A new connection was opened: start all subscriptions at their positions. */
   resume(): void {
     for (const entry of this._entries.values()) {
       if (entry.state === 'active') {
@@ -114,7 +113,7 @@ export class Subscriptions {
     this.fill();
   }
 
-  /** Hand a message to its subscription; one for a subscription that has ended is dropped. */
+  /** Pass a message to its subscription; drop messages of ended subscriptions. */
   take(message: FeedMessage): void {
     const entry = this._entries.get(message.id);
     if (entry?.state !== 'active') {
@@ -137,7 +136,7 @@ export class Subscriptions {
     }
   }
 
-  /** The server has ended it: for good, or to be tried again where it could not help it. */
+  /** The server ended the subscription. Retry later unless the end is final. */
   private over(entry: IEntry, message: FeedMessage & { type: 'end' | 'error' }): void {
     entry.state = 'over';
     if (message.type === 'error' && !MISTAKES.has(message.code)) {
@@ -180,7 +179,7 @@ export class Subscriptions {
   private _ackTimer: ReturnType<typeof setTimeout> | null = null;
 }
 
-/** What a listener holds; disposing of it twice is once. */
+/** The handle of a listener; disposing it twice has no effect. */
 export class Handle implements ISubscription {
   constructor(private readonly end: () => void) {}
 

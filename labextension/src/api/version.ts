@@ -1,15 +1,15 @@
-/** Which version this front end is, and whether a server's fits it. */
+/** Version of the front end and its compatibility with the server. */
 
-/** The same as in package.json (a test holds them together). */
+/** Same as in package.json; a test compares them. */
 export const VERSION = '0.1.0';
 
-/** Number of the words on the wire; it changes when old and new cannot talk. */
+/** Protocol version; changes with each incompatible change. */
 export const API = 1;
 
 const RELEASE = /^v?(\d+(?:\.\d+)*)[-_.]?(?:(alpha|beta|a|b|rc|dev)[-_.]?(\d*))?/;
 const SHORT: Readonly<Record<string, string>> = { alpha: 'a', beta: 'b' };
 
-/** `1.2.0-rc.1` (npm) and `1.2.0rc1` (Python) alike; build details are left out. */
+/** Normalize npm (`1.2.0-rc.1`) and Python (`1.2.0rc1`) versions; build metadata is removed. */
 export function release(version: string): string {
   const match = RELEASE.exec(version.trim().toLowerCase());
   if (!match) {

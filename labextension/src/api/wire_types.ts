@@ -1,7 +1,7 @@
 /**
- * What is said on the websocket, of which a page has one: each message by its words.
+ * Messages of the websocket.
  *
- * `id` is the page's number of a subscription. What the messages carry is defined beside.
+ * `id` is the page's number of a subscription.
  */
 
 import type { IJobView, ISeries } from './job_types';
@@ -11,7 +11,9 @@ export type ClientMessage =
   | { op: 'subscribe'; id: number; kind: 'jobs' }
   | { op: 'subscribe'; id: number; kind: 'job'; job: string }
   | { op: 'subscribe'; id: number; kind: 'metrics'; job: string; points: number }
-  /** `url` of the Azkaban that runs it; empty: the server's machine does. */
+  /**
+   * `url` of the Azkaban server that runs it; empty if the run is on the Jupyter server's machine.
+   */
   | { op: 'subscribe'; id: number; kind: 'workflow'; run: string; url: string }
   | { op: 'subscribe'; id: number; kind: 'starts' }
   | {
@@ -21,25 +23,25 @@ export type ClientMessage =
       job: string;
       /** Names of tasks, or `["*"]`. */
       tasks: string[];
-      /** `worker:0/e1-a1/stdout` -> offset of the next byte wanted. */
+      /** `worker:0/e1-a1/stdout` -> offset of the next expected byte. */
       at: Record<string, number>;
-      /** For a log that is not in `at`: begin so many bytes before its end; absent: at 0. */
+      /** Logs that are not in `at` start this number of bytes before their end; absent: at 0. */
       tail?: number;
     }
   | { op: 'unsubscribe'; id: number }
-  /** Log data taken in, so that the server may send more: at most 1 MiB is under way. */
+  /** Acknowledge log data; at most 1 MiB is unacknowledged. */
   | { op: 'ack'; id: number; bytes: number };
 
 export type ServerMessage =
   | { type: 'hello'; version: string; api: number }
-  /** `whole`: these are all rows that matter, else only those that changed. */
+  /** `whole`: the complete list; otherwise only changed rows. */
   | { id: number; type: 'jobs'; whole: boolean; rows: IJobRow[]; total: number; problem: string }
   | { id: number; type: 'job'; view: IJobView }
   | { id: number; type: 'metrics'; series: ISeries[]; whole: boolean }
-  /** How a run stood at `time`, as HTML without scripts. */
+  /** The run at `time`, as HTML without scripts. */
   | { id: number; type: 'workflow'; time: number; html: string }
   | { id: number; type: 'starts'; starts: IKernelStart[] }
-  /** `data` is base64 of the log's bytes from `offset`. */
+  /** `data` is the base64 of the bytes from `offset`. */
   | {
       id: number;
       type: 'log';
@@ -49,7 +51,9 @@ export type ServerMessage =
       offset: number;
       data: string;
     }
-  /** Bytes from `offset` to `to` are not sent, because this page was slow; read them by REST. */
+  /**
+   * Bytes from `offset` to `to` are not sent because the page was slow; they can be read by REST.
+   */
   | {
       id: number;
       type: 'skip';
@@ -60,10 +64,10 @@ export type ServerMessage =
       to: number;
     }
   /**
-   * The live path is down; what is sent comes from the job directory, so many seconds behind.
-   * `null`: the job is heard again.
+   * There is no live connection to the job: the data comes from the job directory, with this delay.
+   * `null`: the live connection is back.
    */
   | { id: number; type: 'behind'; seconds: number | null }
-  /** Nothing more will come: the log is complete, or the job has ended. */
+  /** End of the subscription: the log is complete, or the job has ended. */
   | { id: number; type: 'end' }
   | { id: number; type: 'error'; error: string; fix: string; code: string };

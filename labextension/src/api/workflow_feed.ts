@@ -1,4 +1,4 @@
-/** One run of a workflow: its newest picture. */
+/** The latest state of a workflow run. */
 
 import type { IRunPicture } from '../tokens';
 import type { FeedMessage } from './feed';

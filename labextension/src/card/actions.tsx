@@ -1,4 +1,6 @@
-/** The buttons of a card; what they do is the application's commands', which ask where it is due. */
+/**
+ * The buttons of a card. The application's commands perform the actions and ask for confirmation.
+ */
 
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import React from 'react';
@@ -14,9 +16,9 @@ interface IAction {
   label: string;
   command: string;
   args: ReadonlyPartialJSONObject;
-  /** It changes something: only for those who may. */
+  /** The action changes the job: only for its owner. */
   acts: boolean;
-  /** It was asked for and is being done. */
+  /** The action was requested and is in progress. */
   isUnderWay?: boolean;
 }
 
@@ -29,7 +31,7 @@ export function Actions(props: {
   const { model, view } = props;
   const [busy, setBusy] = React.useState('');
   const [problem, setProblem] = React.useState('');
-  // A notebook's snapshot offers nothing: the server says what there is and who may.
+  // A snapshot has no actions: the server tells which are possible.
   if (!model.fromServer) {
     return null;
   }
@@ -136,7 +138,7 @@ function actions(
   return found;
 }
 
-/** The page of the application on its cluster, where the record has one. */
+/** Page of the application on the YARN cluster, if the record has one. */
 export function yarnPage(view: IJobView): string | undefined {
   const [, url] =
     Object.entries(view.record.links).find(([label]) => /^(yarn|application)\b/i.test(label)) ?? [];

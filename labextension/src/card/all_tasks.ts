@@ -1,13 +1,12 @@
-/** The tasks of a job beyond those that its view holds, page by page. */
 
 import type { ITask } from '../api/job_types';
 import type { IRest } from '../tokens';
 
-/** Tasks that are asked for at a time, and at most: a job has no more. */
+/** Tasks per request, and the largest number of tasks of a job. */
 const PAGE = 200;
 const MOST = 4096;
 
-/** All tasks by their names; what was read so far once `over` says that nobody wants them. */
+/** All tasks by name, page by page; stops early when `isCancelled` returns true. */
 export async function allTasks(
   rest: Pick<IRest, 'tasks'>,
   job: string,
@@ -26,7 +25,7 @@ export async function allTasks(
   return found;
 }
 
-/** The tasks of a view, which are the newest, and the others that were asked for. */
+/** The tasks of a view, which are newer, merged with the other loaded tasks. */
 export function withOthers(
   tasks: readonly ITask[],
   others: ReadonlyMap<string, ITask>

@@ -1,23 +1,23 @@
-/** A job that was asked to end and has not ended yet: since when, and how to say it. Knows no DOM. */
+/** A requested cancellation of a job that has not ended yet. No DOM. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ENDED, type IJobView } from '../api/job_types';
 import type { ICancelRequest } from '../tokens';
 import { duration, moment } from './words';
 
-/** Seconds after which it may have failed: the server itself gives up before. */
+/** Seconds after which the cancellation may have failed; longer than the server's own timeout. */
 const LONG = 120;
 
 export interface ICancelling {
   readonly since: number;
-  /** It takes so long that asking again is worth it. */
+  /** The cancellation takes so long that it can be requested again. */
   readonly overdue: boolean;
 }
 
 /**
- * Whether a job is being cancelled.
+ * The cancellation of a job; null if there is none.
  *
- * @param request - What this page asked for; what another page asked for is among the job's events.
+ * @param request - Request of this page. Requests of other pages are among the job's events.
  */
 export function cancelling(
   view: IJobView,
@@ -32,7 +32,7 @@ export function cancelling(
   return since === undefined ? null : { since, overdue: now - since > LONG };
 }
 
-/** What is said instead of why the job is in its state. */
+/** The status text while a job is being cancelled. */
 export function cancelSentence(
   view: IJobView,
   { since, overdue }: ICancelling,
@@ -42,12 +42,12 @@ export function cancelSentence(
   const { state } = view.record;
   return overdue
     ? trans.__(
-        'It was asked to end %1 ago and is still %2: cancel it again, or look at its log.',
+        'Cancellation was requested %1 ago and the job is still %2. Cancel it again or check its log.',
         duration(now - since),
         state
       )
     : trans.__(
-        'Cancelling: it was asked to end at %1 and is %2 until it has.',
+        'Cancellation was requested at %1. The job is %2 until it has stopped.',
         moment(since, now),
         state
       );

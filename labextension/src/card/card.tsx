@@ -1,4 +1,4 @@
-/** The card of one job, made of its parts; what it knows is the model's. */
+/** The card of one job. */
 
 import React from 'react';
 import { ENDED, type IJobView } from '../api/job_types';
@@ -44,12 +44,12 @@ function Body(props: ICardProps): React.ReactElement {
           <strong className="jp-Submarine-name">{model.jobId}</strong>
         </div>
         <p className="jp-Submarine-sentence" role="status">
-          {model.standing === 'away' ? model.problem : trans.__('Asking the server …')}
+          {model.standing === 'away' ? model.problem : trans.__('Loading …')}
         </p>
       </div>
     );
   }
-  // What is not the present does not tick: it is shown as it was at its time.
+  // Old data is shown as of its own time, without a running clock.
   const now = moves ? clock : (model.time ?? lastTime(view));
   const ending = cancelling(view, model.cancelRequest, now);
   return (
@@ -85,7 +85,7 @@ function Body(props: ICardProps): React.ReactElement {
 function useModel(model: CardModel): void {
   const [, renew] = React.useReducer((n: number) => n + 1, 0);
   React.useEffect(() => {
-    // What changed between the first rendering and now is shown, too.
+    // The model may have changed between the first rendering and this effect.
     renew();
     const changed = (): void => {
       renew();
@@ -97,7 +97,7 @@ function useModel(model: CardModel): void {
   }, [model]);
 }
 
-/** The latest time that a snapshot without a time of its own names. */
+/** The latest time in a snapshot that has no time of its own. */
 function lastTime(view: IJobView): number {
   const { record } = view;
   const times = [

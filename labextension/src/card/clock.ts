@@ -1,7 +1,7 @@
 /**
- * One clock for all that ticks on a page, so that cards and the panel show a job's duration alike.
+ * One clock for all parts of a page, so that cards and the panel show the same durations.
  *
- * It ticks when the second of this machine's clock changes; it stops while there is no listener.
+ * It ticks when the second of the local clock changes, and stops while it has no listeners.
  */
 
 import React from 'react';
@@ -9,12 +9,12 @@ import React from 'react';
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Seconds since the epoch, whole: the same for all that is drawn in one second. */
+/** Whole seconds since the epoch. */
 export function secondNow(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-/** Calls `listener` at the beginning of every second, until the answer is called. */
+/** Call `listener` at the start of every second; returns a function that stops it. */
 export function everySecond(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= wait();
@@ -40,7 +40,7 @@ function tick(): void {
 
 const still = (): (() => void) => () => undefined;
 
-/** Seconds since the epoch; renewed every second while `going`. */
+/** Seconds since the epoch, updated every second while `running`. */
 export function useNow(going: boolean): number {
   const [at] = React.useState(secondNow);
   const ticked = React.useSyncExternalStore(

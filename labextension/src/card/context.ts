@@ -1,4 +1,4 @@
-/** What every part of a card may use: translations, the application's commands, now. */
+/** Services for all parts of a card: translations and the application's commands. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
@@ -6,7 +6,7 @@ import React from 'react';
 
 export interface ICardContext {
   readonly trans: TranslationBundle;
-  /** Whether the application has this command: Notebook 7 lacks some. */
+  /** Whether the application has this command; Notebook 7 lacks some. */
   has: (command: string) => boolean;
   run: (command: string, args: ReadonlyPartialJSONObject) => Promise<unknown>;
 }

@@ -1,4 +1,4 @@
-/** What else there is of a job: saved models, returned values, where it is, links. */
+/** Details of a card: saved models, return values, location and links. */
 
 import React from 'react';
 import type { IJobView, IModelVersion } from '../api/job_types';
@@ -6,7 +6,7 @@ import { useCard } from './context';
 import { Link } from './link';
 import { duration, memory, moment, size } from './words';
 
-/** Versions that are shown, the newest first. */
+/** Number of versions that are shown, newest first. */
 const VERSIONS = 20;
 
 export function Models(props: {
@@ -66,7 +66,7 @@ export function Models(props: {
       </div>
       {newest.length > VERSIONS && (
         <p className="jp-Submarine-quiet jp-Submarine-small">
-          {trans.__('The newest %1 of %2.', VERSIONS, newest.length)}
+          {trans.__('The newest %1 of %2 versions.', VERSIONS, newest.length)}
         </p>
       )}
     </div>
@@ -96,7 +96,7 @@ export function Returned(props: {
 export function Facts(props: {
   view: IJobView;
   now: number;
-  /** Whether its links may be followed: not those of a notebook from somebody else. */
+  /** Whether links may be followed; false for untrusted notebooks. */
   linked: boolean;
 }): React.ReactElement {
   const { trans } = useCard();
@@ -109,11 +109,11 @@ export function Facts(props: {
     [trans.__('User'), record.user],
     [trans.__('Where'), place.filter(Boolean).join(', ')],
     [trans.__('Application'), record.application_id ?? ''],
-    [trans.__('Asked for'), requested(props.view, trans)],
+    [trans.__('Requested'), requested(props.view, trans)],
     [trans.__('Used'), used(props.view, trans)],
     [
       trans.__('Epoch'),
-      record.epoch > 1 ? trans.__('%1: all tasks were started again', record.epoch) : ''
+      record.epoch > 1 ? trans.__('%1: all tasks were restarted', record.epoch) : ''
     ],
     [trans.__('Output'), outputs(props.view, trans)],
     [trans.__('Job directory'), record.job_dir],

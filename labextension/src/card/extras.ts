@@ -1,15 +1,13 @@
-/** What a card shows of a job besides its view: curves of what it measured, and its saved models. */
+/** Metrics and saved models of a job, shown by its card. */
 
 import type { IJobView, IModelVersion, ISeries } from '../api/job_types';
 import type { ISubmarine, ISubscription } from '../tokens';
 
-/** Points a curve; more cannot be seen in a small chart. */
+/** Points per series; enough for a small chart. */
 const POINTS = 200;
 
 export class Extras {
-  /**
-   * @param onChange - Called when there is something else to show.
-   */
+  /** @param onChange - Called when metrics or models have changed. */
   constructor(
     private readonly submarine: ISubmarine,
     private readonly job: string,
@@ -19,7 +17,7 @@ export class Extras {
   series: readonly ISeries[] = [];
   models: readonly IModelVersion[] = [];
 
-  /** Hear curves of what has run; once is enough. */
+  /** Subscribe to the metrics once a task has started. */
   listen(view: IJobView): void {
     const ran = view.record.tasks.some(task => task.started !== null);
     if (!this._metrics && ran) {
@@ -30,26 +28,26 @@ export class Extras {
     }
   }
 
-  /** Hear no curves for now. */
+  /** Unsubscribe from the metrics. */
   rest(): void {
     this._metrics?.dispose();
     this._metrics = null;
   }
 
-  /** Ask for the models where a view says that there may be others than before. */
+  /** Reload the models if the view indicates a new version. */
   look(before: IJobView | null, view: IJobView): void {
     if (!before || before.record.state !== view.record.state || saves(before) !== saves(view)) {
       void this.refreshModels();
     }
   }
 
-  /** Ask again for what is not pushed: after a model was saved. */
+  /** Reload the models. */
   async refreshModels(): Promise<void> {
     try {
       this.models = await this.submarine.rest.models(this.job);
       this.tell();
     } catch (problem) {
-      // The card has more to say than this; the next change of state asks again.
+      // The next change of state retries.
       console.warn('jupyter-submarine: the models of a job cannot be listed.', problem);
     }
   }
@@ -69,7 +67,7 @@ export class Extras {
   private _disposed = false;
 }
 
-/** How many files of models the job has: when it changes, there is a new version. */
+/** Number of saved files; it changes with each new version of a model. */
 function saves(view: IJobView): number {
   return view.record.outputs.length;
 }

@@ -1,4 +1,4 @@
-/** The traceback of a failed program; a frame in a cell leads to the cell and marks the line. */
+/** The traceback of a failed program. A frame in a cell links to the line in the cell. */
 
 import React from 'react';
 import type { IFrame, IJobView } from '../api/job_types';
@@ -38,7 +38,7 @@ export function FailureBox(props: { view: IJobView }): React.ReactElement | null
       {failed && <LogLink job={props.view.record.job_id} task={failed} />}
       {failure.text && (
         <details>
-          <summary>{trans.__('As the program printed it')}</summary>
+          <summary>{trans.__('Original traceback')}</summary>
           <pre>{failure.text}</pre>
         </details>
       )}
@@ -46,7 +46,7 @@ export function FailureBox(props: { view: IJobView }): React.ReactElement | null
   );
 }
 
-/** The log of the task that failed, and of it only. */
+/** A button for the log of the failed task. */
 function LogLink(props: { job: string; task: string }): React.ReactElement | null {
   const { trans, has, run } = useCard();
   const { job, task } = props;
@@ -102,7 +102,7 @@ function Frame(props: { frame: IFrame; view: IJobView }): React.ReactElement {
   );
 }
 
-/** Of very many frames (a recursion) the first and the last. */
+/** The first and last frames of a long traceback (a recursion). */
 export function fold(frames: readonly IFrame[]): {
   first: readonly IFrame[];
   left: number;

@@ -1,4 +1,4 @@
-/** The top of a card: state, name, id, times, the sentence, how fresh it is, progress. */
+/** The top of a card: state, name, id, times, status text, freshness and progress. */
 
 import React from 'react';
 import { ENDED, type IJobView } from '../api/job_types';
@@ -31,7 +31,7 @@ export function Head(props: {
       <strong className="jp-Submarine-name">{record.name}</strong>
       <code className="jp-Submarine-id">{record.job_id}</code>
       <span className="jp-Submarine-times">
-        {took !== '' && <span title={trans.__('From its submission to its end')}>{took}</span>}
+        {took !== '' && <span title={trans.__('Time from submission to end')}>{took}</span>}
         {waited !== null && (
           <span className="jp-Submarine-quiet"> · {trans.__('queued %1', words(waited))}</span>
         )}
@@ -40,7 +40,7 @@ export function Head(props: {
   );
 }
 
-/** Where the job comes from when no person started it: workflow, run, node. */
+/** The workflow, run and node that started the job. */
 export function Origin({ view }: { view: IJobView }): React.ReactElement | null {
   const { trans } = useCard();
   const { workflow, workflow_run: run, workflow_node: node } = view.record;
@@ -73,7 +73,7 @@ export function Sentence(props: {
   );
 }
 
-/** Said once when the state changes, not when the card appears. */
+/** Announce changes of the state to screen readers; the initial state is not announced. */
 export function Announcer(props: { view: IJobView; cancelling: boolean }): React.ReactElement {
   const { trans } = useCard();
   const { record } = props.view;
@@ -94,7 +94,7 @@ export function Announcer(props: { view: IJobView; cancelling: boolean }): React
   );
 }
 
-/** What is shown is not the present: since when, and why. */
+/** Time and reason if the shown data is not current. */
 export function Freshness(props: { model: CardModel; now: number }): React.ReactElement | null {
   const { trans } = useCard();
   const { model } = props;
@@ -104,16 +104,16 @@ export function Freshness(props: { model: CardModel; now: number }): React.React
   if (model.standing === 'asking') {
     return ENDED.has(model.view.record.state) ? null : (
       <p className="jp-Submarine-note jp-Submarine-quiet">
-        {trans.__('Asking the server how it stands now …')}
+        {trans.__('Requesting the current state …')}
       </p>
     );
   }
   const at = model.time === null ? '' : moment(model.time, props.now);
   const what = model.fromServer
-    ? trans.__('This is what was known at %1.', at)
+    ? trans.__('Last known state, from %1.', at)
     : at
-      ? trans.__('A snapshot from %1, not the present.', at)
-      : trans.__('A snapshot that the notebook kept, not the present.');
+      ? trans.__('Snapshot from %1, not the current state.', at)
+      : trans.__('Snapshot stored in the notebook, not the current state.');
   return (
     <p className="jp-Submarine-note jp-Submarine-away">
       <strong>{what}</strong> {model.problem}
@@ -146,7 +146,7 @@ export function Progress(props: { view: IJobView }): React.ReactElement | null {
   );
 }
 
-/** Warnings, what is missing, how far behind the view is, what could be done better next time. */
+/** Warnings, missing data, delay of the view, and hints. */
 export function Notes(props: { view: IJobView }): React.ReactElement | null {
   const { trans } = useCard();
   const { record } = props.view;

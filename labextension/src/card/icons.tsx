@@ -1,11 +1,11 @@
-/** The signs of states: shapes that differ, so that nobody needs the colours. */
+/** Icons of states. The shapes differ, so that they do not depend on color. */
 
 import React from 'react';
 import type { State } from '../api/job_types';
 import { tone } from './situation';
 
 const SHAPES: Record<ReturnType<typeof tone>, string> = {
-  // An hourglass, a triangle, a tick, a cross, a bar, a question mark.
+  // Hourglass, triangle, check mark, cross, square, question mark.
   wait: 'M4 2h8v2.5L9.2 8 12 11.5V14H4v-2.5L6.8 8 4 4.5z',
   go: 'M4.5 2.8v10.4L13 8z',
   good: 'M6.4 12.6 2 8.2l1.6-1.6 2.8 2.8 6-6L14 5z',
@@ -34,12 +34,12 @@ function ToneIcon(props: { tone: Tone }): React.ReactElement {
   );
 }
 
-/** State as sign and word. */
+/** A state as icon and text. */
 export function StatePill(props: { state: State }): React.ReactElement {
   return <Pill tone={tone(props.state)} words={props.state} />;
 }
 
-/** Words with the sign and the colour of a tone. */
+/** Text with the icon and the color of a tone. */
 export function Pill(props: { tone: Tone; words: string }): React.ReactElement {
   return (
     <span className={`jp-Submarine-pill jp-Submarine-tone-${props.tone}`}>

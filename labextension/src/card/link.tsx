@@ -1,4 +1,4 @@
-/** A way out of the page, for addresses of the web only; everything else is shown as text. */
+/** A link that opens a web address in a new tab; other addresses are shown as text. */
 
 import React from 'react';
 import { safeLink } from '../api/links';

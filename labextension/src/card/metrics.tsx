@@ -1,4 +1,7 @@
-/** What a job measured, as small charts and as a table: its own scalars, then what it used. */
+/**
+ * Metrics of a job as small charts and as a table: scalars of the program first, then resource
+ * usage.
+ */
 
 import React from 'react';
 import type { ISeries } from '../api/job_types';
@@ -8,7 +11,7 @@ import { COLOURS, lineClass } from '../charts/strokes';
 import { useCard } from './context';
 import { figure, memory, ticking } from './words';
 
-/** Rows of the table of values. */
+/** Maximum number of rows of the table. */
 const ROWS = 200;
 
 export function Metrics(props: { series: readonly ISeries[] }): React.ReactElement | null {
@@ -60,7 +63,7 @@ function MeasureChart(props: {
   const { measure, tasks, only } = props;
   const large = measure.lines.some(line => told(line).high >= 1024);
   const { unit, factor } = unitOf(measure.quantity, large, trans);
-  // Every task keeps its colour in all charts: an empty line where it has none here.
+  // A task has the same color in all charts: add an empty line if it has no values here.
   const lines = tasks.map(name => ({
     name,
     curves:
@@ -133,7 +136,7 @@ function Legend(props: {
   );
 }
 
-/** The same in numbers. */
+/** The values as a table. */
 function Values(props: { measures: readonly IMeasure[] }): React.ReactElement {
   const { trans } = useCard();
   const rows = props.measures.flatMap(measure =>
@@ -212,7 +215,7 @@ function quantityWords(quantity: IMeasure['quantity'], trans: Trans): (value: nu
   }
 }
 
-/** The unit of an axis and how much of the measure it is. */
+/** Unit of an axis and its factor to the unit of the values. */
 function unitOf(
   quantity: IMeasure['quantity'],
   large: boolean,

@@ -1,7 +1,7 @@
 /**
- * What one card shows: the snapshot of its output first, then the job itself by its id.
+ * The model of one card: the snapshot of its output first, then the job from the server.
  *
- * Listens to the channel only while the card can be seen. Knows no DOM.
+ * Subscribes to the channel only while the card is visible. No DOM.
  */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -19,17 +19,17 @@ import { Extras } from './extras';
 import { allTasks, withOthers } from './all_tasks';
 import type { ISnapshot } from './snapshot';
 
-/** A card that was only scrolled past for a moment stays subscribed; ms. */
+/** Delay before a card that scrolled out of view is unsubscribed, in milliseconds. */
 const LINGER = 2000;
 
-/** `asking`: no answer yet. `away`: what is shown is old, `problem` says why. */
+/** `loading`: no response yet. `stale`: the shown data is old, see `problem`. */
 export type Standing = 'asking' | 'live' | 'away';
 
 export class CardModel implements IDisposable {
   /**
-   * @param submarine - Null where the front end has no way to the server.
-   * @param jobId - A job id, checked by the caller.
-   * @param snapshot - Null in a tab, where nothing is known before the server answers.
+   * @param submarine - Null if the API plugin is disabled.
+   * @param jobId - A valid job id.
+   * @param snapshot - Null in a tab, which starts without data.
    */
   constructor(
     private readonly submarine: ISubmarine | null,
@@ -46,7 +46,7 @@ export class CardModel implements IDisposable {
     submarine?.channel.connectedChanged.connect(this.onConnected);
     submarine?.cancels.changed.connect(this.onCancel);
     if (!submarine) {
-      this.away(trans.__('The Submarine extension of this page is switched off.'));
+      this.away(trans.__('The Submarine extension is disabled on this page.'));
     }
   }
 
@@ -54,27 +54,27 @@ export class CardModel implements IDisposable {
     return this._changed;
   }
 
-  /** The job as it is known best; null: nothing is known. */
+  /** The latest known view; null if there is none. */
   get view(): IJobView | null {
     return this._live ?? this._snapshot?.view ?? null;
   }
 
-  /** Whether `view` is the server's word (perhaps an old one), not the notebook's. */
+  /** Whether `view` comes from the server and not from the notebook. */
   get fromServer(): boolean {
     return this._live !== null;
   }
 
-  /** When what is shown was true; null: unknown. */
+  /** Time of the shown data; null if unknown. */
   get time(): number | null {
     return this._live ? this._heard : (this._snapshot?.time ?? null);
   }
 
-  /** What this page asked the job for, and which has not come about yet. */
+  /** The pending cancel request of this page. */
   get cancelRequest(): ICancelRequest | null {
     return this.submarine?.cancels.of(this.jobId) ?? null;
   }
 
-  /** What the cell returned, from the output. */
+  /** Values that the cell returned, from the output. */
   get result(): Readonly<Record<string, string>> {
     return this._snapshot?.result ?? {};
   }
@@ -95,7 +95,7 @@ export class CardModel implements IDisposable {
     return this._extras?.models ?? [];
   }
 
-  /** All tasks that are known: those of the view, and those that were asked for besides. */
+  /** All loaded tasks: those of the view, and those that were loaded separately. */
   get tasks(): readonly ITask[] {
     const { view } = this;
     return withOthers(view?.record.tasks ?? [], this._more);
@@ -109,7 +109,7 @@ export class CardModel implements IDisposable {
     return this._disposed;
   }
 
-  /** A newer output of the same job, from the kernel. */
+  /** A newer output of the same job from the kernel. */
   setSnapshot(snapshot: ISnapshot): void {
     if (snapshot.jobId === this.jobId) {
       this._snapshot = snapshot;
@@ -117,7 +117,7 @@ export class CardModel implements IDisposable {
     }
   }
 
-  /** Whether a person can see the card; the channel is listened to only then. */
+  /** Set whether the card is visible; the channel is used only while it is. */
   setVisible(visible: boolean): void {
     if (this._disposed || visible === this._visible) {
       return;
@@ -134,7 +134,7 @@ export class CardModel implements IDisposable {
     this._changed.emit();
   }
 
-  /** Ask for the tasks that the view leaves out because there are so many. */
+  /** Load the tasks that the view omits. */
   async loadTasks(): Promise<void> {
     if (this.submarine && this._live) {
       this._more = await allTasks(this.submarine.rest, this.jobId, () => this._disposed);
@@ -142,7 +142,7 @@ export class CardModel implements IDisposable {
     }
   }
 
-  /** Ask again for what is not pushed: after a model was saved. */
+  /** Reload the models after one was saved. */
   async refreshModels(): Promise<void> {
     if (this._live) {
       await this._extras?.refreshModels();
@@ -191,7 +191,7 @@ export class CardModel implements IDisposable {
   }
 
   private take(view: IJobView): void {
-    // The channel is shared: whatever comes here must be about this job.
+    // The channel is shared: ignore other jobs.
     if (this._disposed || view.record.job_id !== this.jobId) {
       return;
     }
@@ -223,7 +223,7 @@ export class CardModel implements IDisposable {
       this._standing = this._live ? 'live' : 'asking';
       this._changed.emit();
     } else if (!ended && this._standing === 'live') {
-      this.away(this.trans.__('The connection to the server is broken; it is being tried again.'));
+      this.away(this.trans.__('The connection to the server is lost. Reconnecting …'));
     }
   };
 

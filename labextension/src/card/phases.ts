@@ -1,34 +1,34 @@
-/** The phases of a job with their times, what has elapsed and what was spent waiting. */
+/** Phases of a job with their times, its duration and its queue time. */
 
 import { ENDED, type IJobRecord } from '../api/job_types';
 import { duration, ticking } from './words';
 
 const MAX_PHASES = 12;
-/** A span of time between these seconds is nothing that anybody sees. */
+/** Shorter spans are not visible, in seconds. */
 const TINY = 1e-6;
 
-/** A phase as it is shown. */
+/** A phase as shown. */
 export interface IStretch {
   name: string;
   start: number;
   end: number;
   seconds: number;
-  /** It goes on. */
+  /** The phase has not ended. */
   open: boolean;
-  /** Of the seconds those that no earlier phase shares: what it adds to the whole. */
+  /** Seconds that do not overlap with an earlier phase. */
   alone: number;
 }
 
-/** The moment at which the job is described: its end, else now. */
+/** The time for which a job is shown: its end, otherwise now. */
 export function momentOf(record: IJobRecord, now: number): number {
   return record.finished ?? now;
 }
 
 /**
- * The job's duration: seconds from the beginning of its submission to its end, or to now.
+ * The duration of a job in seconds, from the start of its submission to its end or to now.
  *
- * The one that cards, the panel and the commands show; null where its beginning, or the end of a job
- * that has ended, is not known.
+ * Used by cards, the panel and the commands. Null if the start, or the end of an ended job, is
+ * unknown.
  */
 export function elapsed(
   { created, finished, state }: Pick<IJobRecord, 'created' | 'finished' | 'state'>,
@@ -40,7 +40,7 @@ export function elapsed(
   return Math.max((finished ?? now) - created, 0);
 }
 
-/** The duration in words, whole seconds while it goes on; empty where it is not known. */
+/** The duration as text, in whole seconds while the job runs; empty if unknown. */
 export function elapsedWords(
   job: Pick<IJobRecord, 'created' | 'finished' | 'state'>,
   now: number
@@ -52,7 +52,7 @@ export function elapsedWords(
   return ENDED.has(job.state) ? duration(seconds) : ticking(seconds);
 }
 
-/** The phases in order; the one that goes on counts up to now. */
+/** The phases in order of their start; an open phase ends now. */
 export function stretches(record: IJobRecord, now: number): IStretch[] {
   const until = momentOf(record, now);
   const ended = ENDED.has(record.state);
@@ -75,13 +75,13 @@ export function stretches(record: IJobRecord, now: number): IStretch[] {
     });
 }
 
-/** Seconds in the queue; null: it has not been there. */
+/** Seconds in the queue; null if the job was not queued. */
 export function queued(record: IJobRecord, now: number): number | null {
   const waits = stretches(record, now).filter(stretch => stretch.name === 'queue');
   return waits.length ? waits.reduce((sum, stretch) => sum + stretch.seconds, 0) : null;
 }
 
-/** Share of each stretch in the bar, in percent; every one can be seen. */
+/** Width of each phase in the bar, in percent, with a visible minimum. */
 export function shares(found: readonly IStretch[]): number[] {
   const total = found.reduce((sum, stretch) => sum + stretch.alone, 0);
   if (total < TINY) {

@@ -1,7 +1,7 @@
 /**
- * Job cards: in a notebook's outputs (the MIME renderer) and in tabs (`submarine:show`).
+ * Job cards in notebook outputs (MIME renderer) and in tabs (`submarine:show`).
  *
- * Needs nothing that only JupyterLab has: Notebook 7 shows the same cards.
+ * Also used by Notebook 7.
  */
 
 import {
@@ -21,7 +21,7 @@ import { JobRenderer } from './renderer';
 import { isJobId } from './snapshot';
 import type { CardWidget } from './widget';
 
-/** Before HTML, of which the same output has a form for those without us. */
+/** Before HTML, which the same output contains for other front ends. */
 const RANK = 40;
 
 function contextOf(app: JupyterFrontEnd, translator: ITranslator | null): ICardContext {
@@ -49,7 +49,7 @@ export const cardPlugin: JupyterFrontEndPlugin<void> = {
     const context = contextOf(app, translator);
     rendermime.addFactory(
       {
-        // Safe in a notebook from anybody: its JSON is only read, as text and numbers.
+        // Safe in untrusted notebooks: the JSON is only read as text and numbers.
         safe: true,
         mimeTypes: [MIME_TYPE],
         defaultRank: RANK,
@@ -114,7 +114,7 @@ export const showPlugin: JupyterFrontEndPlugin<void> = {
           app.shell.add(widget, 'main');
         }
         if (!widget.isAttached) {
-          // A page of Notebook 7 has one widget in its main area: the notebook.
+          // The main area of Notebook 7 contains only the notebook.
           app.shell.add(widget, 'right');
         }
         app.shell.activateById(widget.id);

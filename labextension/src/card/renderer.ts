@@ -1,4 +1,7 @@
-/** The renderer of our MIME type: small, because Lab starts with it; the card comes when needed. */
+/**
+ * The renderer of the job MIME type. It is loaded at startup; the card is loaded with the first
+ * output.
+ */
 
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Panel } from '@lumino/widgets';
@@ -17,7 +20,7 @@ export class JobRenderer extends Panel implements IRenderMime.IRenderer {
     this.addClass('jp-Submarine-output');
   }
 
-  /** May be called again with a newer output of the same cell. */
+  /** Called again for a newer output of the same cell. */
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     this._trusted = model.trusted;
     const snapshot = readSnapshot(model.data[MIME_TYPE]);
@@ -48,7 +51,7 @@ export class JobRenderer extends Panel implements IRenderMime.IRenderer {
     this.addWidget(this._card);
   }
 
-  /** An output that names no job: what it says as text, and nothing else. */
+  /** Show the text of an output without a job id. */
   private showText(text: unknown): void {
     this._card?.dispose();
     this._card = null;

@@ -1,4 +1,4 @@
-/** How a job stands, in one sentence, for every state; the words of states, phases and events. */
+/** Texts of a job's status, states, phases and events. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import {
@@ -9,9 +9,9 @@ import {
   type State
 } from '../api/job_types';
 
-/** As many tasks are named one by one. */
+/** Up to this number, tasks are listed by name. */
 const NAMED = 4;
-/** Kinds of events that are no news to a person, or are told elsewhere. */
+/** Kinds of events that are not listed, or are shown elsewhere. */
 const QUIET: ReadonlySet<string> = new Set([
   'task',
   'claimed',
@@ -24,7 +24,7 @@ const QUIET: ReadonlySet<string> = new Set([
   'yarn_page'
 ]);
 
-/** Why the job is in its state. */
+/** One sentence about the current state of a job. */
 export function sentence(view: IJobView, trans: TranslationBundle): string {
   const { record } = view;
   if (ENDED.has(record.state)) {
@@ -34,9 +34,9 @@ export function sentence(view: IJobView, trans: TranslationBundle): string {
   const several = Math.max(view.task_count, record.tasks.length) > 1;
   switch (record.state) {
     case 'SUBMITTING':
-      return trans.__('Its files are being uploaded and it is handed to the cluster.');
+      return trans.__('The files are being uploaded and the job is being submitted.');
     case 'PENDING':
-      return waits || trans.__('It waits until the cluster has room for it.');
+      return waits || trans.__('The job is waiting for free resources on the cluster.');
     case 'STARTING':
       if (waits.startsWith('localizing')) {
         return `${waits.charAt(0).toUpperCase()}${waits.slice(1)}.`;
@@ -44,29 +44,29 @@ export function sentence(view: IJobView, trans: TranslationBundle): string {
       return join(
         several
           ? trans.__('%1 containers are being set up%2.', view.task_count, where(record, trans))
-          : trans.__('Its container is being set up%1.', where(record, trans)),
+          : trans.__('The container is being set up%1.', where(record, trans)),
         waits
       );
     case 'RESTARTING':
       return join(
         several
-          ? trans.__('The tasks are being started again%1.', where(record, trans))
-          : trans.__('The program is being started again%1.', where(record, trans)),
+          ? trans.__('The tasks are being restarted%1.', where(record, trans))
+          : trans.__('The program is being restarted%1.', where(record, trans)),
         waits || record.detail
       );
     case 'FINISHING':
       return join(trans.__('The program has ended; its output is being saved.'), waits);
     default:
       return join(
-        several ? running(view, trans) : trans.__('The program runs%1.', where(record, trans)),
+        several ? running(view, trans) : trans.__('The program is running%1.', where(record, trans)),
         waits
       );
   }
 }
 
-/** Why a job waits, as a sentence of its own. */
+/** The reason for waiting as a complete sentence. */
 function ownSentence(waits: string, trans: TranslationBundle): string {
-  return waits.startsWith('waiting for ') ? trans.__('It is %1', waits) : waits;
+  return waits.startsWith('waiting for ') ? trans.__('The job is %1', waits) : waits;
 }
 
 function ending(view: IJobView, trans: TranslationBundle): string {
@@ -75,7 +75,7 @@ function ending(view: IJobView, trans: TranslationBundle): string {
     view.reason_sentence ||
     (record.reason
       ? trans.__('The job ended: %1.', record.reason.replace(/_/g, ' '))
-      : trans.__('The job ended; no reason is known.'));
+      : trans.__('The job ended for an unknown reason.'));
   const detail = record.detail.trim();
   const told = detail && !/[.!?:]$/.test(detail) ? `${detail}.` : detail;
   const code =
@@ -88,11 +88,11 @@ function ending(view: IJobView, trans: TranslationBundle): string {
 function running(view: IJobView, trans: TranslationBundle): string {
   const { tasks } = view.record;
   if (view.task_count > tasks.length) {
-    return trans.__('Its %1 tasks are under way.', view.task_count);
+    return trans.__('%1 tasks are in progress.', view.task_count);
   }
   const rest = tasks.filter(task => task.state !== 'RUNNING');
   if (!rest.length) {
-    return trans.__('All %1 tasks run%2.', view.task_count, where(view.record, trans));
+    return trans.__('All %1 tasks are running%2.', view.task_count, where(view.record, trans));
   }
   const others =
     rest.length <= NAMED
@@ -101,7 +101,7 @@ function running(view: IJobView, trans: TranslationBundle): string {
           state => `${rest.filter(task => task.state === state).length} ${state}`
         );
   return trans.__(
-    '%1 of %2 tasks run%3; %4.',
+    '%1 of %2 tasks are running%3; %4.',
     tasks.length - rest.length,
     tasks.length,
     where(view.record, trans),
@@ -123,7 +123,7 @@ function join(...parts: string[]): string {
   return parts.filter(Boolean).join(' ');
 }
 
-/** What is worth a line of its own: restarts, failures, warnings, waits given up. */
+/** Events that are always shown: restarts, failures and warnings. */
 export function telling(events: readonly IJobEvent[]): IJobEvent[] {
   return events.filter(
     event =>
@@ -131,21 +131,21 @@ export function telling(events: readonly IJobEvent[]): IJobEvent[] {
   );
 }
 
-/** The word of an event's kind. */
+/** Display name of an event. */
 export function eventWord(event: IJobEvent, trans: TranslationBundle): string {
   if (event.state) {
     return event.state;
   }
   const words: Record<string, string> = {
     task_failed: trans.__('task failed'),
-    cancel_requested: trans.__('cancel asked'),
+    cancel_requested: trans.__('cancel requested'),
     preempted: trans.__('pre-empted'),
     yarn_page: trans.__('YARN page')
   };
   return words[event.kind] ?? event.kind.replace(/_/g, ' ');
 }
 
-/** All phases that have a colour and a word. */
+/** Phases with a color and a name. */
 export const PHASES: readonly string[] = [
   'upload',
   'queue',
@@ -158,7 +158,7 @@ export const PHASES: readonly string[] = [
   'save'
 ];
 
-/** The name of a phase. */
+/** Display name of a phase. */
 export function phaseWord(name: string, trans: TranslationBundle): string {
   const words: Record<string, string> = {
     upload: trans.__('upload'),
@@ -174,7 +174,7 @@ export function phaseWord(name: string, trans: TranslationBundle): string {
   return words[name] ?? name;
 }
 
-/** Groups of states that share a colour and a sign. */
+/** Groups of states with the same color and icon. */
 export function tone(state: State): 'wait' | 'go' | 'good' | 'bad' | 'quiet' | 'doubt' {
   switch (state) {
     case 'SUCCEEDED':

@@ -1,8 +1,8 @@
 /**
- * Reads the JSON of a job from a notebook's output, whoever wrote that notebook.
+ * Parse the JSON of a job from a notebook output. The notebook is not trusted.
  *
- * Every field of the result has its type, every text is bounded and every list is short; what does
- * not fit is dropped. Whether the job exists, and whose it is, only the server knows.
+ * Every field of the result has its declared type, and texts and lists are bounded; invalid values
+ * are dropped. Only the server knows whether the job exists and to which user it belongs.
  */
 
 import type {
@@ -17,7 +17,10 @@ import type {
 } from '../api/job_types';
 
 const JOB_ID = /^[a-z0-9][a-z0-9-]{0,62}-\d{8}-[0-9a-f]{4,12}$/;
-/** Controls, bidirectional overrides, separators and lone surrogates: they move or hide text. */
+/**
+ * Control characters, bidirectional overrides, separators and lone surrogates, which move or hide
+ * text.
+ */
 const UNFIT =
   // eslint-disable-next-line no-control-regex
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]|\p{Surrogate}|[\u{e0000}-\u{e007f}]/gu;
@@ -38,24 +41,24 @@ const MAX_ITEMS = 50;
 const MAX_TEXT = 4000;
 const MAX_NUMBER = 1e15;
 
-/** What an output holds of a job. */
+/** The content of an output. */
 export interface ISnapshot {
   jobId: string;
   view: IJobView;
-  /** When it was taken; null: an output of an older version, which does not say. */
+  /** Time of the snapshot; null in outputs of older versions. */
   time: number | null;
-  /** Values that the cell returned, by name, as short texts. */
+  /** Values that the cell returned, by name. */
   result: Record<string, string>;
 }
 
 type Plain = Record<string, unknown>;
 
-/** Whether this is a job id and nothing else: checked before the server is asked for it. */
+/** Whether a value is a valid job id; checked before it is sent to the server. */
 export function isJobId(value: unknown): value is string {
   return typeof value === 'string' && value.length <= 100 && JOB_ID.test(value);
 }
 
-/** The snapshot in an output, or nothing where it does not name a job. */
+/** The snapshot of an output; null if it does not name a job. */
 export function readSnapshot(data: unknown): ISnapshot | null {
   const source = plain(data);
   if (!isJobId(source['job_id'])) {

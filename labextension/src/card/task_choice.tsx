@@ -1,4 +1,4 @@
-/** Which tasks the table shows, where there are many: those of a role, a page of them, all of them. */
+/** Select the tasks that the table shows: by role, by page, or all of them. */
 
 import React from 'react';
 import { useCard } from './context';
@@ -6,7 +6,7 @@ import { StateIcon } from './icons';
 import type { CardModel } from './model';
 import { type IRole, PAGE, type page } from './tasks';
 
-/** Of very many tasks a view holds those that tell something. */
+/** The number of tasks that the view omits, with a button that loads them. */
 export function Left(props: { model: CardModel; here: number; total: number }): React.ReactElement {
   const { trans } = useCard();
   const [problem, setProblem] = React.useState('');
@@ -23,7 +23,7 @@ export function Left(props: { model: CardModel; here: number; total: number }): 
   };
   return (
     <p className="jp-Submarine-quiet jp-Submarine-small">
-      {trans.__('%1 of %2 tasks, those that tell most.', props.here, props.total)}{' '}
+      {trans.__('%1 of %2 tasks, the most relevant ones.', props.here, props.total)}{' '}
       {props.model.fromServer && (
         <button
           type="button"
@@ -39,7 +39,7 @@ export function Left(props: { model: CardModel; here: number; total: number }): 
   );
 }
 
-/** The roles with the states of their tasks; one of them may be chosen. */
+/** The roles with the states of their tasks; one role can be selected. */
 export function Roles(props: {
   roles: readonly IRole[];
   chosen: string;
@@ -74,7 +74,7 @@ export function Roles(props: {
   );
 }
 
-/** To the next page of the table and back. */
+/** Buttons for the previous and the next page. */
 export function Pager(props: {
   shown: ReturnType<typeof page>;
   total: number;
@@ -96,7 +96,7 @@ export function Pager(props: {
         {trans.__('Previous')}
       </button>
       <span aria-live="polite">
-        {trans.__('%1 to %2 of %3; failed and waiting ones first', shown.from + 1, last, total)}
+        {trans.__('%1 to %2 of %3, failed and waiting tasks first', shown.from + 1, last, total)}
       </span>
       <button
         type="button"

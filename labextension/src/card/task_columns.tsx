@@ -1,4 +1,4 @@
-/** The columns of the table of tasks: what each says of a task, and which of them say anything. */
+/** Columns of the task table. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
@@ -8,7 +8,7 @@ import { Link } from './link';
 import { cores, exitWords, shortContainer } from './tasks';
 import { duration, figure, memory, moment, percent } from './words';
 
-/** One column; `text` decides whether it is worth its room, `cell` is how it looks. */
+/** One column; hidden if `text` is empty for all rows. `cell` renders it. */
 export interface IColumn {
   key: string;
   head: string;
@@ -17,7 +17,7 @@ export interface IColumn {
   cell?: (task: ITask, text: string) => React.ReactNode;
 }
 
-/** Those columns that say something in these rows. */
+/** The columns that have a value in these rows. */
 export function usedColumns(columns: readonly IColumn[], rows: readonly ITask[]): IColumn[] {
   return columns.filter(
     ({ key, text }) => key === 'task' || key === 'state' || rows.some(task => text(task) !== '')
@@ -25,10 +25,10 @@ export function usedColumns(columns: readonly IColumn[], rows: readonly ITask[])
 }
 
 /**
- * Every column that there may be.
+ * All columns.
  *
- * @param now - The moment at which the job is described.
- * @param linked - Whether its links may be followed: not those of a notebook from somebody else.
+ * @param now - The time for which the job is shown.
+ * @param linked - Whether links may be followed; false for untrusted notebooks.
  */
 export function allColumns(trans: TranslationBundle, now: number, linked: boolean): IColumn[] {
   const known = (value: number | null, words: (value: number) => string): string =>

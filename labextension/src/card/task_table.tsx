@@ -1,4 +1,4 @@
-/** The tasks of a job: a table with the columns that say something; many in pages, by role first. */
+/** The table of tasks, with pages and a selection by role if there are many. */
 
 import React from 'react';
 import type { IJobView, ITask } from '../api/job_types';
@@ -13,7 +13,7 @@ export function Tasks(props: {
   model: CardModel;
   view: IJobView;
   now: number;
-  /** Whether its links may be followed: not those of a notebook from somebody else. */
+  /** Whether links may be followed; false for untrusted notebooks. */
   linked: boolean;
 }): React.ReactElement | null {
   const { trans } = useCard();
@@ -103,7 +103,7 @@ function Cell(props: { column: IColumn; task: ITask }): React.ReactElement {
   );
 }
 
-/** Why it ended or waits; what every task of a cancelled job says is no news. */
+/** Why a task ended or waits; empty for running and successful tasks. */
 function noteOf(task: ITask): string {
   if (task.state === 'SUCCEEDED' || task.state === 'RUNNING') {
     return '';

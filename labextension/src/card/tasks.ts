@@ -1,4 +1,4 @@
-/** The tasks of a job: their order, a summary by role, which of many are worth a row, pages. */
+/** Tasks of a job: order, summaries by role, and pages. */
 
 import { ENDED, type ITask, type State } from '../api/job_types';
 import { memory, percent } from './words';
@@ -27,7 +27,7 @@ const ORDER: readonly State[] = [
   'CANCELLED'
 ];
 
-/** The first role first, then in order of appearance, and by index. */
+/** The chief's role first, then roles in order of appearance; tasks by index. */
 export function ordered(tasks: readonly ITask[], chief: string): ITask[] {
   const roles = [...new Set(tasks.map(task => task.role))];
   const place = new Map(
@@ -38,7 +38,7 @@ export function ordered(tasks: readonly ITask[], chief: string): ITask[] {
   );
 }
 
-/** The tasks that want to be seen first: failed, then lost, restarting, waiting, and so on. */
+/** Tasks by relevance: failed, lost, restarting, waiting, and so on. */
 export function tellingFirst(tasks: readonly ITask[]): ITask[] {
   const rank = (task: ITask): number =>
     (ORDER.indexOf(task.state) + 1) * 2 - (task.restarts > 0 ? 1 : 0);
@@ -48,7 +48,7 @@ export function tellingFirst(tasks: readonly ITask[]): ITask[] {
     .map(({ task }) => task);
 }
 
-/** One summary a role. */
+/** One summary per role. */
 export function byRole(tasks: readonly ITask[]): IRole[] {
   const found = new Map<string, ITask[]>();
   for (const task of tasks) {
@@ -98,12 +98,12 @@ function range(values: readonly number[], words: (value: number) => string): str
   return low === high ? low : `${low} – ${high}`;
 }
 
-/** `container_1732_0001_01_000003` as `000003`; every other name as it is. */
+/** `container_1732_0001_01_000003` as `000003`; other names are unchanged. */
 export function shortContainer(name: string): string {
   return /^container_(?:e\d+_)?\d+_\d+_\d+_(\d+)$/.exec(name)?.[1] ?? name;
 }
 
-/** Cores in the mean over the task's life; null: too young, or not measured. */
+/** Mean number of used cores; null if the task is too young or was not measured. */
 export function cores(task: ITask, now: number): number | null {
   if (task.cpu_seconds === null || task.started === null) {
     return null;
@@ -112,7 +112,7 @@ export function cores(task: ITask, now: number): number | null {
   return took < 2 ? null : task.cpu_seconds / took;
 }
 
-/** Signal, exit code or nothing, as the table shows them. */
+/** Signal or exit code; empty if there is none. */
 export function exitWords(task: ITask): string {
   if (task.signal) {
     return `signal ${task.signal}`;
@@ -120,7 +120,7 @@ export function exitWords(task: ITask): string {
   return task.exit_code === null ? '' : String(task.exit_code);
 }
 
-/** One page of the tasks; a number that is out of bounds gives the nearest page. */
+/** One page of the tasks; a number out of bounds selects the nearest page. */
 export function page(
   tasks: readonly ITask[],
   number: number

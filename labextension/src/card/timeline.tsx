@@ -1,4 +1,4 @@
-/** The phases of a job as a bar and in words; its events, the telling ones at once. */
+/** The phases of a job as a bar and a list; its events, the notable ones always visible. */
 
 import React from 'react';
 import type { IJobEvent, IJobView } from '../api/job_types';
@@ -7,7 +7,7 @@ import { shares, stretches } from './phases';
 import { PHASES, eventWord, phaseWord, telling } from './situation';
 import { duration, moment, ticking } from './words';
 
-/** Telling events that are shown without a click; events that are shown with one. */
+/** Maximum number of notable events, and of all events. */
 const TELLING = 4;
 const EVENTS = 200;
 
@@ -61,7 +61,7 @@ export function Events(props: { view: IJobView; now: number }): React.ReactEleme
         <summary>{trans._n('%1 event', 'All %1 events', events.length)}</summary>
         {left > 0 && (
           <p className="jp-Submarine-quiet">
-            {trans.__('The newest %1; %2 older ones are not shown.', shown.length, left)}
+            {trans.__('The newest %1 events; %2 older events are not shown.', shown.length, left)}
           </p>
         )}
         <EventList events={shown} created={record.created} now={props.now} />

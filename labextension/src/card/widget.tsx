@@ -1,7 +1,7 @@
 /**
- * A card as a widget: it tells its model whether anybody can see it.
+ * The widget of a card; reports its visibility to the model.
  *
- * Loaded when the first card is shown; `renderer.ts` and `plugin.ts` are what Lab starts with.
+ * Loaded with the first card. Only `renderer.ts` and `plugin.ts` are loaded at startup.
  */
 
 import { ReactWidget } from '@jupyterlab/ui-components';
@@ -13,7 +13,7 @@ import type { ICardContext } from './context';
 import type { CardModel } from './model';
 
 export class CardWidget extends ReactWidget {
-  /** The model is the widget's own from here on. */
+  /** The widget owns the model. */
   constructor(
     readonly model: CardModel,
     private readonly context: ICardContext,

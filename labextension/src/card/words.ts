@@ -1,6 +1,9 @@
-/** Seconds, bytes, memory and moments as people read them: as the core's HTML card says them. */
+/**
+ * Format durations, sizes, memory, numbers and times, in the same way as the HTML card of the
+ * Python package.
+ */
 
-/** `0.4 s`, `12 s`, `3 min 05 s`, `2 h 07 min`, `3 d 04 h`; a hyphen where nothing is known. */
+/** `0.4 s`, `12 s`, `3 min 05 s`, `2 h 07 min`, `3 d 04 h`; a hyphen if unknown. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) {
     return '-';
@@ -22,7 +25,7 @@ export function duration(seconds: number | null | undefined): string {
   return `${Math.floor(whole / 86400)} d ${two(Math.floor((whole % 86400) / 3600))} h`;
 }
 
-/** A duration that ticks: without tenths, so that it changes once a second. */
+/** A running duration: without tenths, so that it changes once a second. */
 export function ticking(seconds: number): string {
   return seconds < 10 ? `${Math.floor(Math.max(seconds, 0))} s` : duration(Math.floor(seconds));
 }
@@ -57,7 +60,7 @@ export function percent(fraction: number): string {
   return `${Math.round(fraction * 100)} %`;
 }
 
-/** A number of a training with as many digits as tell something. */
+/** A number with four significant digits. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) {
     return '-';
@@ -69,7 +72,7 @@ export function figure(value: number): string {
   return String(Number(value.toPrecision(4)));
 }
 
-/** The time of day here; with the date where it is not today. */
+/** Local time of day, with the date if it is not today. */
 export function moment(time: number | null, now: number = Date.now() / 1000): string {
   if (time === null || !Number.isFinite(time) || Math.abs(time) > 8.64e12) {
     return '-';

@@ -1,4 +1,4 @@
-/** Marks one line of an editor until its text changes; through CodeMirror, never through the DOM. */
+/** Mark a line of an editor until its text changes, as a CodeMirror decoration. */
 
 import type { Extension } from '@codemirror/state';
 import { StateEffect, StateField } from '@codemirror/state';
@@ -18,18 +18,18 @@ const marks = StateField.define<DecorationSet>({
           : Decoration.set(lineMark.range(effect.value));
       }
     }
-    // What is edited is not the line that failed any more.
+    // An edit removes the mark: the line may no longer be the one that failed.
     return transaction.docChanged ? Decoration.none : before;
   },
   provide: field => EditorView.decorations.from(field)
 });
 
-/** What an editor needs for the marks, unless it has it. */
+/** The extension for marks, or null if the editor already has it. */
 export function missingExtension(view: EditorView): Extension | null {
   return view.state.field(marks, false) === undefined ? marks : null;
 }
 
-/** Mark `line` (from 1; one that is not there: the nearest) and bring it into view. */
+/** Mark `line` (from 1, limited to the existing lines) and scroll it into view. */
 export function markLine(view: EditorView, line: number): void {
   const { doc } = view.state;
   const at = doc.line(Math.min(Math.max(1, Math.trunc(line) || 1), doc.lines)).from;
@@ -39,7 +39,7 @@ export function markLine(view: EditorView, line: number): void {
   });
 }
 
-/** Take the mark away. */
+/** Remove the mark. */
 export function unmark(view: EditorView): void {
   if (view.state.field(marks, false)?.size) {
     view.dispatch({ effects: setMark.of(null) });

@@ -1,4 +1,4 @@
-/** Shows in a notebook which cells the tag collects: a small label, and words for screen readers. */
+/** Label the cells of a notebook that are collected by their tag, also for screen readers. */
 
 import type { Cell, ICellModel } from '@jupyterlab/cells';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
@@ -6,10 +6,10 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { collectedInto } from './tag';
 
 const CLASS = 'jp-Submarine-collected';
-/** On the element that shows it: CSS reads only attributes of that one. */
+/** Attribute of the element that shows the label, for CSS. */
 const LABEL = 'data-submarine-label';
 
-/** Keeps the marks of one notebook up to date until it is closed. */
+/** Keep the labels of one notebook up to date until it is closed. */
 export class CollectedMarks {
   constructor(
     private readonly _panel: NotebookPanel,
@@ -39,7 +39,7 @@ export class CollectedMarks {
     this.later();
   }
 
-  /** After the notebook has made the widgets of new cells; once for many changes. */
+  /** Update once for many changes, after the notebook has created the widgets of new cells. */
   private later(): void {
     this._waiting ??= Promise.resolve().then(() => {
       this._waiting = null;
@@ -69,7 +69,7 @@ export class CollectedMarks {
     }
     const input = cell.inputArea?.parent?.node;
     if (input === undefined) {
-      // A cell that was never on the screen has no editor yet.
+      // A cell that was never visible has no editor yet.
       void cell.ready.then(() => {
         this.mark(cell);
       });
@@ -88,7 +88,7 @@ export class CollectedMarks {
     }
     node.classList.add(CLASS);
     node.setAttribute('aria-description', this._trans.__('Collected into %1 when it runs', file));
-    // A tag that names no file is refused when the cell runs.
+    // A tag without a file name is rejected when the cell runs.
     input?.setAttribute(LABEL, file || '?');
   }
 

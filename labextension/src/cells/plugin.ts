@@ -1,8 +1,8 @@
 /**
- * Cells: which of them the tag `submarine` collects, and the way from a job back to its cell.
+ * Cells that are collected by the tag `submarine`, and the command that reveals the cell of a job.
  *
- * JupyterLab itself sends a cell's id, tags and other metadata with each execution; the kernel
- * collects (`submarine_magics`).
+ * JupyterLab sends a cell's id, tags and other metadata with each execution; the kernel collects
+ * the cell (`submarine_magics`).
  */
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
@@ -19,7 +19,7 @@ import { CommandIDs } from '../tokens';
 import { CollectedMarks } from './marks';
 import { toggled } from './tag';
 
-/** Puts the tag on the active cell, or takes it off. */
+/** Adds the tag to the active cell or removes it. */
 const TOGGLE_TAG = 'submarine:toggle-tag';
 
 export const cellsPlugin: JupyterFrontEndPlugin<void> = {
@@ -40,7 +40,7 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
     keepMarks(tracker, registry, trans);
     addReveal(app, tracker, documents, trans);
     app.commands.addCommand(TOGGLE_TAG, {
-      label: trans.__('Collect This Cell by Tag, or No Longer'),
+      label: trans.__('Toggle Collecting of This Cell'),
       isEnabled: () => tracker.activeCell?.model.type === 'code',
       execute: () => {
         const model = tracker.activeCell?.model;
@@ -95,7 +95,7 @@ function addReveal(
     execute: async args => {
       const { notebook, cell, line } = args;
       if (typeof cell !== 'string' || !cell) {
-        throw new Error(trans.__('Which cell launched the job is not known.'));
+        throw new Error(trans.__('The cell that submitted the job is not known.'));
       }
       const { CellRevealer } = await import('./reveal');
       const activate = (id: string): void => {

@@ -1,7 +1,7 @@
 /**
- * Finds a cell by its id in an open notebook, or opens the notebook, and marks the line.
+ * Reveal a cell by its id: find or open the notebook and mark the line.
  *
- * Only ever called with what the server says about a job: nothing here reads a notebook's HTML.
+ * The location comes from the server, not from the HTML of a notebook.
  */
 
 import type { Cell } from '@jupyterlab/cells';
@@ -12,7 +12,7 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { markLine, missingExtension, unmark } from './marked_line';
 
-/** Where to go; `cell` is an id, or a label such as `[3]`. */
+/** A location; `cell` is an id, or a label such as `[3]`. */
 export interface IPlace {
   notebook: string;
   cell: string;
@@ -27,7 +27,7 @@ export class CellRevealer {
     private readonly _trans: TranslationBundle
   ) {}
 
-  /** Shows the place; rejects with a sentence where it is not to be found. */
+  /** Reveal the location; rejects with a message if it cannot be found. */
   async reveal(place: IPlace): Promise<void> {
     const panel = this.openPanel(place) ?? this.opened(place.notebook);
     await panel.context.ready;
@@ -42,19 +42,21 @@ export class CellRevealer {
     await this.show(panel, index, place.line);
   }
 
-  /** The notebook of that path if it is open, else any open one that holds the cell. */
+  /**
+   * The notebook with that path if it is open, otherwise any open notebook that contains the cell.
+   */
   private openPanel({ notebook, cell }: IPlace): NotebookPanel | undefined {
     const named = this._tracker.find(panel => panel.context.path === notebook);
     if (named && (!named.context.isReady || indexOf(named, cell) >= 0)) {
       return named;
     }
-    // A renamed or moved notebook keeps the ids of its cells; a label means nothing elsewhere.
+    // Cell ids survive renaming or moving a notebook; labels are only valid in the same notebook.
     const byId = (panel: NotebookPanel) => panel.content.widgets.some(w => w.model.id === cell);
     return this._tracker.find(byId) ?? named;
   }
 
   private opened(notebook: string): NotebookPanel {
-    // The path comes from a job's record: only a notebook is opened, as a notebook.
+    // The path comes from a job's record: open only notebooks, with the notebook factory.
     const widget =
       this._documents && notebook.endsWith('.ipynb')
         ? this._documents.openOrReveal(notebook, 'Notebook')
@@ -63,7 +65,7 @@ export class CellRevealer {
       throw new Error(
         notebook
           ? this._trans.__('%1 cannot be opened here.', notebook)
-          : this._trans.__('Which notebook launched the job is not known.')
+          : this._trans.__('The notebook that submitted the job is not known.')
       );
     }
     return widget;

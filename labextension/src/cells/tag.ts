@@ -1,10 +1,14 @@
+<<<<<<< HEAD
 /** The tag that collects a cell; the same rule as the kernel's (`submarine_jobs.program.collect_line`). */
+=======
+/** The tag that collects a cell; same rule as in the kernel (`submarine_jobs.collect_line`). */
+>>>>>>> 74fa35d (Use plain English in the labextension's comments and messages)
 
 export const TAG = 'submarine';
-/** Collects a cell too, and keeps it from running in the notebook. */
+/** Collects a cell without running it in the notebook. */
 const ONLY_TAG = 'submarine-only';
 
-/** File of the program that the tags collect the cell into; null: they do not collect it. */
+/** The program file into which the tags collect the cell; null if they do not collect it. */
 export function collectedInto(tags: unknown): string | null {
   if (!Array.isArray(tags)) {
     return null;
@@ -21,7 +25,7 @@ export function collectedInto(tags: unknown): string | null {
       : null;
 }
 
-/** The tags with ours put in, or taken out. */
+/** The tags with the collecting tag added or removed. */
 export function toggled(tags: unknown): string[] {
   const all = Array.isArray(tags)
     ? tags.filter((tag): tag is string => typeof tag === 'string')

@@ -1,7 +1,7 @@
 /**
- * A small line chart: own SVG, axes with units, a value under the pointer or by the arrow keys.
+ * A small line chart in SVG: axes with units, values at the pointer or selected by the arrow keys.
  *
- * For assistive technology it is a slider over the time of the measure, whose value is read out.
+ * Assistive technology sees a slider over time whose value text contains the values.
  */
 
 import React from 'react';
@@ -20,17 +20,16 @@ const BOTTOM = 16;
 export interface IChartProps {
   title: string;
   lines: readonly IChartLine[];
-  /** The measure begins at 0, as what is used does. */
+  /** The value axis starts at 0. */
   fromZero: boolean;
-  /** What the numbers are; may be empty. */
+  /** Unit of the values; may be empty. */
   unit: string;
-  /** A time since the beginning. */
+  /** Formats a time since the start. */
   timeWords: (seconds: number) => string;
-  /** More lines than colours: all in one colour. */
+  /** More lines than colors: draw all in one color. */
   faint: boolean;
 }
 
-/** One figure. */
 export function Chart(props: IChartProps): React.ReactElement | null {
   const { title, lines } = props;
   const [box, width] = useWidth();

@@ -1,24 +1,24 @@
-/** The moment of a chart that somebody points at: what every line says there. Knows no DOM. */
+/** Values of all lines of a chart at one time. No DOM. */
 
 import { figure } from '../card/words';
 import { type ICurve, nearest } from './scale';
 
-/** Lines whose values are told one by one. */
+/** Up to this number of lines, values are listed individually. */
 export const TOLD = 6;
 
-/** One line of a chart: the curve of each attempt. */
+/** One line of a chart, with a curve per attempt. */
 export interface IChartLine {
   name: string;
   curves: readonly ICurve[];
 }
 
-/** A time and what every line says there. */
+/** A time and the values of the lines. */
 export interface ICursor {
   time: number;
   values: { name: string; value: number; at: number; line: number }[];
 }
 
-/** One value, or from the lowest to the highest of all lines. */
+/** One value, or the range of the values of all lines. */
 export function range(cursor: ICursor): string {
   const numbers = cursor.values.map(({ value }) => value);
   if (!numbers.length) {
@@ -28,7 +28,7 @@ export function range(cursor: ICursor): string {
   return low === high ? low : `${low} – ${high}`;
 }
 
-/** The values in words, for people who do not see the chart. */
+/** The values as text, for screen readers. */
 export function spokenValues(cursor: ICursor, unit: string): string {
   const { values } = cursor;
   const words =
@@ -38,7 +38,7 @@ export function spokenValues(cursor: ICursor, unit: string): string {
   return unit ? `${words} ${unit}` : words;
 }
 
-/** What the lines say at a time; a line that has no point near it says nothing. */
+/** The values at a time; lines without a point near it are omitted. */
 export function cursorAt(lines: readonly IChartLine[], time: number): ICursor {
   const values: ICursor['values'] = [];
   lines.forEach((line, n) => {
@@ -57,19 +57,19 @@ export function cursorAt(lines: readonly IChartLine[], time: number): ICursor {
   return { time, values };
 }
 
-/** How far from a point it still speaks: some distances of two points. */
+/** Maximum distance from a point at which its value is shown: four mean distances of points. */
 function reach(curve: ICurve): number {
   const span = (curve.t.at(-1) ?? 0) - (curve.t[0] ?? 0);
   return Math.max(5, (4 * span) / Math.max(curve.t.length - 1, 1));
 }
 
-/** Every moment at which any line has a point, in order. */
+/** The times of all points, sorted. */
 export function allTimes(lines: readonly IChartLine[]): number[] {
   const found = new Set(lines.flatMap(line => line.curves.flatMap(curve => [...curve.t])));
   return [...found].sort((a, b) => a - b);
 }
 
-/** Where a key leads from the point `at` of `length`; null: it leads nowhere. */
+/** The index to which a key moves from `at`; null for other keys. */
 export function step(key: string, at: number, length: number): number | null {
   const far = Math.max(Math.round(length / 10), 1);
   const moves: Record<string, number> = {

@@ -1,14 +1,14 @@
-/** Which charts there are of a job's curves: one a measure, one line a task. Knows no DOM. */
+/** Charts of a job's metrics: one per measure, one line per task. No DOM. */
 
 import type { ISeries } from '../api/job_types';
 import { type ICurve, thin } from './scale';
 
-/** Points of one line in a small chart. */
+/** Points of a line in a small chart. */
 const POINTS = 240;
-/** Training scalars that are shown at first. */
+/** Number of scalars that are shown initially. */
 export const SCALARS = 6;
 
-/** The curve of one task: its attempts one after the other. */
+/** The line of one task, with a curve per attempt. */
 export interface ILine {
   task: string;
   curves: ICurve[];
@@ -19,7 +19,7 @@ export type Quantity = 'cores' | 'memory' | 'percent' | 'figure';
 /** One chart. */
 export interface IMeasure {
   key: string;
-  /** The scalar's own name, or the name of a resource in `RESOURCES`. */
+  /** Name of the scalar, or of a resource in `RESOURCES`. */
   name: string;
   kind: 'resource' | 'scalar';
   quantity: Quantity;
@@ -33,7 +33,7 @@ const RESOURCES: readonly { name: string; quantity: Quantity }[] = [
   { name: 'gpu_memory', quantity: 'memory' }
 ];
 
-/** The charts of a job: its own scalars in order of appearance, then what it uses. */
+/** The charts of a job: scalars in order of appearance, then resource usage. */
 export function measures(series: readonly ISeries[]): IMeasure[] {
   const scalars = [
     ...new Set(series.filter(one => one.kind === 'scalar').map(one => one.name))
@@ -69,12 +69,12 @@ function make(
   };
 }
 
-/** One measured moment is no curve yet. */
+/** A curve needs at least two measured points. */
 function isCurve(series: ISeries): boolean {
   return series.v.filter(value => value !== null).length > 1;
 }
 
-/** What one line says in numbers: its last value, its mean, its lowest and highest. */
+/** Last, mean, lowest and highest value of a line. */
 export function told(line: ILine): { last: number; mean: number; low: number; high: number } {
   const values = line.curves.flatMap(curve => curve.v.filter(value => value !== null));
   return {

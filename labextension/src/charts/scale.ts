@@ -1,12 +1,12 @@
-/** Numbers of charts: bounds, round ticks, fewer points, the value at a time. Knows no DOM. */
+/** Calculations for charts: bounds, ticks, reduction of points, nearest point. No DOM. */
 
-/** Points in order of time; null: not measured, the line has a gap. */
+/** Points in order of time; null values were not measured and leave a gap in the line. */
 export interface ICurve {
   t: readonly number[];
   v: readonly (number | null)[];
 }
 
-/** Smallest and largest finite value; null: there is none. */
+/** Smallest and largest finite value; null if there is none. */
 export function extent(values: Iterable<number | null>): [number, number] | null {
   let low = Infinity;
   let high = -Infinity;
@@ -19,7 +19,7 @@ export function extent(values: Iterable<number | null>): [number, number] | null
   return low > high ? null : [low, high];
 }
 
-/** Round numbers from at most `low` to at least `high`, about `count` of them. */
+/** About `count` round numbers that cover `low` to `high`. */
 export function ticks(low: number, high: number, count: number): number[] {
   const top = high > low ? high : low + (Math.abs(low) || 1);
   const span = top - low;
@@ -39,7 +39,7 @@ const STEPS = [
   604800
 ];
 
-/** Round seconds from 0 to at most `span`, at most `count` of them. */
+/** At most `count` round numbers of seconds from 0 to `span`. */
 export function timeTicks(span: number, count: number): number[] {
   const step =
     STEPS.find(seconds => span / seconds < count) ?? 604800 * Math.ceil(span / 604800 / count);
@@ -47,9 +47,9 @@ export function timeTicks(span: number, count: number): number[] {
 }
 
 /**
- * At most `points` points with the same look: of every bucket the lowest and the highest.
+ * Reduce a curve to at most `points` points: keep the lowest and the highest of each bucket.
  *
- * Gaps stay gaps; first and last point stay.
+ * Keeps gaps and the first and last point.
  */
 export function thin(curve: ICurve, points: number): ICurve {
   const { t, v } = curve;
@@ -78,11 +78,11 @@ function lowAndHigh(v: readonly (number | null)[], from: number, to: number): nu
       high = high < 0 || value > (v[high] ?? -Infinity) ? i : high;
     }
   }
-  // A bucket without any value is a gap, and one point tells it.
+  // One point represents the gap.
   return low < 0 ? [from] : [low, high];
 }
 
-/** Index of the point nearest to `time`; -1: there is none. */
+/** Index of the point nearest to `time`; -1 if there is none. */
 export function nearest(t: readonly number[], time: number): number {
   let low = 0;
   let high = t.length - 1;
@@ -101,7 +101,7 @@ export function nearest(t: readonly number[], time: number): number {
   return before !== undefined && time - before <= (t[low] ?? 0) - time ? low - 1 : low;
 }
 
-/** Strokes of a polyline: one list of points for each stretch without a gap. */
+/** Points of polylines: one string per stretch without a gap. */
 export function strokes(
   curve: ICurve,
   x: (time: number) => number,

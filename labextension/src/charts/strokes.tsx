@@ -1,21 +1,21 @@
-/** Lines of a chart as SVG with their looks, and the box of values beside the pointer. */
+/** SVG lines of a chart, and the box with the values at the pointer. */
 
 import React from 'react';
 import { figure } from '../card/words';
 import { type ICursor, TOLD, range } from './cursor';
 import { type ICurve, strokes } from './scale';
 
-/** Lines that get a colour of their own; the others share one. */
+/** Number of lines with their own color. */
 export const COLOURS = 6;
 
-/** The class of the n-th line: colour and dashes. */
+/** CSS class of the n-th line: color and dashes. */
 export function lineClass(n: number, faint: boolean): string {
   return faint
     ? 'jp-Submarine-line jp-mod-faint'
     : `jp-Submarine-line jp-Submarine-line${n % COLOURS}`;
 }
 
-/** The strokes of one line; a point on its own is a dot. */
+/** The polylines of one line; a single point is drawn as a dot. */
 export function Strokes(props: {
   curves: readonly ICurve[];
   x: (time: number) => number;
@@ -37,7 +37,7 @@ export function Strokes(props: {
   );
 }
 
-/** The values beside the pointer, each with its line's name. */
+/** The values at the pointer with the names of their lines. */
 export function Tip(props: { cursor: ICursor; faint: boolean; left: boolean; x: number }) {
   const { cursor, faint, left, x } = props;
   const shown = cursor.values.slice(0, TOLD);

@@ -1,11 +1,11 @@
-/** How wide an element of React is, as it changes. */
+/** Width of a React element. */
 
 import React from 'react';
 
-/** What it is taken for before it is measured. */
+/** Width before the first measurement. */
 const FIRST = 260;
 
-/** The width that there is; drawn anew when it changes. */
+/** The current width of the element with the returned ref. */
 export function useWidth(): [React.RefObject<HTMLDivElement>, number] {
   const box = React.useRef<HTMLDivElement>(null);
   const [width, setWidth] = React.useState(FIRST);

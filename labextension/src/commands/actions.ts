@@ -1,4 +1,4 @@
-/** What the user can have done to a job: cancel, run again, save its model, copy it as a command. */
+/** Actions on a job: cancel, rerun, save the model, copy the command. */
 
 import { Clipboard, Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -9,7 +9,7 @@ import type { ICancels, IRest } from '../tokens';
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
-/** Milliseconds to wait for what a question says of a job. */
+/** Milliseconds to wait for the view of the job before the confirmation is shown. */
 const PATIENCE = 3000;
 
 export class JobActions {
@@ -20,13 +20,13 @@ export class JobActions {
     private readonly trans: TranslationBundle
   ) {}
 
-  /** Cancel after asking; whether it was done. */
+  /** Cancel after confirmation; returns whether the request was sent. */
   async cancel(job: string): Promise<boolean> {
     const { trans } = this;
     const { confirmCancel } = await this.settings();
     const lost = await this.lostIfCancelled(job);
     if (confirmCancel || lost !== '') {
-      const question = trans.__('It is ended on the cluster. What it has saved stays.');
+      const question = trans.__('The job is stopped on the cluster. Its saved output is kept.');
       const accepted = await this.asked(
         trans.__('Cancel %1?', job),
         [lost, question],
@@ -43,12 +43,12 @@ export class JobActions {
     return true;
   }
 
-  /** The new job's id; nothing where the user did not want it. */
+  /** Rerun; returns the id of the new job, or undefined if the user declined. */
   async rerun(job: string, resume: boolean): Promise<string | undefined> {
     const { confirmRerun } = await this.settings();
     const question = resume
-      ? this.trans.__('The same program goes on from its last checkpoint, as a new job.')
-      : this.trans.__('The same program runs from its beginning, as a new job.');
+      ? this.trans.__('A new job resumes the same program from its last checkpoint.')
+      : this.trans.__('A new job runs the same program from the beginning.');
     const title = this.trans.__('Run %1 again?', job);
     const buttons = [
       Dialog.cancelButton({ label: this.trans.__('Do not run') }),
@@ -60,7 +60,7 @@ export class JobActions {
     return this.rest.rerun(job, resume);
   }
 
-  /** The version that was saved. */
+  /** Save the model; returns the new version. */
   async saveModel(job: string, name: string): Promise<string> {
     const { version } = await this.rest.saveModel(job, name);
     Notification.success(this.trans.__('%1: saved version %2.', job, version), {
@@ -69,24 +69,24 @@ export class JobActions {
     return version;
   }
 
-  /** Put the command that would run the job again on the clipboard. */
+  /** Copy the command that runs the job again to the clipboard. */
   async copyCommand(job: string): Promise<string> {
     const { command } = await this.rest.job(job);
     if (!command) {
       throw new Error(this.trans.__('The command of %1 is not known.', job));
     }
     if (CONTROL.test(command)) {
-      // Pasted into a terminal, a line break runs what stands before it.
+      // A line break would run the text before it when pasted into a terminal.
       throw new Error(
-        this.trans.__('The command of %1 holds line breaks: copy it from its card.', job)
+        this.trans.__('The command of %1 contains line breaks. Copy it from the job card.', job)
       );
     }
     Clipboard.copyToSystem(command);
-    Notification.info(this.trans.__('The command is on the clipboard.'), { autoClose: 3000 });
+    Notification.info(this.trans.__('The command was copied to the clipboard.'), { autoClose: 3000 });
     return command;
   }
 
-  /** What the server says that a cancel ends for good; asked for a moment only. */
+  /** What a cancel discards, or a general text if the server does not respond in time. */
   private async lostIfCancelled(job: string): Promise<string> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<string>(resolve => {
@@ -107,7 +107,7 @@ export class JobActions {
 
   private unknownLoss(): string {
     return this.trans.__(
-      'The server does not say what this job is: if it is a kernel, its variables are lost.'
+      'The type of the job is not known. If it is a kernel, its variables are lost.'
     );
   }
 
@@ -123,7 +123,7 @@ export class JobActions {
       title,
       body: React.createElement('div', { className: 'jp-Submarine-question' }, paragraphs),
       buttons,
-      // Enter must not cancel a job.
+      // The Enter key must not cancel a job.
       defaultButton: 0
     });
     return button.accept;

@@ -1,4 +1,4 @@
-/** Which job a command is about: named by its arguments, or chosen by the user. */
+/** The job of a command: named by its arguments or selected by the user. */
 
 import { InputDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -8,10 +8,10 @@ import { ENDED } from '../api/job_types';
 import { isJobId } from '../card/snapshot';
 import type { IRest } from '../tokens';
 
-/** How many jobs a choice offers. */
+/** Number of jobs in the selection. */
 const MOST = 50;
 
-/** The job that `args` name; an error in one line where they name none. */
+/** The job id in `args`; throws if there is none. */
 export function jobOf(args: ReadonlyPartialJSONObject, trans: TranslationBundle): string {
   const job = args['job'];
   if (!isJobId(job)) {
@@ -21,10 +21,9 @@ export function jobOf(args: ReadonlyPartialJSONObject, trans: TranslationBundle)
 }
 
 /**
- * Lets the user choose one of the latest jobs; nothing where they change their mind.
+ * Let the user select one of the latest jobs; undefined if the dialog is closed.
  *
- * @param title - What is done with it: also the words on the button, beside which a button "Cancel"
- * could mean the job.
+ * @param title - Title and button label. A button "Cancel" would be ambiguous here.
  */
 export async function chooseJob(
   rest: IRest,
@@ -36,7 +35,7 @@ export async function chooseJob(
   const fit = jobs.filter(row => kind === 'any' || ENDED.has(row.state) === (kind === 'ended'));
   if (fit.length === 0) {
     throw new Error(
-      kind === 'active' ? trans.__('No job is running.') : trans.__('There is no such job yet.')
+      kind === 'active' ? trans.__('No job is running.') : trans.__('There are no such jobs yet.')
     );
   }
   const items = fit.map(describe);

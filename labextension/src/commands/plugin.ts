@@ -1,7 +1,7 @@
 /**
- * Commands that act on jobs, and the palette; commands that open widgets are their plugins'.
+ * Commands that act on jobs, and their palette entries.
  *
- * From the palette, where no job is named, the user chooses one.
+ * Palette entries have no arguments: the user selects the job.
  */
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
@@ -16,7 +16,7 @@ import { CommandIDs, ISubmarine } from '../tokens';
 import { JobActions } from './actions';
 import { chooseJob, jobOf } from './job_argument';
 
-/** Chooses a job, then runs the command in `args.command` with it. */
+/** Select a job, then run the command in `args.command` with it. */
 const CHOOSE = 'submarine:choose-job';
 
 type CommandRegistry = JupyterFrontEnd['commands'];
@@ -105,7 +105,7 @@ function addChoice(commands: CommandRegistry, submarine: ISubmarine, trans: Tran
           await commands.execute(choice.command, named);
         }
       } catch (problem) {
-        // Nobody else shows what goes wrong with a command from the palette.
+        // The palette does not show errors of commands.
         Notification.error(sentence(problem));
       }
     }

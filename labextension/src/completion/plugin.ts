@@ -1,4 +1,4 @@
-/** Registers the completion of `%submarine` lines. */
+/** Register the completion of `%submarine` lines. */
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
@@ -23,7 +23,7 @@ export const completionPlugin: JupyterFrontEndPlugin<void> = {
         try {
           return await submarine.rest.complete(words, signal);
         } catch (problem) {
-          // Asked once only: the kernel completes alone where there is no server extension.
+          // Without the server extension, only the kernel completes: do not request again.
           absent ||= problem instanceof ApiError && problem.code === ABSENT;
           throw problem;
         }

@@ -1,7 +1,8 @@
 /**
- * Completes `%submarine` lines with what the server knows: queues and jobs of the live cluster, and
- * everything while the kernel is busy. Verbs and options come from the kernel's own completer too;
- * JupyterLab shows what both say once.
+ * Complete `%submarine` lines from the server: queues and jobs of the cluster, and everything while
+ * the kernel is busy.
+ *
+ * The kernel's completer also returns verbs and options. JupyterLab merges the results.
  */
 
 import type {
@@ -12,9 +13,9 @@ import type {
 import type { IRest } from '../tokens';
 import { isPlain, typedAt } from './typed';
 
-/** What may stand behind `%%submarine`: options, and verbs that take the text below them. */
+/** Words after `%%submarine`: options, and verbs that use the text of the cell. */
 const COLLECT_OPTIONS: readonly string[] = ['--file', '--only', 'run', 'workflow'];
-/** An answer that takes longer is of no use to somebody who types. */
+/** Timeout in milliseconds. */
 const PATIENCE = 800;
 const MOST = 200;
 
@@ -22,12 +23,10 @@ type Reply = CompletionHandler.ICompletionItemsReply;
 
 export class SubmarineCompletions implements ICompletionProvider {
   readonly identifier = 'jupyter-submarine:completions';
-  /** Between the context's words and the kernel's. */
+  /** Between the context completer and the kernel completer. */
   readonly rank = 540;
 
-  /**
-   * @param absent - Whether it is known that the server extension is not there.
-   */
+  /** @param absent - Whether the server extension is known to be missing. */
   constructor(
     private readonly rest: Pick<IRest, 'complete'>,
     private readonly absent: () => boolean
@@ -51,7 +50,7 @@ export class SubmarineCompletions implements ICompletionProvider {
     const { marks, words } = typed;
     const verb = words.length > 1 ? (words[0] ?? '') : '';
     if (marks === '%%' && verb !== 'run' && verb !== '' && !verb.startsWith('-')) {
-      // The options of such a verb, and what stands below it, are the kernel's to say.
+      // The kernel completes the options and the text of these verbs.
       return { start: offset, end: offset, items: [] };
     }
     const above = marks === '%%' && verb !== 'run';
@@ -63,7 +62,7 @@ export class SubmarineCompletions implements ICompletionProvider {
     return { start: offset - last.length, end: offset, items };
   }
 
-  /** What the server says, or nothing: Tab must never fail. */
+  /** The completions of the server; empty if the request fails. */
   private async ask(words: readonly string[]): Promise<readonly string[]> {
     this._asked?.abort();
     const asked = (this._asked = new AbortController());

@@ -1,15 +1,14 @@
-/** What is being typed after `%submarine` or `%%submarine`: the words before the cursor. */
 
 const MAGIC = /^(?:[ \t]*|.*=[ \t]*)(%%?)submarine[ \t](.*)$/;
 
 export interface ITyped {
-  /** `%%` stands above a cell, `%` on a line of its own or behind `name =`. */
+  /** `%%` at the top of a cell; `%` on its own line or after `name =`. */
   marks: '%' | '%%';
-  /** The last one is being typed; it may be empty. */
+  /** The words before the cursor. The last one is being typed and may be empty. */
   words: string[];
 }
 
-/** The words of the line that ends at `offset` of a cell's text; null: no line of ours. */
+/** The submarine line that ends at `offset` of a cell's text; null if it is another line. */
 export function typedAt(text: string, offset: number): ITyped | null {
   const before = text.slice(0, offset);
   const match = MAGIC.exec(before.slice(before.lastIndexOf('\n') + 1));
@@ -20,7 +19,7 @@ export function typedAt(text: string, offset: number): ITyped | null {
   return words ? { marks: match[1] === '%%' ? '%%' : '%', words } : null;
 }
 
-/** As a shell splits; null inside of quotes, where nothing of ours can be offered. */
+/** Split like a shell; null inside quotes, where nothing is completed. */
 function split(line: string): string[] | null {
   const words: string[] = [];
   let word = '';
@@ -41,7 +40,7 @@ function split(line: string): string[] | null {
   return quote ? null : [...words, word];
 }
 
-/** Whether a word can be put in as it is, without quotes. */
+/** Whether a word can be inserted without quotes. */
 export function isPlain(word: string): boolean {
   return /^[\w@%+=:,./-]+$/.test(word);
 }

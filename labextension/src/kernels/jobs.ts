@@ -1,4 +1,4 @@
-/** Which job a kernel in a container is, among the rows of the list; knows no page and no server. */
+/** Find the job of a kernel in a container among the rows of the job list. */
 
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { ENDED } from '../api/job_types';
@@ -6,10 +6,10 @@ import type { IJobRow } from '../api/list_types';
 
 /** Name of the provisioner that starts kernels in containers. */
 export const PROVISIONER = 'submarine-yarn';
-/** Longest part of a kernelspec's name that is in the name of its jobs. */
+/** Maximum length of the kernelspec name in the job name. */
 const MOST = 100;
 
-/** Whether a kernelspec says that its kernels run in containers. */
+/** Whether the kernels of a kernelspec run in containers. */
 export function isRemote(metadata: ReadonlyPartialJSONObject | undefined): boolean {
   const stanza = metadata?.['kernel_provisioner'];
   return (
@@ -20,7 +20,7 @@ export function isRemote(metadata: ReadonlyPartialJSONObject | undefined): boole
   );
 }
 
-/** The newest job of a kernelspec for one of these: the kernel that starts, runs, or ran last. */
+/** The newest job of a kernelspec for one of these documents. */
 export function newestOf(
   rows: readonly IJobRow[],
   kernel: string,
@@ -35,7 +35,7 @@ export function newestOf(
     );
 }
 
-/** Whether its container is still to come. */
+/** Whether the job waits for its container. */
 export function isWaiting(row: IJobRow): boolean {
   return !ENDED.has(row.state) && row.state !== 'RUNNING' && row.state !== 'FINISHING';
 }

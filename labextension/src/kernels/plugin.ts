@@ -1,4 +1,4 @@
-/** Kernels in containers of the cluster, as the notebooks and consoles that they are for show them. */
+/** Notifications about kernels in containers, for notebooks and consoles. */
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import type { ISessionContext } from '@jupyterlab/apputils';
@@ -12,7 +12,7 @@ import { Sharing } from './sharing';
 import { Notifications } from './voice';
 import { KernelWatch } from './watch';
 
-/** What has a kernel; the two trackers have nothing else in common. */
+/** The common part of notebook and console panels. */
 interface IPanel {
   readonly sessionContext: ISessionContext;
   readonly disposed: Widget['disposed'];
@@ -46,7 +46,7 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
       session.statusChanged.connect(look);
       open.add(sharing);
       const restart = async (): Promise<void> => {
-        // The page may not know yet that the server has dropped the session with the kernel.
+        // The page may not know that the server has removed the session together with the kernel.
         await sessions.refreshRunning();
         await session.changeKernel({ name: session.prevKernelName });
       };

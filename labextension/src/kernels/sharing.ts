@@ -1,4 +1,4 @@
-/** Whose kernel a console or notebook has: one that was opened on another's has that one's job. */
+/** Documents that share a kernel: the job of the kernel names only one of them. */
 
 import type { ISessionContext } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
@@ -6,26 +6,31 @@ import type { Session } from '@jupyterlab/services';
 
 type Part = Pick<ISessionContext, 'session' | 'path' | 'name'>;
 
-/** What the server tells a kernel that it is for: a console goes by its name in its directory. */
+/**
+ * The document name that the server passes to a kernel; for a console, its name in its directory.
+ */
 export function documentOf(path: string, name: string): string {
   return PathExt.join(PathExt.dirname(path), name);
 }
 
-/** Remembers with whom a kernel was shared, since nobody knows that once it is gone. */
+/**
+ * Remember the documents that share a kernel; the server does not know them after the kernel is
+ * gone.
+ */
 export class Sharing {
   constructor(
     private readonly _session: Part,
     private readonly _running: () => Iterable<Session.IModel>,
-    /** A path without the name of its drive. */
+    /** Removes the drive name from a path. */
     private readonly _local: (path: string) => string
   ) {}
 
-  /** The document of this one itself. */
+  /** The document of this panel. */
   get own(): string {
     return documentOf(this._local(this._session.path), this._session.name);
   }
 
-  /** Look who has the same kernel now, if it has one. */
+  /** Update the documents that share the current kernel. */
   look(): void {
     const kernel = this._session.session?.kernel?.id;
     if (!kernel) {
@@ -39,9 +44,10 @@ export class Sharing {
   }
 
   /**
-   * Its own document, then those whose kernel it had; empty: others tell of all of them.
+   * The own document, then other documents that shared the kernel. Empty if other panels report all
+   * of them.
    *
-   * @param open - all there are: of two with one document the first tells, each of its own.
+   * @param open - All open panels. If two panels have the same document, the first one reports it.
    */
   documents(open: Iterable<Sharing>): string[] {
     const others = [...open];

@@ -1,4 +1,4 @@
-/** A kernel's sentences as notifications: one that lasts as long as the wait, one for its end. */
+/** Notifications about the start and the loss of a kernel. */
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
@@ -6,15 +6,17 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { sentence } from '../api/errors';
 import { CommandIDs } from '../tokens';
 
-/** Where sentences go; each answers for one kernel. */
+/** Shows messages about one kernel. */
 export interface IVoice {
-  /** The start goes on; again with each new sentence. No job yet: it is empty. */
+  /**
+   * The kernel is starting; called again with each new message. `job` is empty before submission.
+   */
   waits(sentence: string, job: string): void;
-  /** What was said is over: the kernel is there, or gone as it should. */
+  /** Remove the message: the kernel runs or was shut down. */
   done(): void;
-  /** The kernel is gone. */
+  /** The kernel is lost. */
   gone(sentence: string, job: string): void;
-  /** The server knows it no more, but it runs: starting it again finds it. */
+  /** The kernel runs but the server has lost it; a restart reconnects. */
   lives(sentence: string, job: string): void;
 }
 
@@ -41,7 +43,7 @@ export class Notifications implements IVoice {
       return;
     }
     if (this._id) {
-      return; // the user has put it away
+      return; // dismissed by the user
     }
     this._id = Notification.emit(message, 'in-progress', { autoClose: false, actions });
   }
@@ -54,16 +56,16 @@ export class Notifications implements IVoice {
   }
 
   gone(message: string, job: string): void {
-    const caption = this._trans.__('Start the kernel again, in a new container');
+    const caption = this._trans.__('Restart the kernel in a new container');
     this._end(message, 'error', job, this._again(this._trans.__('New kernel'), caption));
   }
 
   lives(message: string, job: string): void {
-    const caption = this._trans.__('Go on with this kernel and its variables');
+    const caption = this._trans.__('Reconnect to this kernel and keep its variables');
     this._end(message, 'warning', job, this._again(this._trans.__('Connect'), caption));
   }
 
-  /** One at a time: what an older one offers would end the kernel that is there now. */
+  /** Show one at a time: the action of an older notification would end the current kernel. */
   private _end(
     message: string,
     type: 'error' | 'warning',
@@ -96,7 +98,7 @@ export class Notifications implements IVoice {
     };
   }
 
-  /** An action that leaves the notification where it is. */
+  /** An action that keeps the notification open. */
   private _action(label: string, act: () => Promise<unknown>): Notification.IAction {
     return {
       label,

@@ -1,4 +1,6 @@
-/** One notebook's or console's kernel: what it waits for while it starts, and why it is gone. */
+/**
+ * Monitor the kernel of a notebook or console: why it waits while it starts, and why it is lost.
+ */
 
 import type { ISessionContext } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
@@ -10,12 +12,12 @@ import type { IChannel, ISubscription } from '../tokens';
 import { isRemote, isWaiting, newestOf } from './jobs';
 import type { IVoice } from './voice';
 
-/** Milliseconds that a start may take before anything is said of it. */
+/** Delay before a starting kernel is reported, in milliseconds. */
 export const QUICK = 1500;
-/** Milliseconds in which the end of a lost kernel's job is expected; then it goes on, it seems. */
+/** Milliseconds to wait for the end of a lost kernel's job before it is reported as running. */
 export const GRACE = 10_000;
 
-/** Letters of a document's name: a notification shows 140 in all. */
+/** Maximum length of a document name; a notification shows 140 characters. */
 const LONGEST = 28;
 
 export type SessionPart = Pick<
@@ -32,7 +34,9 @@ export class KernelWatch implements IDisposable {
   constructor(
     private readonly _session: SessionPart,
     private readonly _channel: Pick<IChannel, 'jobs' | 'job' | 'starts'>,
-    /** The documents that its job may be for, its own first; empty: another tells of it. */
+    /**
+     * The documents of the kernel's job, the own document first; empty if another panel reports it.
+     */
     private readonly _documents: () => readonly string[],
     private readonly _voice: IVoice,
     private readonly _trans: TranslationBundle
@@ -68,7 +72,7 @@ export class KernelWatch implements IDisposable {
     }
   };
 
-  /** A server that was started anew knows no session, and tells of no death either. */
+  /** A restarted server has no session and does not report a dead kernel. */
   private readonly _onSession = (): void => {
     if (this._session.session === null && !this._leaving) {
       this._lose();
@@ -82,7 +86,7 @@ export class KernelWatch implements IDisposable {
     }
   }
 
-  /** The kernelspec that is chosen, if it is one of those in containers. */
+  /** The selected kernelspec if its kernels run in containers. */
   private _kernel(): string | undefined {
     const shown = this._session.kernelDisplayName;
     const specs = this._session.specsManager.specs?.kernelspecs ?? {};
@@ -121,7 +125,10 @@ export class KernelWatch implements IDisposable {
     }
   }
 
-  /** @param row - the newest of its jobs; not this start's while that is being prepared. */
+  /**
+   * @param row - The newest job of the kernelspec. While the start is being prepared, it is an
+   * older one.
+   */
   private _tellStart(row: IJobRow | undefined): void {
     if (row && isWaiting(row)) {
       this._prepared();
@@ -144,7 +151,7 @@ export class KernelWatch implements IDisposable {
       const own = starts.find(
         ({ kernel, notebook }) => kernel === this._kernelName && documents.includes(notebook)
       );
-      // What it was is not taken back when the server has just done its part.
+      // Keep the last progress when the server has finished its part.
       if (own?.words) {
         this._far = own.words;
         this._sayPrepared();
@@ -155,7 +162,7 @@ export class KernelWatch implements IDisposable {
   private _sayPrepared(): void {
     const trans = this._trans;
     const far =
-      this._far || trans.__('Its files are brought to the cluster (minutes for a new environment)');
+      this._far || trans.__('Its files are being uploaded (minutes for a new environment)');
     this._voice.waits(trans.__('The kernel %1 is being prepared. %2', this._title, far), '');
   }
 
@@ -168,10 +175,10 @@ export class KernelWatch implements IDisposable {
   private _tellWait(why: string, job: string): void {
     const { _trans: trans } = this;
     const reason = why || trans.__('its container is being started');
-    this._voice.waits(trans.__('The kernel %1 waits: %2', this._title, reason), job);
+    this._voice.waits(trans.__('The kernel %1 is waiting: %2', this._title, reason), job);
   }
 
-  /** Have the job looked at as one on display: of those the server finds out who is before it. */
+  /** Subscribe to the job: the server determines the reason for waiting only for displayed jobs. */
   private _explain(job: string): void {
     this._view?.dispose();
     this._waiting = job;
@@ -184,7 +191,7 @@ export class KernelWatch implements IDisposable {
           this._tellWait(pending, job);
         }
       },
-      () => undefined // the list says what there is to say
+      () => undefined // the list reports the state
     );
   }
 
@@ -192,7 +199,7 @@ export class KernelWatch implements IDisposable {
     const { _trans: trans } = this;
     window.clearTimeout(this._timer);
     if (row.state === 'SUCCEEDED') {
-      this._stop(); // somebody has shut it down
+      this._stop(); // shut down by a user
     } else if (ENDED.has(row.state)) {
       this._unsubscribe();
       const why = row.detail || row.state;
@@ -204,7 +211,7 @@ export class KernelWatch implements IDisposable {
       const left = Math.max(0, this._since + GRACE - Date.now());
       this._timer = window.setTimeout(() => {
         const words = trans.__(
-          'The kernel %1 goes on in its container; the server has lost it.',
+          'The kernel %1 still runs in its container, but the server has lost it.',
           this._title
         );
         this._voice.lives(words, row.job_id);
@@ -233,13 +240,13 @@ export class KernelWatch implements IDisposable {
   private _phase: 'quiet' | 'starting' | 'gone' = 'quiet';
   private _jobs: ISubscription | null = null;
   private _view: ISubscription | null = null;
-  /** While it has no job, only the server that starts it knows how far it is. */
+  /** Progress before submission, which only the starting server knows. */
   private _starts: ISubscription | null = null;
-  /** How far that is, once it is known. */
+  /** Latest progress before submission. */
   private _far = '';
   private _kernelName = '';
   private _title = '';
-  /** The job that this start waits for, and why; empty: none was seen yet. */
+  /** The waiting job of this start and its reason; empty before it is listed. */
   private _waiting = '';
   private _why = '';
   private _timer = 0;

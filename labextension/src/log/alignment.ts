@@ -1,16 +1,16 @@
-/** Where bytes that were read from the middle of a log can be shown from. */
+/** Find the position from which bytes from the middle of a log can be shown. */
 
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Where a read that began anywhere can be shown from. */
+/** Start position within the bytes of a read. */
 export interface IAlignment {
   skip: number;
-  /** `line`: a line begins there; `cr`: what comes overwrites what was before; `cut`: within a line. */
+  /** `line`: start of a line; `cr`: after a carriage return; `cut`: within a line. */
   kind: 'line' | 'cr' | 'cut';
 }
 
-/** Where to begin in bytes that were read from the middle of a log. */
+/** The start position in bytes that were read from the middle of a log. */
 export function align(data: Uint8Array): IAlignment {
   const newline = data.indexOf(LF);
   if (newline >= 0 && newline + 1 < data.length) {
@@ -23,7 +23,7 @@ export function align(data: Uint8Array): IAlignment {
   return { skip: continuation(data), kind: 'cut' };
 }
 
-/** How many bytes at the beginning belong to a character that began before. */
+/** Number of leading continuation bytes of a character that started earlier. */
 export function continuation(data: Uint8Array): number {
   let skip = 0;
   while (skip < Math.min(3, data.length) && ((data[skip] ?? 0) & 0xc0) === 0x80) {

@@ -1,10 +1,9 @@
 /**
- * Escape sequences of terminals in a log: colours and weights (SGR) become styles, the cursor's way up
- * and down is told to whoever puts lines together, everything else that rings or names a window is
- * dropped. Makes no DOM and knows no theme.
+ * Terminal escape sequences in a log: colors and weights (SGR) become styles, vertical cursor moves
+ * are returned to the line reader, all other sequences are removed. No DOM.
  */
 
-/** One of the 16 colours by number, or red, green and blue as `r g b` for CSS. */
+/** One of the 16 colors by number, or `r g b` for CSS. */
 export type Colour = number | string;
 
 export interface IStyle {
@@ -38,23 +37,22 @@ const ESC = 0x1b;
 const BEL = 0x07;
 const STEPS = [0, 95, 135, 175, 215, 255];
 
-/** Whether a text needs `tokenize` at all: most lines of most logs do not. */
+/** Whether a text contains nothing for `tokenize`. */
 export function isPlain(text: string): boolean {
   return !CONTROL.test(text);
 }
 
-/** With bidirectional overrides and isolates, which would show a line in another order. */
+/** Includes bidirectional overrides and isolates, which change the order of a line. */
 const CONTROL =
   // eslint-disable-next-line no-control-regex
   /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
 /**
- * Cut a text into spans of one style each.
+ * Split a text into spans of one style.
  *
  * @param text - One line, without its end.
- * @param style - What is in force where the text begins.
- * @returns The spans, and what is in force where the text ends. A sequence that the end of the text
- * cuts off shows nothing.
+ * @param style - The style at the start of the text.
+ * @returns The spans and the style at the end. An incomplete sequence at the end is ignored.
  */
 export function tokenize(text: string, style: IStyle): { spans: ISpan[]; style: IStyle } {
   const spans: ISpan[] = [];
@@ -98,7 +96,7 @@ function isControl(code: number): boolean {
   );
 }
 
-/** Where the sequence that begins at `at` ends, and its parameters if it is SGR. */
+/** End of the sequence at `at`, and its parameters if it is SGR. */
 function readSequence(text: string, at: number): { end: number; sgr: string | null } {
   const kind = text[at + 1];
   if (kind === '[') {
@@ -130,8 +128,8 @@ function readSequence(text: string, at: number): { end: number; sgr: string | nu
 }
 
 /**
- * How far down the cursor goes by the sequence that begins at `at` (up: less than 0), and where the
- * sequence ends; null: it is another one, or not whole.
+ * Vertical cursor move of the sequence at `at` (negative: up) and its end; null if it is another
+ * sequence or incomplete.
  */
 export function verticalMove(data: Uint8Array, at: number): { down: number; end: number } | null {
   let i = at + 2;
@@ -204,7 +202,7 @@ const CHANGES: Readonly<Record<number, Partial<IStyle>>> = {
   49: { bg: null }
 };
 
-/** The colour after 38 or 48: `5;N` of 256, or `2;R;G;B`. */
+/** The color after 38 or 48: `5;N` of 256, or `2;R;G;B`. */
 function extended(codes: readonly number[], at: number): { colour: Colour | null; used: number } {
   if (codes[at] === 5) {
     return { colour: of256(codes[at + 1]), used: 2 };

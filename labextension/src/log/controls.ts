@@ -1,8 +1,8 @@
-/** Small parts of a tool bar as plain elements: buttons, toggles, choices. No meaning of their own. */
+/** Controls of a toolbar as plain elements: buttons, toggles, selections. */
 
 import type { LabIcon } from '@jupyterlab/ui-components';
 
-/** A button with a text or a sign. */
+/** A button with a text or an icon. */
 export function button(
   face: string | LabIcon,
   title: string,
@@ -22,7 +22,7 @@ export function button(
   return node;
 }
 
-/** A button that stays pressed. */
+/** A toggle button. */
 export class Toggle {
   constructor(
     face: string | LabIcon,
@@ -47,7 +47,7 @@ export class Toggle {
   }
 }
 
-/** One of several values. */
+/** A selection of one value. */
 export class Choice {
   constructor(label: string, onChange: (value: string) => void) {
     this.node = document.createElement('select');
@@ -61,7 +61,7 @@ export class Choice {
 
   readonly node: HTMLSelectElement;
 
-  /** Show these values with their texts, and choose one of them. */
+  /** Set the entries and the selected value. */
   set(entries: readonly (readonly [string, string])[], value: string): void {
     const now = JSON.stringify(entries);
     if (now !== this._entries) {

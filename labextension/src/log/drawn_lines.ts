@@ -1,6 +1,6 @@
 /**
- * The lines of the log that are in the DOM, a stretch of the window: made, let go and drawn anew
- * without what is on the screen moving. Where one reads, and when more is wanted, is the viewport's.
+ * The lines of the log that are in the DOM, a part of the window. Updates do not move the visible
+ * lines.
  */
 
 import type { IRow } from './row';
@@ -14,16 +14,14 @@ interface IDrawn {
 }
 
 export class DrawnLines {
-  /**
-   * @param node - Scrolls; holds the lines and nothing else.
-   */
+  /** @param node - The scroll container; contains only the lines. */
   constructor(
     private readonly _node: HTMLElement,
     private readonly _window: LogWindow,
     public options: IRowOptions
   ) {}
 
-  /** Numbers of the first line and of that after the last one. */
+  /** Number of the first line and of the line after the last one. */
   get first(): number {
     return this._first;
   }
@@ -31,12 +29,12 @@ export class DrawnLines {
     return this._last;
   }
 
-  /** Whether the window holds another stretch than that of which these lines are. */
+  /** Whether the window was replaced since the lines were rendered. */
   get isStale(): boolean {
     return this._generation !== this._window.generation;
   }
 
-  /** Let all of them go. */
+  /** Remove all lines. */
   clear(): void {
     this._node.replaceChildren();
     this._drawn.length = 0;
@@ -45,9 +43,9 @@ export class DrawnLines {
   }
 
   /**
-   * Have exactly these lines, what is there already unmoved.
+   * Render exactly these lines without moving existing ones.
    *
-   * @param keep - Whether the screen stays where it is when lines at the beginning go.
+   * @param keep - Whether to keep the scroll position when lines at the start are removed.
    */
   slice(first: number, last: number, keep: boolean): void {
     first = Math.max(first, this._window.base);
@@ -76,12 +74,12 @@ export class DrawnLines {
     this._last = last;
   }
 
-  /** The element of a line, where it is drawn. */
+  /** The element of a rendered line. */
   nodeOf(number: number): HTMLElement | undefined {
     return this._drawn[number - this._first]?.node;
   }
 
-  /** Number of the first line that reaches below `edge`, a place on the screen. */
+  /** Number of the first line that extends below `edge`, a vertical screen coordinate. */
   rowAt(edge: number): number {
     let low = 0;
     let high = this._drawn.length;
@@ -97,7 +95,7 @@ export class DrawnLines {
     return this._first + low;
   }
 
-  /** Mark one line as that which was searched for. */
+  /** Highlight the line of the current match. */
   setCurrent(number: number): void {
     for (const old of this._node.querySelectorAll('.jp-mod-current')) {
       old.classList.remove('jp-mod-current');

@@ -1,7 +1,4 @@
-/**
- * Going through a log from match to match and from error to error: from where the next one is
- * looked for, and bringing it into view. The searching is `search.ts`'s, the field `search_bar.ts`'s.
- */
+/** Navigate between matches of a search and between errors. */
 
 import type { LogModel } from './model';
 import type { Anchor } from './reading';
@@ -14,21 +11,21 @@ export interface IFinderOptions {
   readonly model: LogModel;
   readonly viewport: Viewport;
   readonly search: LogSearch;
-  /** Read around a place. */
+  /** Read around a position. */
   readonly goTo: (anchor: Anchor) => Promise<void>;
-  /** Something else is to be marked in the lines. */
+  /** The highlighted query has changed. */
   readonly onMarked: () => void;
 }
 
 export class Finder {
   constructor(private readonly _options: IFinderOptions) {}
 
-  /** What is to be marked in the lines; null: nothing. */
+  /** The query whose matches are highlighted. */
   get marked(): IQuery | null {
     return this._marked;
   }
 
-  /** Search for something else, and go to its nearest match. */
+  /** Start another search and go to the nearest match. */
   start(query: IQuery | null): void {
     const { search, model } = this._options;
     this._found = null;
@@ -39,14 +36,14 @@ export class Finder {
     }
   }
 
-  /** Other logs are shown: search them for the same. */
+  /** Repeat the search after the selection of logs has changed. */
   restart(): void {
     const { search } = this._options;
     this._found = null;
     search.start(search.query);
   }
 
-  /** Go to the match next to the last one: who presses Enter twice goes on by two. */
+  /** Go to the next match. Calls are executed one after the other. */
   async step(backward: boolean): Promise<void> {
     const { search, model } = this._options;
     const { query } = search;
@@ -65,7 +62,7 @@ export class Finder {
     await this._stepping;
   }
 
-  /** Go to the next line that tells of an error; false: there is none; null: it was given up. */
+  /** Go to the next error; false if there is none, null if the search was aborted. */
   async goToTrouble(backward: boolean): Promise<boolean | null> {
     const found = await this._options.search.around(TROUBLE, this._from(backward), backward);
     if (!found) {
@@ -91,7 +88,7 @@ export class Finder {
     }
   }
 
-  /** Where a search begins in each log: behind the last match, else at the place on the screen. */
+  /** Start of a search in each log: after the last match, otherwise at the visible position. */
   private _from(backward: boolean): Map<LogSource, number> {
     const { model, viewport } = this._options;
     const { sources } = model;

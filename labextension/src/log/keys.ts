@@ -1,12 +1,7 @@
-/** What keys mean in the log view; whoever has the view does it. */
 
 export type KeyMeaning = 'search' | 'match' | 'trouble' | 'begin' | 'end';
 
-/**
- * Ctrl+F, F3 and F8 in the whole view; Home and End in the text.
- *
- * @returns What is wanted; null: the key is nothing of ours.
- */
+/** The action of a key: Ctrl+F, F3 and F8 in the whole view, Home and End in the text. */
 export function meaningOf(event: KeyboardEvent, inText: boolean): KeyMeaning | null {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'f') {
     return 'search';

@@ -1,7 +1,4 @@
-/**
- * When lines were written that were read and not heard as they came: asked of the server, by stretches
- * and once, while times are shown. What is not known there stays without a time.
- */
+/** Load the times of lines that were read and not received live, once, while times are shown. */
 
 import { sentence } from '../api/errors';
 import type { IRest } from '../tokens';
@@ -9,13 +6,11 @@ import type { LogModel } from './model';
 import type { IRow } from './row';
 import type { LogSource } from './source';
 
-/** Milliseconds that are waited for more lines of the same reading. */
+/** Delay that combines the lines of one read, in milliseconds. */
 const PATIENCE = 300;
 
 export class LineTimes {
-  /**
-   * @param onTimes - Called when lines have got their times.
-   */
+  /** @param onTimes - Called when lines have received their times. */
   constructor(
     private readonly _rest: Pick<IRest, 'logTimes'>,
     private readonly _model: LogModel,
@@ -25,7 +20,7 @@ export class LineTimes {
     _model.moved.connect(this._soon);
   }
 
-  /** Whether times are shown: only then is anything asked. */
+  /** Whether times are shown. They are loaded only then. */
   set wanted(wanted: boolean) {
     this._wanted = wanted;
     this._soon();
@@ -64,7 +59,7 @@ export class LineTimes {
     this._timer = null;
     if (this._wanted && bySource.size > 0) {
       this._onTimes();
-      // Lines may have come meanwhile.
+      // More lines may have been added.
       this._soon();
     }
   }

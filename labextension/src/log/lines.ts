@@ -1,11 +1,10 @@
 /**
- * Bytes of one log to lines with their byte offsets, however the bytes were cut: in a character, an
- * escape sequence or between CR and LF. What a carriage return overwrites is folded into one line, and
- * what is written after the cursor went up into the line that it went to: bars of progress that stand
- * one below the other.
+ * Convert the bytes of one log to lines with byte offsets.
  *
- * The line that is not ended yet is kept as bytes and read anew with each push, so there is no state
- * of a decoder to go wrong. Knows nothing of other logs, windows or DOM.
+ * Bytes may be split anywhere: in a character, in an escape sequence, or between CR and LF. Text
+ * after a carriage return replaces the line. Text after an upward cursor move replaces the earlier
+ * line, so that several progress bars are shown correctly. The last line is kept as bytes and
+ * parsed again with each push.
  */
 
 import { isPlain, PLAIN, tokenize, verticalMove, type ISpan, type IStyle } from './ansi';
@@ -14,27 +13,27 @@ const LF = 0x0a;
 const CR = 0x0d;
 const ESC = 0x1b;
 
-/** So many lines above the last one can be written to again. */
+/** Number of lines above the last one that can be overwritten. */
 const SCREEN = 32;
 
-/** A longer line is shown in pieces of so many bytes. */
+/** Longer lines are split into pieces of this number of bytes. */
 export const MAX_LINE = 16384;
 
-/** A line, or one piece of a very long one. */
+/** A line, or a piece of a very long line. */
 export interface IPiece {
-  /** Of its first byte; `end` is after its last one, with the line's end. */
+  /** `offset` of the first byte; `end` is after the last byte, including the line end. */
   readonly offset: number;
   readonly end: number;
   readonly text: string;
-  /** Empty when the text is plain. */
+  /** Empty for plain text. */
   readonly spans: readonly ISpan[];
-  /** Whether more of this line may come. */
+  /** Whether the line can continue. */
   readonly open: boolean;
-  /** A line that was here before has another text. */
+  /** Replaces the text of an earlier line. */
   readonly again?: boolean;
 }
 
-/** What stays on the screen before it is written over. */
+/** Text that is shown until it is overwritten. */
 interface IHeld {
   readonly bytes: Uint8Array;
   readonly style: IStyle;
@@ -42,18 +41,21 @@ interface IHeld {
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Turns the bytes of one log, from one offset on, into lines. */
+/** Reads the lines of one log from an offset. */
 export class LineReader {
   constructor(offset: number) {
     this._line = this._segment = offset;
   }
 
-  /** Offset after the last byte that was pushed. */
+  /** Offset after the last pushed byte. */
   get offset(): number {
     return this._segment + this._pending.length;
   }
 
-  /** The lines that these bytes end, and the open one; the first may be one that was open before. */
+  /**
+   * Lines that are completed by these bytes, and the open line. The first line may have been open
+   * before.
+   */
   push(bytes: Uint8Array): IPiece[] {
     const pieces: IPiece[] = [];
     const data = join(this._pending, bytes);
@@ -108,14 +110,14 @@ export class LineReader {
     }
   }
 
-  /** Where bytes begin that were not looked at: a sequence that was cut is looked at again. */
+  /** Start of the unparsed bytes; an incomplete escape sequence is parsed again. */
   private _unread(): number {
     const escape = this._pending.lastIndexOf(ESC);
     const { length } = this._pending;
     return escape >= 0 && length - escape < 8 ? escape : length;
   }
 
-  /** What the bytes so far make of the line in which they end, and of the last one. */
+  /** The line at the cursor and the last line, as far as they are known. */
   private _last(): IPiece[] {
     if (this._up === 0) {
       return [this._piece(this._pending, this.offset, true)];
@@ -127,7 +129,7 @@ export class LineReader {
     return [...pieces, { offset: this._line, end: this.offset, text, spans, open: true }];
   }
 
-  /** The cursor goes to another line, so many above the last one. */
+  /** Move the cursor to the line that is `up` lines above the last one. */
   private _leave(segment: Uint8Array, pieces: IPiece[], up: number): void {
     if (this._up === 0) {
       this._hold(segment);
@@ -139,7 +141,7 @@ export class LineReader {
     this._held = this._up === 0 ? this._below : null;
   }
 
-  /** Write over a line above the last one; the style that is in force after it. */
+  /** Overwrite a line above the last one; returns the style after it. */
   private _paint(segment: Uint8Array, pieces: IPiece[]): IStyle {
     const read = spansOf(segment, this._style);
     const held = this._held;
@@ -164,7 +166,7 @@ export class LineReader {
     this._held = this._below = null;
   }
 
-  /** Remember what a carriage return would leave on the screen, and the style after it. */
+  /** Store the text that is visible after a carriage return, and its style. */
   private _hold(segment: Uint8Array): void {
     if (segment.length === 0) {
       return;
@@ -191,9 +193,11 @@ export class LineReader {
   private _segment: number;
   private _pending: Uint8Array = new Uint8Array();
   private _held: IHeld | null = null;
-  /** Of the last line, while the cursor is above it. */
+  /** Text of the last line while the cursor is above it. */
   private _below: IHeld | null = null;
-  /** Lines that the cursor may go up to, the newest last; and how far above the last line it is. */
+  /**
+   * Lines that can be overwritten, newest last, and the distance of the cursor from the last line.
+   */
   private readonly _above: IPiece[] = [];
   private _up = 0;
   private _style: IStyle = PLAIN;
@@ -211,7 +215,7 @@ function spansOf(
   return { text: read.spans.map(span => span.text).join(''), ...read };
 }
 
-/** Length without a character that is not complete at the end. */
+/** Length without an incomplete character at the end. */
 function completeLength(bytes: Uint8Array): number {
   const length = bytes.length;
   for (let back = 1; back <= Math.min(3, length); back++) {
@@ -225,7 +229,7 @@ function completeLength(bytes: Uint8Array): number {
   return length;
 }
 
-/** Where a long line may be cut: not in a character, not in an escape sequence. */
+/** Where a long line can be split: not in a character or an escape sequence. */
 function safeCut(bytes: Uint8Array): number {
   const whole = completeLength(bytes);
   const escape = bytes.lastIndexOf(ESC);

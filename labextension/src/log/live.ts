@@ -1,26 +1,26 @@
 /**
- * What the channel brings between two frames, in order and bounded: where a page cannot keep up,
- * or is hidden, the oldest bytes are let go and only their place is kept.
+ * Bounded queue of live log data between two frames. When it is full, the oldest bytes are dropped
+ * and only their positions are kept.
  */
 
 import type { IWhere } from './source';
 
 export interface IChunk {
   readonly where: IWhere;
-  /** Of the first byte; all bytes before it came already or do not come. */
+  /** Offset of the first byte; earlier bytes were delivered before or are skipped. */
   readonly offset: number;
   readonly data: Uint8Array;
-  /** When it came, in ms since the epoch. */
+  /** Time of arrival in milliseconds since the epoch. */
   readonly time: number;
 }
 
-/** Bytes that wait at most. */
+/** Maximum number of queued bytes. */
 export const MOST_WAITING = 4 * 1024 * 1024;
 
 export class LiveQueue {
   /**
-   * @param take - Gets everything that waits, in order.
-   * @param schedule - Runs a function soon: with the next frame in a browser.
+   * @param take - Receives the queued chunks in order.
+   * @param schedule - Runs a function soon; default: with the next frame.
    */
   constructor(
     take: (chunks: readonly IChunk[]) => void,
@@ -30,7 +30,7 @@ export class LiveQueue {
     this._schedule = schedule;
   }
 
-  /** While it is paused everything waits. */
+  /** While paused, chunks stay in the queue. */
   get paused(): boolean {
     return this._paused;
   }
@@ -87,7 +87,7 @@ export class LiveQueue {
     }
   }
 
-  /** Of the places of forgotten bytes only the last of each log matters. */
+  /** Keep only the last position of each log among the dropped chunks. */
   private _thin(): void {
     const last = new Map<string, IChunk>();
     for (const chunk of this._chunks.slice(0, this._forgotten)) {
@@ -100,7 +100,7 @@ export class LiveQueue {
 
   private _chunks: IChunk[] = [];
   private _bytes = 0;
-  /** So many at the beginning have lost their bytes. */
+  /** Number of leading chunks without bytes. */
   private _forgotten = 0;
   private _paused = false;
   private _planned = false;
@@ -108,7 +108,7 @@ export class LiveQueue {
   private readonly _schedule: (run: () => void) => void;
 }
 
-/** With the next frame; a hidden page has none, so there by a timer. */
+/** Run with the next frame, or by a timer if the page is hidden. */
 export function nextFrame(run: () => void): void {
   if (document.hidden) {
     setTimeout(run, 250);

@@ -1,6 +1,6 @@
 /**
- * What the channel brings of a job's logs, put into the window: each byte once, and none where the
- * reader looks elsewhere. While a reading is under way it waits. Reads nothing itself.
+ * Add the live data of a job's logs to the window, each byte once. Data outside of the displayed
+ * part is not added. Live data waits while a read is in progress.
  */
 
 import type { ISubmarine, ISubscription } from '../tokens';
@@ -15,12 +15,12 @@ export interface ILiveOptions {
   readonly job: string;
   readonly sources: Sources;
   readonly window: LogWindow;
-  /** Whether new lines push old ones out at the beginning, or wait below. */
+  /** Whether new lines remove the oldest lines; otherwise they are read later. */
   readonly follows: () => boolean;
   readonly onStatus: (change: Partial<IStatus>) => void;
   readonly onNewLog: () => void;
   readonly onLines: () => void;
-  /** Runs a function soon: with the next frame in a browser. */
+  /** Runs a function soon; default: with the next frame. */
   readonly schedule: ((run: () => void) => void) | undefined;
 }
 
@@ -35,14 +35,14 @@ export class LiveLines {
     this._queue.paused = paused;
   }
 
-  /** Hear nothing more, and forget what waits. */
+  /** Unsubscribe and clear the queue. */
   stop(): void {
     this._subscription?.dispose();
     this._subscription = null;
     this._queue.clear();
   }
 
-  /** Hear what follows the lengths that are known. */
+  /** Subscribe from the known lengths on. */
   begin(): void {
     const { submarine, job, sources, onStatus } = this._options;
     const { task } = sources.filter;

@@ -1,6 +1,6 @@
 /**
- * How often something stands in the logs: counted on the server log by log, and further while they
- * grow. Keeps the places of the matches, no text; which of them is gone to is `search.ts`'s.
+ * Count the matches of a query on the server, log by log, and continue while the logs grow. Stores
+ * the offsets of matches.
  */
 
 import { isAbort, sentence } from '../api/errors';
@@ -9,27 +9,29 @@ import type { IRest } from '../tokens';
 import type { IQuery } from './search_query';
 import type { LogSource } from './source';
 
-/** Matches that are counted in one log, and that one request asks for. */
+/** Maximum number of matches per log, and per request. */
 const COUNTED = 20000;
 const ASKED = 5000;
-/** Bytes before the end that are looked at again: a match may have been written in two parts. */
+/** Bytes before the end that are searched again: a match may have been written in two parts. */
 const OVERLAP = 4096;
-/** Milliseconds before more is counted, at least, and for each one that the last time took. */
+/**
+ * Minimum pause between counts in milliseconds, and its factor to the duration of the last count.
+ */
 const PAUSE = 1000;
 const PAUSE_FACTOR = 3;
 
-/** What is known of one log. */
+/** The count of one log. */
 interface ICounted {
   readonly offsets: number[];
-  /** Where the last match ends, and how far it was searched. */
+  /** End of the last match, and of the searched part. */
   lastEnd: number;
   end: number;
 }
 
 export class MatchCount {
   /**
-   * @param sources - The logs that are searched, at any time.
-   * @param onChange - Called when there is another number to show, not too often.
+   * @param sources - Returns the logs to search.
+   * @param onChange - Called at a limited rate when the count has changed.
    */
   constructor(
     private readonly _rest: Pick<IRest, 'search'>,
@@ -46,17 +48,17 @@ export class MatchCount {
     return total;
   }
 
-  /** Whether there may be more than `total`, however much is counted. */
+  /** Whether there may be more than `total` matches. */
   get more(): boolean {
     return this._more;
   }
 
-  /** What went wrong; empty for nothing. */
+  /** Error of the last count; empty if there is none. */
   get message(): string {
     return this._message;
   }
 
-  /** Count something else, or nothing. */
+  /** Count the matches of another query; null stops counting. */
   start(query: IQuery | null): void {
     this._stop();
     this._query = query;
@@ -66,7 +68,7 @@ export class MatchCount {
     void this._count();
   }
 
-  /** The logs may have grown: count what is new, soon. */
+  /** The logs may have grown: continue counting after a pause. */
   grown(): void {
     if (this._query !== null && this._counting === null && this._isBehind()) {
       this._waiting ??= setTimeout(() => {
@@ -76,7 +78,7 @@ export class MatchCount {
     }
   }
 
-  /** The number of a match, from 1; null where the count has not come that far. */
+  /** Number of a match, from 1; null if it is not counted yet. */
   numberOf(source: LogSource, offset: number): number | null {
     const known = this._counted.get(source.key)?.offsets.includes(offset) ?? false;
     if (!known || (this._counted.size > 1 && this._more)) {
@@ -141,7 +143,7 @@ export class MatchCount {
     }
   }
 
-  /** Count on where the last time ended; whether it came to the end of the log. */
+  /** Continue counting one log; returns whether its end was reached. */
   private async _countOne(query: IQuery, source: LogSource, signal: AbortSignal): Promise<boolean> {
     const { task, attempt, stream } = source;
     const known = this._counted.get(source.key) ?? { offsets: [], lastEnd: 0, end: 0 };
@@ -182,7 +184,7 @@ export class MatchCount {
   private readonly _counted = new Map<string, ICounted>();
 }
 
-/** Where to count on; a match that the end may have cut off is counted anew. */
+/** Where counting continues; a match that may have been cut off is counted again. */
 function resume(known: ICounted): number {
   const last = known.offsets.at(-1);
   if (last !== undefined && known.lastEnd >= known.end) {

@@ -1,7 +1,7 @@
 /**
- * A job's log as a reader goes through it: which logs there are, the window, the live stream and
- * reading by offset in both directions. Every byte that the channel brings is shown once, named as
- * skipped, or left for `later` because the reader looks elsewhere. No DOM.
+ * The model of a log view: the list of logs, the window of lines, live data and reads in both
+ * directions. Each byte from the channel is shown once, reported as skipped, or left for `later` if
+ * it is outside of the window. No DOM.
  */
 
 import { Signal, type ISignal } from '@lumino/signaling';
@@ -22,9 +22,9 @@ export interface ILogModelOptions {
   readonly submarine: ISubmarine;
   readonly job: string;
   readonly filter: IFilter;
-  /** Bytes of one reading. */
+  /** Bytes per read. */
   readonly page?: number;
-  /** Runs a function soon: with the next frame in a browser. */
+  /** Runs a function soon; default: with the next frame. */
   readonly schedule?: (run: () => void) => void;
 }
 
@@ -55,10 +55,10 @@ export class LogModel implements IDisposable {
 
   readonly job: string;
   readonly window = new LogWindow();
-  /** Whether new lines push old ones out at the beginning, or wait below. */
+  /** Whether new lines remove the oldest lines; otherwise they are read later. */
   follow = true;
 
-  /** All logs of the job that were heard of. */
+  /** All known logs of the job. */
   get logs(): readonly ILogInfo[] {
     return this._sources.logs;
   }
@@ -74,18 +74,18 @@ export class LogModel implements IDisposable {
   get isDisposed(): boolean {
     return this._disposed;
   }
-  /** Lines came, went or changed. */
+  /** Lines were added, removed or changed. */
   get changed(): ISignal<this, undefined> {
     return this._changed;
   }
-  /** The window holds another stretch now. */
+  /** The window was replaced. */
   get moved(): ISignal<this, Anchor> {
     return this._moved;
   }
   get statusChanged(): ISignal<this, IStatus> {
     return this._statusChanged;
   }
-  /** There are logs that were not there before. */
+  /** There are new logs. */
   get logsChanged(): ISignal<this, undefined> {
     return this._logsChanged;
   }
@@ -100,7 +100,7 @@ export class LogModel implements IDisposable {
     return this._sources.total;
   }
 
-  /** Read what there is and listen; also the way to try again. */
+  /** Load the logs and subscribe; also used to retry. */
   async open(anchor: Anchor = this.follow ? 'end' : 'start'): Promise<void> {
     this._live.stop();
     this._setStatus({ phase: 'loading', message: '', ended: false, behind: null });
@@ -118,13 +118,13 @@ export class LogModel implements IDisposable {
     }
   }
 
-  /** Show other logs of the job. */
+  /** Select other logs of the job. */
   async setFilter(filter: IFilter): Promise<void> {
     this._sources.setFilter(filter);
     await this.open();
   }
 
-  /** Read the window anew around a place, holding what comes live meanwhile. */
+  /** Replace the window by the lines around a position; live data waits meanwhile. */
   async goTo(anchor: Anchor): Promise<void> {
     await this._turn.take(async signal => {
       const parts = await this._read(placesAround(this.sources, anchor, this._page), signal);
@@ -136,7 +136,7 @@ export class LogModel implements IDisposable {
     });
   }
 
-  /** Go to a part of the whole, 0 to 1. */
+  /** Go to a fraction of the whole, 0 to 1. */
   async goToPart(part: number): Promise<void> {
     const [first, ...others] = this.sources;
     if (first !== undefined) {
@@ -145,7 +145,7 @@ export class LogModel implements IDisposable {
     }
   }
 
-  /** Read what lies before the window. */
+  /** Read the data before the window. */
   async earlier(): Promise<void> {
     await this._more(placesBefore(this.sources, this._page), parts => {
       const fit = ({ source, offset, data }: IRead) => offset + data.length === source.lo;
@@ -154,7 +154,7 @@ export class LogModel implements IDisposable {
     });
   }
 
-  /** Read what lies after the window. */
+  /** Read the data after the window. */
   async later(): Promise<void> {
     await this._more(placesAfter(this.sources, this._page), parts => {
       const before = this.window.rows.length;
@@ -171,7 +171,7 @@ export class LogModel implements IDisposable {
     });
   }
 
-  /** How far into all logs a line is, in bytes. */
+  /** Position of a line in all selected logs, in bytes. */
   position(number: number): number {
     return this._sources.position(this.window.rows, number - this.window.base);
   }
@@ -232,7 +232,7 @@ export class LogModel implements IDisposable {
   private readonly _page: number;
   private readonly _live: LiveLines;
   private readonly _sources: Sources;
-  /** Live lines wait for the end of a reading. */
+  /** Live data waits for the end of a read. */
   private readonly _turn = new Turn(
     busy => {
       this._live.paused = busy;

@@ -1,6 +1,5 @@
 /**
- * Where the reader of a log goes, and where he is: to the ends, to a byte, to a part of the whole; what
- * the scroll bar shows of it. Reading is the model's, drawing the viewport's.
+ * Navigation in a log: to its ends, to an offset, or to a fraction; the position of the scroll bar.
  */
 
 import type { LogModel } from './model';
@@ -15,7 +14,7 @@ export class Navigation {
     private readonly _scrollbar: Scrollbar
   ) {}
 
-  /** Show new lines as they come, from the end on; or let them wait. */
+  /** Follow new lines at the end, or stop following. */
   setFollow(follow: boolean): void {
     if (follow && this._model.canLater) {
       void this.goTo('end');
@@ -24,13 +23,13 @@ export class Navigation {
     }
   }
 
-  /** Read around a place and show it. */
+  /** Read around a position and show it. */
   async goTo(anchor: Anchor): Promise<void> {
     this._viewport.follow = anchor === 'end' && !this._model.canLater;
     await this._model.goTo(anchor);
   }
 
-  /** Go to a part of the whole, 0 to 1. */
+  /** Go to a fraction of the whole, 0 to 1. */
   async goToPart(part: number): Promise<void> {
     if (part > 0.999) {
       await this.goTo('end');
@@ -40,7 +39,7 @@ export class Navigation {
     }
   }
 
-  /** Show on the scroll bar, with the next frame, which lines are on the screen. */
+  /** Update the scroll bar with the next frame. */
   placeSoon(then: () => void): void {
     this._placing ??= requestAnimationFrame(() => {
       this._placing = null;

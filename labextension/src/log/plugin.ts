@@ -1,4 +1,4 @@
-/** The command that opens a job's log as a tab; the view itself is loaded when it is first wanted. */
+/** The command that opens a job's log as a tab. The view is loaded with the first use. */
 
 import {
   ILabShell,
@@ -16,7 +16,7 @@ import { isJobId } from '../card/snapshot';
 import { readSettings } from '../settings';
 import type { LogView } from './view';
 
-/** `worker:0`, as in a job's tasks. */
+/** A task name such as `worker:0`. */
 const TASK = /^[A-Za-z][A-Za-z0-9_-]{0,63}:[0-9]{1,6}$/;
 
 export const logPlugin: JupyterFrontEndPlugin<void> = {
@@ -67,7 +67,7 @@ export const logPlugin: JupyterFrontEndPlugin<void> = {
           await tracker.add(widget);
         }
         if (!widget.isAttached) {
-          // Notebook 7 has one document in its main area: there the log goes below it.
+          // The main area of Notebook 7 contains only the document: open the log below it.
           app.shell.add(widget, labShell === null ? 'down' : 'main');
         }
         app.shell.activateById(widget.id);

@@ -1,33 +1,33 @@
-/** Which bytes of which logs to read for a place or a direction, and reading them; keeps nothing. */
+/** Determine the byte ranges to read for a position or a direction, and read them. */
 
 import type { IRest } from '../tokens';
 import type { LogSource } from './source';
 import type { IPart } from './row';
 
-/** Bytes that one reading asks for, over all its logs. */
+/** Bytes per read of all logs together. */
 export const PAGE = 128 * 1024;
 const SMALLEST_SHARE = 8 * 1024;
-/** So many logs are read for a page in the middle, and at the end of them all. */
+/** Number of logs that are read for a page in the middle, and at the end. */
 const LOGS_A_PAGE = 8;
 const LOGS_AT_END = 48;
 const REQUESTS_AT_ONCE = 6;
 
-/** Where a reader goes: the end, the beginning, or a byte of one log. */
+/** A position: the start, the end, or an offset in one log. */
 export type Anchor = 'start' | 'end' | { source: LogSource; offset: number };
 
-/** A stretch to be read; a negative offset counts from the end. */
+/** A byte range to read; a negative offset counts from the end. */
 export interface IPlace {
   readonly source: LogSource;
   readonly offset: number;
   readonly limit: number;
 }
 
-/** What came of a place, with the log's length then. */
+/** The data of a range, with the length of the log. */
 export interface IRead extends IPart {
   readonly length: number;
 }
 
-/** The first reading at a place; logs that are not among them are read when one comes to them. */
+/** The first ranges for a position. Other logs are read when they are scrolled to. */
 export function placesAround(
   sources: readonly LogSource[],
   anchor: Anchor,
@@ -35,7 +35,8 @@ export function placesAround(
 ): IPlace[] {
   const filled = sources.filter(source => source.length > 0);
   if (anchor === 'end') {
-    // The last ones: where the view ends, the log must end. Those before them come by `placesBefore`.
+    // The last logs: the view must end at the end of the log. `placesBefore` reads the logs before
+    // them.
     const group = filled.slice(-LOGS_AT_END);
     return group.map(source => {
       const limit = share(source, group, page);
@@ -56,7 +57,7 @@ export function placesAround(
   });
 }
 
-/** Where a log stands at a place before anything of it is read. */
+/** The offset of a log for a position before it is read. */
 export function standingAt(source: LogSource, anchor: Anchor): number {
   if (anchor === 'end') {
     return source.length;
@@ -68,7 +69,7 @@ export function standingAt(source: LogSource, anchor: Anchor): number {
   return Math.min(source.length, Math.floor(part * source.length));
 }
 
-/** What comes before the window: of the logs that reach back least, the last of them first. */
+/** Ranges before the window, of the logs whose loaded part starts latest. */
 export function placesBefore(sources: readonly LogSource[], page: number): IPlace[] {
   const group = sources
     .filter(source => source.lo > 0)
@@ -81,7 +82,7 @@ export function placesBefore(sources: readonly LogSource[], page: number): IPlac
   });
 }
 
-/** What comes after the window: of the logs that reach on least. */
+/** Ranges after the window, of the logs whose loaded part ends earliest. */
 export function placesAfter(sources: readonly LogSource[], page: number): IPlace[] {
   const group = sources
     .filter(source => source.hi < source.length)
@@ -90,7 +91,7 @@ export function placesAfter(sources: readonly LogSource[], page: number): IPlace
   return group.map(source => ({ source, offset: source.hi, limit: share(source, group, page) }));
 }
 
-/** Read the places, a few at a time, in their order. */
+/** Read ranges, a few at a time, in order. */
 export async function readAll(
   rest: IRest,
   job: string,

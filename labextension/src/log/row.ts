@@ -1,4 +1,4 @@
-/** A line of a log as it is kept in memory, and the bytes that become lines; plain data. */
+/** A line of a log in memory, and bytes that become lines. Plain data. */
 
 import { PLAIN, type ISpan } from './ansi';
 import type { IAlignment } from './alignment';
@@ -12,16 +12,16 @@ export interface IRow {
   end: number;
   text: string;
   spans: readonly ISpan[];
-  /** When it arrived, in ms since the epoch; null: not known. */
+  /** Time of arrival in milliseconds since the epoch; null if unknown. */
   time: number | null;
   open: boolean;
-  /** How it begins, where it was read from the middle. */
+  /** How the line starts if it was read from the middle of a log. */
   start: IAlignment['kind'];
-  /** Grows with each change, so that a view knows what to draw anew. */
+  /** Incremented with each change; the view renders the line again. */
   version: number;
 }
 
-/** Bytes of one source that follow, or come before, what is in the window. */
+/** Bytes of one source after or before the window. */
 export interface IPart {
   readonly source: LogSource;
   readonly data: Uint8Array;
@@ -29,7 +29,7 @@ export interface IPart {
   readonly offset: number;
 }
 
-/** The row of a piece, as it is when nothing has changed it yet. */
+/** A new row from a piece. */
 export function rowOf(
   source: LogSource,
   piece: IPiece,
@@ -40,7 +40,7 @@ export function rowOf(
   return { ...piece, kind, source, time, start, version: 0 };
 }
 
-/** Its text in spans, also where it has no styles. */
+/** The text as spans, also without styles. */
 export function spansOf(row: { text: string; spans: readonly ISpan[] }): readonly ISpan[] {
   return row.spans.length > 0 ? row.spans : [{ text: row.text, style: PLAIN }];
 }

@@ -1,4 +1,6 @@
-/** One line as DOM: text nodes only, styles as classes; whatever a job printed stays text. */
+/**
+ * Render one line as DOM: text nodes and CSS classes only, so that the output of a job stays text.
+ */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { size } from '../card/words';
@@ -8,28 +10,28 @@ import type { LogSource } from './source';
 
 export interface IRowOptions {
   readonly trans: TranslationBundle;
-  /** Say which task, attempt and stream a line is of. */
+  /** What to show before each line. */
   readonly label: 'none' | 'task' | 'attempt';
   readonly times: boolean;
-  /** Finds what to mark in a line; null: nothing. */
+  /** Matches to highlight; null for none. */
   readonly mark: RegExp | null;
-  /** Called for the button of a skipped stretch. */
+  /** Called by the button of a skipped part. */
   readonly onRead: (row: IRow) => void;
 }
 
 const NAMES = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
-/** Marks are looked for in so many characters of a line. */
+/** Matches are highlighted in this number of characters of a line. */
 const MARKED = 4000;
 const LABEL_COLOURS = 6;
 
-/** What has to be said of each line, so that one knows of which of these logs it is. */
+/** The label that distinguishes these logs. */
 export function labelOf(sources: readonly LogSource[]): IRowOptions['label'] {
   const tasks = new Set(sources.map(source => source.task));
   const attempts = new Set(sources.map(source => `${source.task}/${source.attempt}`));
   return attempts.size > tasks.size ? 'attempt' : tasks.size > 1 ? 'task' : 'none';
 }
 
-/** The element of a line. */
+/** Render a line. */
 export function rowNode(row: IRow, options: IRowOptions): HTMLElement {
   const node = element('div', 'jp-Submarine-log-row');
   if (row.kind === 'skip') {
@@ -70,7 +72,7 @@ function fillText(node: HTMLElement, row: IRow, mark: RegExp | null): void {
   }
 }
 
-/** A span, cut where marks begin and end. */
+/** Split a span at the ends of matches. */
 function spanNodes(span: ISpan, at: number, marks: readonly [number, number][]): Node[] {
   const nodes: Node[] = [];
   const end = at + span.text.length;
@@ -131,7 +133,7 @@ function setColour(node: HTMLElement, property: string, colour: Colour | null): 
   }
 }
 
-/** Begin and end of each match, in characters. */
+/** Start and end of each match, in characters. */
 function matches(text: string, mark: RegExp): [number, number][] {
   const found: [number, number][] = [];
   for (const match of text.slice(0, MARKED).matchAll(mark)) {
@@ -146,7 +148,7 @@ function timeNode(row: IRow, trans: TranslationBundle): HTMLElement {
   const node = element('span', 'jp-Submarine-log-time');
   if (row.time !== null) {
     node.textContent = new Date(row.time).toLocaleTimeString(undefined, { hour12: false });
-    node.title = trans.__('When this line was written, or came here');
+    node.title = trans.__('Time at which this line was written or received');
   }
   return node;
 }
@@ -159,7 +161,9 @@ function labelNode(row: IRow, label: 'task' | 'attempt'): HTMLElement {
   return node;
 }
 
-/** Neighbours get different colours: the index in the role counts, and its name shifts. */
+/**
+ * The color of a task, from its index and the length of its role's name, so that neighbors differ.
+ */
 function colourOf(task: string): number {
   const [role = '', index = '0'] = task.split(':');
   return ((Number(index) || 0) + role.length) % LABEL_COLOURS;
@@ -170,7 +174,7 @@ function fillSkip(node: HTMLElement, row: IRow, { trans, onRead }: IRowOptions):
   const amount = size(row.end - row.offset);
   node.append(
     trans.__(
-      'Skipped %1 of %2 (%3): more than could be shown.',
+      'Skipped %1 of %2 (%3): too much output to display.',
       amount,
       row.source.task,
       row.source.stream
@@ -178,7 +182,7 @@ function fillSkip(node: HTMLElement, row: IRow, { trans, onRead }: IRowOptions):
   );
   const button = element('button', 'jp-Submarine-log-link') as HTMLButtonElement;
   button.type = 'button';
-  button.textContent = trans.__('Read it');
+  button.textContent = trans.__('Load');
   button.addEventListener('click', () => {
     onRead(row);
   });

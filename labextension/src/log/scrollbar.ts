@@ -1,12 +1,12 @@
-/** A scroll bar by bytes: where the lines on the screen lie in all of the log. Reads nothing. */
+/** A scroll bar by bytes: the position of the visible lines in the whole log. */
 
-/** Smallest thumb, in parts of the bar. */
+/** Minimum size of the thumb, as a fraction of the bar. */
 const SMALLEST = 0.04;
 
 export class Scrollbar {
   /**
-   * @param label - What it scrolls, for people who do not see it.
-   * @param onGo - Gets the part of the whole, 0 to 1, that somebody wants to see.
+   * @param label - Label for screen readers.
+   * @param onGo - Called with the fraction, 0 to 1, to go to.
    */
   constructor(
     label: string,
@@ -30,7 +30,7 @@ export class Scrollbar {
 
   readonly node: HTMLElement;
 
-  /** Show that the screen holds `shown` of the whole from `from` on, both 0 to 1. */
+  /** Set the visible fraction: `shown` of the whole, starting at `from`, both 0 to 1. */
   set(from: number, shown: number): void {
     this._shown = Math.min(1, Math.max(SMALLEST, shown));
     const room = 1 - this._shown;
@@ -84,7 +84,7 @@ export class Scrollbar {
     }
   }
 
-  /** Not more often than a server likes to be asked. */
+  /** Limit the rate of requests. */
   private _ask(part: number): void {
     this._wanted = part;
     this._timer ??= setTimeout(() => {

@@ -1,7 +1,4 @@
-/**
- * Searching all logs in the window, on the server: the nearest match first, and meanwhile a count
- * that streams in and grows with the logs. Holds no text of the log, makes no DOM.
- */
+/** Search the selected logs on the server: find the nearest match and count all matches. */
 
 import { Signal, type ISignal } from '@lumino/signaling';
 import { isAbort, sentence } from '../api/errors';
@@ -16,23 +13,21 @@ export interface IFound {
   readonly hit: ISearchHit;
 }
 
-/** What to say of a search. */
+/** State of a search for the search bar. */
 export interface ICount {
-  /** Which one the reader is at, from 1; null: not known yet. */
+  /** Number of the current match, from 1; null if it is not known yet. */
   readonly current: number | null;
   readonly total: number;
-  /** There may be more than `total`. */
+  /** There may be more than `total` matches. */
   readonly more: boolean;
   readonly message: string;
 }
 
-/** Logs that are searched at the same time. */
+/** Number of logs that are searched concurrently. */
 const AT_ONCE = 4;
 
 export class LogSearch {
-  /**
-   * @param sources - The logs that are searched, at any time.
-   */
+  /** @param sources - Returns the logs to search. */
   constructor(
     private readonly _rest: Pick<IRest, 'search'>,
     private readonly _job: string,
@@ -50,7 +45,7 @@ export class LogSearch {
     return this._query;
   }
 
-  /** Search for something else, or nothing; counts in the background. */
+  /** Start another search, or none; matches are counted in the background. */
   start(query: IQuery | null): void {
     this._looking?.abort();
     this._query = query;
@@ -60,15 +55,15 @@ export class LogSearch {
     this._emit();
   }
 
-  /** The logs may have grown, or there are more of them. */
+  /** The logs may have grown, or there are new ones. */
   grown(): void {
     this._count.grown();
   }
 
   /**
-   * The match next to a place, round the end if need be; null where there is none.
+   * The next match after a position, continuing at the other end; null if there is none.
    *
-   * @param from - Where to begin in each log.
+   * @param from - Start offset in each log.
    */
   async next(from: ReadonlyMap<LogSource, number>, backward: boolean): Promise<IFound | null> {
     if (this._query === null) {
@@ -89,7 +84,7 @@ export class LogSearch {
     return this._current;
   }
 
-  /** The same for any query, rejecting where it cannot be searched; undefined: it was given up. */
+  /** The next match of any query; rejects if the search fails. undefined: it was aborted. */
   async around(
     query: IQuery,
     from: ReadonlyMap<LogSource, number>,
@@ -117,7 +112,7 @@ export class LogSearch {
     Signal.clearData(this);
   }
 
-  /** The nearest of what each log has. */
+  /** The nearest of the next matches of all logs. */
   private async _nearest(
     query: IQuery,
     from: ReadonlyMap<LogSource, number>,
@@ -141,7 +136,7 @@ export class LogSearch {
     return found[0] ?? null;
   }
 
-  /** The first match in one log; a server may stop a long search half-way. */
+  /** The first match in one log. The server may return partial results of a long search. */
   private async _first(
     query: IQuery,
     source: LogSource,

@@ -1,4 +1,4 @@
-/** The search field of the log view with its buttons and its count; `search.ts` does the searching. */
+/** The search field of the log view with its buttons and the match count. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import {
@@ -11,7 +11,7 @@ import { button, Toggle } from './controls';
 import type { ICount } from './search';
 import type { IQuery } from './search_query';
 
-/** Milliseconds without a key after which a search begins by itself. */
+/** Delay after the last key before a search starts, in milliseconds. */
 const PATIENCE = 350;
 
 export interface ISearchBarOptions {
@@ -26,7 +26,7 @@ export class SearchBar {
     this.node = document.createElement('div');
     this.node.className = 'jp-Submarine-log-search';
     this.node.setAttribute('role', 'search');
-    this.node.setAttribute('aria-label', trans.__('In the log'));
+    this.node.setAttribute('aria-label', trans.__('Search in the log'));
     this.input = document.createElement('input');
     this.input.type = 'search';
     this.input.className = 'jp-Submarine-log-input';
@@ -66,18 +66,18 @@ export class SearchBar {
   readonly node: HTMLElement;
   readonly input: HTMLInputElement;
 
-  /** What is searched for; null: nothing. */
+  /** The current query; null if the field is empty. */
   get query(): IQuery | null {
     return this._query;
   }
 
-  /** Put the cursor here, with what is there marked. */
+  /** Focus the field and select its text. */
   focus(): void {
     this.input.focus();
     this.input.select();
   }
 
-  /** Show how many matches there are. */
+  /** Show the number of matches. */
   show(count: ICount): void {
     const { trans } = this._options;
     if (this.input.value === '') {
@@ -115,7 +115,7 @@ export class SearchBar {
     const before = this._sent;
     clearTimeout(this._timer);
     this._changed();
-    // A new query has already gone to its nearest match.
+    // A new query goes to its nearest match by itself.
     if (this._sent === before && this.input.value !== '') {
       this._options.onStep(backward);
     }

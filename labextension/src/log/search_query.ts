@@ -1,4 +1,4 @@
-/** What is searched for in a log, and how its matches are found again in a line on the screen. */
+/** A search query, and the expression that highlights its matches in visible lines. */
 
 export interface IQuery {
   readonly text: string;
@@ -6,7 +6,7 @@ export interface IQuery {
   readonly matchCase: boolean;
 }
 
-/** What tells of trouble, for people who look for it: the same words as the server's preset. */
+/** Lines that report errors; same pattern as the server's preset. */
 export const TROUBLE: IQuery = {
   text: [
     String.raw`Traceback \(most recent call last\)`,
@@ -20,7 +20,7 @@ export const TROUBLE: IQuery = {
   matchCase: true
 };
 
-/** The expression that marks a query's matches in a line; null where there is none in the browser. */
+/** The expression that highlights the matches; null if the browser does not support it. */
 export function markOf(query: IQuery | null): RegExp | null {
   if (query === null || query.text === '') {
     return null;

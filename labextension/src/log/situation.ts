@@ -1,33 +1,33 @@
-/** The sentence below a log: how things stand, and what to do where they stand badly. */
+/** The status text below a log. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { duration, size } from '../card/words';
 
 export interface IStatus {
   readonly phase: 'loading' | 'ready' | 'error';
-  /** What went wrong; may also come while everything else works. */
+  /** An error; can be set while the rest of the view works. */
   readonly message: string;
-  /** Nothing more will come. */
+  /** The logs are complete. */
   readonly ended: boolean;
-  /** Seconds that the logs are behind, where the live path is down. */
+  /** Delay of the logs in seconds while there is no live connection. */
   readonly behind: number | null;
 }
 
 export interface ILogSituation {
   readonly status: IStatus;
-  /** Whether the page has its connection to the server. */
+  /** Whether the page is connected to the server. */
   readonly connected: boolean;
-  /** How many logs there are, and their bytes in this view. */
+  /** Number of logs, and their bytes in this view. */
   readonly logs: number;
   readonly total: number;
-  /** Bytes that the live stream left out. */
+  /** Bytes that the live stream skipped. */
   readonly skipped: number;
   readonly follow: boolean;
-  /** Byte of the first line on the screen. */
+  /** Position of the first visible line, in bytes. */
   readonly place: number;
 }
 
-/** What to say, and whether trying again may help. */
+/** The status text, and whether a retry may help. */
 export function situation(
   trans: TranslationBundle,
   { status, connected, logs, total, skipped, follow, place }: ILogSituation
@@ -40,7 +40,7 @@ export function situation(
   }
   const parts = [
     total === 0 ? nothing(trans, status, logs) : where(trans, total, follow, place),
-    // The line in its place is gone from the screen at once where a log is that fast.
+    // In a fast log, the line that reports the gap disappears at once.
     skipped > 0 ? trans.__('skipped %1', size(skipped)) : '',
     status.message !== '' ? status.message : live(trans, status, connected, total)
   ];
@@ -49,11 +49,11 @@ export function situation(
 
 function nothing(trans: TranslationBundle, status: IStatus, logs: number): string {
   if (status.ended) {
-    return trans.__('The job wrote nothing here.');
+    return trans.__('The job wrote nothing to this log.');
   }
   return logs === 0
-    ? trans.__('No log yet: it begins when the program starts.')
-    : trans.__('Nothing written here yet.');
+    ? trans.__('No log yet. The log begins when the program starts.')
+    : trans.__('No output yet.');
 }
 
 function where(trans: TranslationBundle, total: number, follow: boolean, place: number): string {
@@ -71,12 +71,12 @@ function live(
   }
   if (!connected) {
     return trans.__(
-      'The connection to the Jupyter server is down; new lines come when it is back.'
+      'Not connected to the Jupyter server. New lines appear when the connection is restored.'
     );
   }
   if (status.behind !== null) {
     return trans.__(
-      'The live path to the job is down: this comes from the job directory and is %1 behind.',
+      'No live connection to the job. The log comes from the job directory and is %1 behind.',
       duration(status.behind)
     );
   }

@@ -1,7 +1,4 @@
-/**
- * One log of a job: a task's attempt and stream, how long it is and which bytes of it are in the
- * window. Reads nothing and shows nothing.
- */
+/** One log of a job: task, attempt, stream, length, and the byte range in the window. */
 
 import type { ILogInfo } from '../api/log_types';
 import { LineReader } from './lines';
@@ -14,7 +11,7 @@ export interface IWhere {
   readonly stream: string;
 }
 
-/** The name of a log in a vector of positions, as in the channel's `at`. */
+/** Key of a log, as in the channel's `at`. */
 export function keyOf(where: IWhere): string {
   return `${where.task}/${where.attempt}/${where.stream}`;
 }
@@ -29,17 +26,17 @@ export function compareTasks(first: string, second: string): number {
   return first.localeCompare(second, 'en', { numeric: true });
 }
 
-/** What the reader of the log chose to see. */
+/** The selection of logs. */
 export interface IFilter {
-  /** Name of the task; empty: all of them. */
+  /** Name of the task; empty for all. */
   readonly task: string;
   /** `stdout`, `stderr`, or empty for both. */
   readonly stream: Stream | '';
-  /** `e1-a1`; `latest`: the newest of each task and those that come; empty: all. */
+  /** `e1-a1`; `latest` for the newest of each task, including later ones; empty for all. */
   readonly attempt: string;
 }
 
-/** The logs among these that a filter lets through, in the order of tasks, attempts and streams. */
+/** The logs that match a filter, in order of tasks, attempts and streams. */
 export function chosen(logs: readonly ILogInfo[], filter: IFilter): ILogInfo[] {
   const newest = new Map<string, string>();
   for (const log of logs) {
@@ -64,7 +61,7 @@ export function chosen(logs: readonly ILogInfo[], filter: IFilter): ILogInfo[] {
     );
 }
 
-/** A log in the window: bytes `lo` to `hi` of it are there. */
+/** A log in the window. The window contains its bytes from `lo` to `hi`. */
 export class LogSource implements IWhere {
   constructor(where: IWhere, length: number, index: number) {
     this.task = where.task;
@@ -81,19 +78,19 @@ export class LogSource implements IWhere {
   readonly attempt: string;
   readonly stream: string;
   readonly key: string;
-  /** Order among the sources, for its colour and for ties. */
+  /** Order among the sources. */
   readonly index: number;
-  /** Bytes so far, as far as anybody told us. */
+  /** Known length in bytes. */
   length: number;
   lo: number;
   hi: number;
-  /** Later bytes are not in the window, and live ones are not added to it. */
+  /** Later bytes are not in the window; live data is not added. */
   detached = false;
   reader: LineReader;
-  /** Length when it was first heard of: what lies behind is live. */
+  /** Length when the log became known; later bytes are live. */
   firstLength: number;
 
-  /** Forget what is in the window and continue at `offset`. */
+  /** Clear the range and continue at `offset`. */
   moveTo(offset: number): void {
     this.lo = this.hi = offset;
     this.reader = new LineReader(offset);

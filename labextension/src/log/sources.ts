@@ -1,7 +1,4 @@
-/**
- * The logs of a job that were heard of, and those of them that are shown: how long each is, and how
- * far all of them go together. Reads nothing; the lines are the window's.
- */
+/** The known logs of a job, and those that the filter selects, with their lengths. */
 
 import type { ILogInfo } from '../api/log_types';
 import type { IRow } from './row';
@@ -16,17 +13,17 @@ export class Sources {
     return this._filter;
   }
 
-  /** All logs of the job that were heard of. */
+  /** All known logs of the job. */
   get logs(): readonly ILogInfo[] {
     return [...this._logs.values()];
   }
 
-  /** Those that the filter lets through, in their order. */
+  /** The selected logs in order. */
   get shown(): readonly LogSource[] {
     return [...this._shown.values()];
   }
 
-  /** Bytes of all logs that are shown. */
+  /** Total length of the selected logs. */
   get total(): number {
     return this.shown.reduce((sum, source) => sum + source.length, 0);
   }
@@ -39,12 +36,12 @@ export class Sources {
     return this.shown.some(source => source.hi < source.length);
   }
 
-  /** How long each log is, as a subscription's `at`. */
+  /** Length of each log, for the `at` of a subscription. */
   get lengths(): Record<string, number> {
     return Object.fromEntries([...this._logs].map(([key, log]) => [key, log.length]));
   }
 
-  /** Take what the server lists, and choose by the filter: nothing of the sources is kept. */
+  /** Set the list of the server and select by the filter; all sources are replaced. */
   list(logs: readonly ILogInfo[]): void {
     for (const log of logs) {
       this._logs.set(keyOf(log), { ...log });
@@ -57,15 +54,15 @@ export class Sources {
     }
   }
 
-  /** Use another filter from the next list on. */
+  /** Set the filter for the next `list`. */
   setFilter(filter: IFilter): void {
     this._filter = filter;
   }
 
   /**
-   * Bytes of a log came: its source where it is shown, and whether the log is new.
+   * Bytes of a log arrived: returns its source if it is selected, and whether the log is new.
    *
-   * A new one is a task's next attempt, or a task that started late.
+   * A new log belongs to the next attempt of a task, or to a task that started late.
    */
   hear(
     where: IWhere,
@@ -83,7 +80,7 @@ export class Sources {
     return { source: this._shown.get(key), isNew: log === undefined };
   }
 
-  /** How far into all logs that are shown the row at `index` is, in bytes. */
+  /** Position of the row at `index` in all selected logs, in bytes. */
   position(rows: readonly IRow[], index: number): number {
     const next = new Map<LogSource, number>();
     for (let i = Math.max(0, index); i < rows.length; i++) {

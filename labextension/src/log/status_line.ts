@@ -1,4 +1,3 @@
-/** The line below a log that says how things stand, with a button where trying again may help. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
@@ -14,7 +13,7 @@ export class StatusLine {
 
   readonly node: HTMLElement;
 
-  /** Show a sentence; the same one again changes nothing, so that it is read out once. */
+  /** Show a text. A repeated text is ignored, so that screen readers read it once. */
   say(text: string, retry = false): void {
     const said = `${String(retry)} ${text}`;
     if (said === this._said) {

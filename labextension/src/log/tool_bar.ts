@@ -1,4 +1,4 @@
-/** What can be chosen in the log view: which logs, how they look, the file. Reads no log itself. */
+/** The toolbar of the log view: selection of logs, appearance, download. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
@@ -10,7 +10,7 @@ import { openMenu } from '../menus';
 import { button, Choice, Toggle } from './controls';
 import { chosen, compareAttempts, compareTasks, type IFilter } from './source';
 
-/** How the reader wants lines to look. */
+/** Appearance of lines. */
 export interface ILook {
   readonly wrap: boolean;
   readonly times: boolean;
@@ -28,7 +28,7 @@ export interface IToolBarOptions {
   readonly downloadUrl: (log: ILogInfo) => string;
 }
 
-/** Logs that the download menu names. */
+/** Maximum number of logs in the download menu. */
 const NAMED = 40;
 
 export class ToolBar {
@@ -52,7 +52,7 @@ export class ToolBar {
     });
     this._follow = new Toggle(
       trans.__('Follow'),
-      trans.__('Show new lines as they come (End)'),
+      trans.__('Show new lines as they arrive (End)'),
       _options.follow,
       _options.onFollow
     );
@@ -61,7 +61,7 @@ export class ToolBar {
     });
     this._times = new Toggle(
       trans.__('Times'),
-      trans.__('Show when lines arrived, as far as it is known'),
+      trans.__('Show the times of lines where they are known'),
       look.times,
       () => {
         this._look();
@@ -81,7 +81,7 @@ export class ToolBar {
 
   readonly node: HTMLElement;
 
-  /** Show what is chosen; asks for nothing. */
+  /** Show a filter without calling `onFilter`. */
   set filter(filter: IFilter) {
     this._filter = filter;
     this.update(this._logs);
@@ -91,7 +91,7 @@ export class ToolBar {
     this._follow.pressed = follow;
   }
 
-  /** Offer the logs that there are. */
+  /** Set the available logs. */
   update(logs: readonly ILogInfo[]): void {
     const { trans } = this._options;
     const { task, attempt, stream } = this._filter;
@@ -157,8 +157,8 @@ export class ToolBar {
     }
     const label =
       count === 0
-        ? trans.__('There is nothing to download yet')
-        : trans.__('%1 more: choose a task first', count - NAMED);
+        ? trans.__('Nothing to download yet')
+        : trans.__('%1 more logs: choose a task first', count - NAMED);
     commands.addCommand('rest', { label, execute: () => undefined, isEnabled: () => false });
     menu.addItem({ command: 'rest' });
   }

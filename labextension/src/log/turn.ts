@@ -1,11 +1,10 @@
-/** One reading at a time: a newer one takes the place of the one before, whose answer is dropped. */
 
 import { isAbort } from '../api/errors';
 
 export class Turn {
   /**
-   * @param onBusy - Told when a reading begins and when none is under way any more.
-   * @param onFailure - Told what went wrong with the reading that counts.
+   * @param onBusy - Called when a read starts and when none is in progress any more.
+   * @param onFailure - Called with the error of the current read.
    */
   constructor(
     private readonly _onBusy: (busy: boolean) => void,
@@ -16,7 +15,9 @@ export class Turn {
     return this._now !== null;
   }
 
-  /** Read, then do what the reading returns, unless a newer one began meanwhile; whether it did. */
+  /**
+   * Read, then apply the result unless a newer read has started; returns whether it was applied.
+   */
   async take(read: (signal: AbortSignal) => Promise<() => void>): Promise<boolean> {
     this._now?.abort();
     if (this._over) {
@@ -43,7 +44,7 @@ export class Turn {
     return false;
   }
 
-  /** Give up what is under way, and begin nothing more. */
+  /** Abort the current read and reject later ones. */
   end(): void {
     this._over = true;
     this._now?.abort();

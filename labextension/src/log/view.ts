@@ -1,4 +1,4 @@
-/** The log view: the tool bar, the text, the scroll bar and a sentence on how things stand. */
+/** The log view: toolbar, text, scroll bar and status line. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
@@ -26,7 +26,7 @@ export interface ILogViewOptions {
   readonly job: string;
   readonly task: string;
   readonly look: ILook;
-  /** Begin at the end and stay there; else at the beginning. */
+  /** Start at the end and follow new lines; otherwise start at the beginning. */
   readonly follow: boolean;
   readonly trans: TranslationBundle;
 }
@@ -45,7 +45,7 @@ export class LogView extends Widget {
     this._search = new LogSearch(submarine.rest, job, () => this.model.sources);
     this._viewport = new Viewport(this.model, this._rowOptions(null), trans.__('Log of %1', job));
     this._viewport.node.classList.toggle('jp-mod-wrap', look.wrap);
-    this._scrollbar = new Scrollbar(trans.__('Place in the log'), part => {
+    this._scrollbar = new Scrollbar(trans.__('Position in the log'), part => {
       void this._navigation.goToPart(part);
     });
     this._navigation = new Navigation(this.model, this._viewport, this._scrollbar);
@@ -70,7 +70,7 @@ export class LogView extends Widget {
 
   readonly model: LogModel;
 
-  /** Show the log of another task. */
+  /** Select another task. */
   setTask(task: string): void {
     if (task !== this.model.filter.task) {
       void this._setFilter({ ...this.model.filter, task, attempt: 'latest' });

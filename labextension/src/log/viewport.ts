@@ -1,7 +1,6 @@
 /**
- * The text of the log on the screen: the lines around the place where one reads, as DOM, a few
- * hundred at most whatever the log's length. Scrolling near an edge brings more lines from the
- * window, and there from the model. No tool bar, no scroll bar.
+ * The visible text of a log: a few hundred lines around the current position are in the DOM.
+ * Scrolling near an edge adds lines from the window, and then from the model.
  */
 
 import { Signal, type ISignal } from '@lumino/signaling';
@@ -11,12 +10,12 @@ import type { Anchor } from './reading';
 import type { IRowOptions } from './row_node';
 import type { LogSource } from './source';
 
-/** Lines in the DOM: at most, and how many come at an edge. */
+/** Maximum number of lines in the DOM, and number of lines added at an edge. */
 const MOST = 480;
 const STEP = 120;
-/** While it follows: what may be seen, and a little. */
+/** Number of lines in the DOM while following. */
 const FOLLOWED = 160;
-/** Pixels from an edge at which more lines come. */
+/** Distance from an edge at which lines are added, in pixels. */
 const EDGE = 800;
 
 export class Viewport {
@@ -43,11 +42,11 @@ export class Viewport {
 
   readonly node: HTMLElement;
 
-  /** The reader scrolled, or lines came. */
+  /** The user scrolled, or lines were added. */
   get scrolled(): ISignal<this, undefined> {
     return this._scrolled;
   }
-  /** The reader left the end, or came back to it. */
+  /** Following started or stopped. */
   get followChanged(): ISignal<this, boolean> {
     return this._followChanged;
   }
@@ -55,7 +54,7 @@ export class Viewport {
   get follow(): boolean {
     return this._model.follow;
   }
-  /** Show new lines as they come; does not move by itself where lines in between are missing. */
+  /** Whether to follow new lines. Does not go to the end if lines in between are missing. */
   set follow(follow: boolean) {
     if (follow !== this._model.follow) {
       this._model.follow = follow;
@@ -66,7 +65,7 @@ export class Viewport {
     }
   }
 
-  /** Change how lines look. */
+  /** Change the appearance of lines. */
   setOptions(options: IRowOptions): void {
     const keep = this.top;
     this._lines.options = options;
@@ -77,22 +76,22 @@ export class Viewport {
     }
   }
 
-  /** Number of the first line on the screen. */
+  /** Number of the first visible line. */
   get top(): number {
     return this._lines.rowAt(this.node.getBoundingClientRect().top);
   }
 
-  /** Number of the line after the last one on the screen. */
+  /** Number of the line after the last visible one. */
   get bottom(): number {
     return this._lines.rowAt(this.node.getBoundingClientRect().bottom);
   }
 
-  /** Whether all lines that are drawn are on the screen. */
+  /** Whether all rendered lines are visible. */
   get fits(): boolean {
     return this.node.scrollHeight <= this.node.clientHeight + 1;
   }
 
-  /** Whether the lines on the screen reach the end of everything. */
+  /** Whether the visible lines reach the end of the logs. */
   get atEnd(): boolean {
     const { scrollTop, scrollHeight, clientHeight } = this.node;
     return (
@@ -102,7 +101,7 @@ export class Viewport {
     );
   }
 
-  /** Bring a byte of a log into view if it is in the window; false: it is not. */
+  /** Scroll to an offset of a log; returns false if it is not in the window. */
   reveal(source: LogSource, offset: number): boolean {
     const number = this._model.window.find(source, offset);
     if (number < 0) {
@@ -120,7 +119,7 @@ export class Viewport {
     return true;
   }
 
-  /** Lines near an edge that are not there yet. */
+  /** Add missing lines near the edges. */
   maintain(): void {
     const { scrollTop, scrollHeight, clientHeight } = this.node;
     const window = this._model.window;
@@ -152,7 +151,7 @@ export class Viewport {
     this._scrolled.emit(undefined);
   }
 
-  /** Draw what changed. */
+  /** Render changes. */
   private readonly _update = (): void => {
     const { window } = this._model;
     if (this.follow && this._selecting()) {
@@ -190,12 +189,12 @@ export class Viewport {
     this._scrolled.emit(undefined);
   }
 
-  /** Have these lines in the DOM. */
+  /** Render exactly these lines. */
   private _slice(first: number, last: number): void {
     this._lines.slice(first, last, !this.follow);
   }
 
-  /** Have so many lines more at an edge, and at most `MOST`. */
+  /** Add lines at an edge, up to `MOST` in total. */
   private _extend(by: number): void {
     const first = by < 0 ? this._lines.first + by : this._lines.first;
     const last = by > 0 ? this._lines.last + by : this._lines.last;
@@ -223,7 +222,7 @@ export class Viewport {
     }
   }
 
-  /** Whether the reader has marked text in here: lines with it must stay. */
+  /** Whether text in the view is selected; its lines must stay. */
   private _selecting(): boolean {
     const selection = document.getSelection();
     return selection !== null && !selection.isCollapsed && this.node.contains(selection.anchorNode);
@@ -235,5 +234,5 @@ export class Viewport {
   private readonly _followChanged = new Signal<this, boolean>(this);
 }
 
-/** So many were made on this page: for ids. */
+/** Number of viewports on this page, for ids. */
 let count = 0;

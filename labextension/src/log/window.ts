@@ -1,10 +1,10 @@
 /**
- * The lines in memory: a bounded stretch of one log, or of several. For each source the bytes `lo` to
- * `hi` are here without a gap; what lies outside is read again when it is wanted. Live lines stand as
- * they came; of pages that were read, each log's lines stay together, since nobody knows their times
- * and a traceback cut up by another log's lines cannot be read.
+ * The lines in memory: a bounded part of one or several logs.
  *
- * Lines have numbers, `base` for the first: they stay when lines before them come or go.
+ * The window contains the bytes `lo` to `hi` of each source without gaps; other parts are read
+ * again on demand. Live lines are in order of arrival. In pages that were read, the lines of a log
+ * stay together, because their times are unknown and interleaving would split tracebacks. Line
+ * numbers start at `base` and do not change when earlier lines are added or removed.
  */
 
 import { align, continuation, type IAlignment } from './alignment';
@@ -12,7 +12,7 @@ import { LineReader, MAX_LINE, type IPiece } from './lines';
 import { type IPart, type IRow, rowOf, spansOf } from './row';
 import type { LogSource } from './source';
 
-/** Lines at the end, of all logs, among which one that is written to again is looked for. */
+/** Number of lines at the end in which an overwritten line is searched. */
 const REPAINTED = 600;
 
 export const LIMITS = { rows: 4000, characters: 6_000_000, page: 1500 };
@@ -25,16 +25,16 @@ export class LogWindow {
   readonly rows: IRow[] = [];
   /** Number of the first line. */
   base = 0;
-  /** Grows when everything in here became something else. */
+  /** Incremented when the content is replaced. */
   generation = 0;
-  /** Bytes of the live stream that are not here because the page could not keep up. */
+  /** Bytes of the live stream that were skipped because the page was too slow. */
   skipped = 0;
 
   get end(): number {
     return this.base + this.rows.length;
   }
 
-  /** The line of a number. */
+  /** The line with a number. */
   at(number: number): IRow | undefined {
     return this.rows[number - this.base];
   }
@@ -48,17 +48,17 @@ export class LogWindow {
     this.generation++;
   }
 
-  /** How many lines one reading may add. */
+  /** Maximum number of lines that one read adds. */
   get page(): number {
     return this._limits.page;
   }
 
-  /** Whether there is no room for more without letting something go. */
+  /** Whether the limits are reached. */
   get full(): boolean {
     return this.rows.length >= this._limits.rows || this._characters >= this._limits.characters;
   }
 
-  /** Bytes that follow what is here: live, or read for somebody who scrolls down. */
+  /** Add bytes after the window, live or read. */
   append(parts: readonly IPart[], time: number | null): void {
     for (const part of parts) {
       const { source } = part;
@@ -71,7 +71,7 @@ export class LogWindow {
     }
   }
 
-  /** Bytes up to `to` will not come by themselves: say so in their place. */
+  /** Add a line for bytes up to `to` that are skipped. */
   skip(source: LogSource, to: number): void {
     if (to <= source.hi) {
       return;
@@ -83,7 +83,7 @@ export class LogWindow {
     source.reader = new LineReader(to);
   }
 
-  /** Bytes that end where the window begins. */
+  /** Add bytes that end at the start of the window. */
   prepend(parts: readonly IPart[]): void {
     const rows = parts.flatMap(part => this._before(part));
     this.rows.unshift(...rows);
@@ -93,7 +93,7 @@ export class LogWindow {
     }
   }
 
-  /** Bytes read around a place, into an empty window; may begin within a line. */
+  /** Fill the empty window with bytes around a position, which may start within a line. */
   load(parts: readonly IPart[]): void {
     const aligned = parts.map(part => {
       const start: IAlignment = part.offset === 0 ? { skip: 0, kind: 'line' } : align(part.data);
@@ -110,7 +110,7 @@ export class LogWindow {
     }
   }
 
-  /** Let lines at the beginning go until there is room. */
+  /** Remove lines at the start until the limits are met. */
   trimHead(): void {
     let drop = 0;
     let characters = this._characters;
@@ -132,7 +132,7 @@ export class LogWindow {
     this.base += drop;
   }
 
-  /** Let lines at the end go until there is room: their sources are no longer followed. */
+  /** Remove lines at the end until the limits are met; their sources become detached. */
   trimTail(limit: number = this._limits.rows): void {
     while (
       this.rows.length > limit ||
@@ -150,7 +150,7 @@ export class LogWindow {
     }
   }
 
-  /** Number of the line of a source that holds a byte; -1: it is not here. */
+  /** Number of the line that contains a byte of a source; -1 if it is not in the window. */
   find(source: LogSource, offset: number): number {
     const index = this.rows.findIndex(
       row => row.source === source && row.offset <= offset && offset < row.end
@@ -158,7 +158,7 @@ export class LogWindow {
     return index < 0 ? -1 : this.base + index;
   }
 
-  /** The lines of a page that ends where the window begins. */
+  /** The lines of a page that ends at the start of the window. */
   private _before(part: IPart): IRow[] {
     const { source, data } = part;
     const start: IAlignment = part.offset === 0 ? { skip: 0, kind: 'line' } : align(data);
@@ -173,7 +173,9 @@ export class LogWindow {
     );
   }
 
-  /** A page can begin within what the line after it began with: make one line of the two. */
+  /**
+   * Join the last line of a page with the first line of the window if both are parts of one line.
+   */
   private _joinFirst(source: LogSource, pieces: IPiece[], start: IAlignment['kind']): IPiece[] {
     const last = pieces.at(-1);
     const first = this.rows.find(row => row.source === source);
@@ -213,7 +215,7 @@ export class LogWindow {
     }
   }
 
-  /** Another text of a line that ended already, if it is still near. */
+  /** Replace the text of an earlier line if it is near the end. */
   private _repaint(source: LogSource, { offset, text, spans }: IPiece): void {
     const near = this.rows.slice(-REPAINTED);
     const row = near.find(one => one.source === source && one.offset === offset);

@@ -1,4 +1,4 @@
-/** The list of jobs: only the rows on the screen are in the DOM, whatever their number. */
+/** The job list: only the visible rows are in the DOM. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
@@ -9,7 +9,7 @@ import { RowMenu } from './row_menu';
 import { above, type IPlaces, places, ROW_HEIGHT } from './runs';
 import { TypedWord } from './typed_word';
 
-/** Rows beyond the edges of the screen. */
+/** Number of rows rendered beyond each edge. */
 const SPARE = 6;
 
 export interface IListProps {
@@ -23,7 +23,7 @@ export interface IListProps {
 interface IListState {
   readonly top: number;
   readonly height: number;
-  /** The job at which the keyboard is: it stays the same when others come. */
+  /** The job with the keyboard focus; it does not change when rows are added. */
   readonly active: string;
 }
 
@@ -122,7 +122,7 @@ export class JobList extends React.Component<IListProps, IListState> {
     const bar = box === null ? 0 : box.offsetWidth - box.clientWidth;
     return (
       <RowMenu
-        label={trans.__('What can be done with %1', row?.name || (row?.job_id ?? ''))}
+        label={trans.__('Actions for %1', row?.name || (row?.job_id ?? ''))}
         top={Math.min(Math.max(0, this._topOf(active) - top), Math.max(0, height - ROW_HEIGHT))}
         right={bar + 4}
         onOpen={() => {
@@ -132,7 +132,7 @@ export class JobList extends React.Component<IListProps, IListState> {
     );
   }
 
-  /** Where the rows are, reckoned once for each list. */
+  /** The layout, calculated once per list. */
   private _places(): IPlaces {
     const { rows } = this.props.model;
     if (this._placed.rows !== rows) {
@@ -157,7 +157,7 @@ export class JobList extends React.Component<IListProps, IListState> {
     }
   }
 
-  /** Read on when the end of what is known comes near. */
+  /** Load more rows near the end. */
   private _fill(): void {
     const { model } = this.props;
     const { top, height } = this.state;

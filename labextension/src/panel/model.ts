@@ -1,6 +1,6 @@
 /**
- * The jobs of the panel: pages of the list by REST, what changes by the channel while somebody
- * looks, merged and in order. No DOM.
+ * The jobs of the panel: pages of the list by REST, merged with changes from the channel while the
+ * panel is visible. No DOM.
  */
 
 import { Signal, type ISignal } from '@lumino/signaling';
@@ -12,10 +12,10 @@ import type { ICluster, IJobRow } from '../api/list_types';
 import type { ISubmarine, ISubscription } from '../tokens';
 import { together } from './runs';
 
-/** Rows that one request asks for. */
+/** Rows per request. */
 const PAGE = 100;
 
-/** Which states a choice in the panel stands for. */
+/** States of the groups that the panel offers. */
 export const GROUPS = {
   all: [],
   active: ['SUBMITTING', 'PENDING', 'STARTING', 'RUNNING', 'RESTARTING', 'FINISHING'],
@@ -34,11 +34,11 @@ export interface IJobsQuery {
 export class JobsModel implements IDisposable {
   constructor(private readonly _submarine: ISubmarine) {}
 
-  /** What is shown, running first, then the newest; jobs of a workflow's run together. */
+  /** The rows: running jobs first, then the newest; jobs of a workflow run are grouped. */
   get rows(): readonly IJobRow[] {
     return this._rows;
   }
-  /** How many there are on the server. */
+  /** Number of matching jobs on the server. */
   get total(): number {
     return Math.max(this._total, this._rows.length);
   }
@@ -48,7 +48,7 @@ export class JobsModel implements IDisposable {
   get canMore(): boolean {
     return this._next !== null;
   }
-  /** Why there is nothing, or nothing fresh; empty when all is well. */
+  /** Why the list is empty or outdated; empty if there is no problem. */
   get problem(): string {
     return this._problem;
   }
@@ -68,7 +68,7 @@ export class JobsModel implements IDisposable {
     return this._changed;
   }
 
-  /** Whether somebody looks: only then is anything asked or heard. */
+  /** Whether the panel is visible. Data is loaded only then. */
   set visible(visible: boolean) {
     if (visible && this._subscription === null && !this._disposed) {
       this._subscription = this._submarine.channel.jobs((rows, _total, problem) => {
@@ -82,32 +82,32 @@ export class JobsModel implements IDisposable {
     }
   }
 
-  /** Show other jobs. */
+  /** Show the jobs of another query. */
   async search(query: IJobsQuery): Promise<void> {
     this._query = query;
     await this.reload();
   }
 
-  /** Read the list from its beginning. */
+  /** Load the list from the start. */
   async reload(): Promise<void> {
     this._next = null;
     await this._page(undefined);
   }
 
-  /** Read the next page. */
+  /** Load the next page. */
   async more(): Promise<void> {
     if (this._next !== null && this._loading === null) {
       await this._page(this._next);
     }
   }
 
-  /** Ask how much is free. */
+  /** Load the free resources of the cluster. */
   async refreshCluster(): Promise<void> {
     try {
       this._cluster = await this._submarine.rest.cluster();
       this._clusterProblem = this._cluster.problem;
     } catch (error) {
-      // What was free before is not what is free now.
+      // Do not show outdated values.
       this._cluster = null;
       this._clusterProblem = sentence(error);
     }
@@ -151,7 +151,7 @@ export class JobsModel implements IDisposable {
     }
   }
 
-  /** What the channel says of jobs: those that changed, or all that matter. */
+  /** Merge rows from the channel: changed rows, or all rows. */
   private _take(rows: readonly IJobRow[], problem: string): void {
     for (const row of rows) {
       const old = this._known.get(row.job_id);
@@ -192,7 +192,7 @@ export class JobsModel implements IDisposable {
   private readonly _changed = new Signal<this, undefined>(this);
 }
 
-/** Whether a job belongs to what is searched for. */
+/** Whether a job matches a query. */
 export function fits(row: IJobRow, { text, group }: IJobsQuery): boolean {
   const states: readonly State[] = GROUPS[group];
   const wanted = text.trim().toLowerCase();

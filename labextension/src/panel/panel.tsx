@@ -1,4 +1,4 @@
-/** The jobs panel: search, states, the cluster and the list. What a job can do are commands. */
+/** The jobs panel: search, states, the cluster and the list. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
@@ -10,9 +10,11 @@ import type { ISubmarine } from '../tokens';
 import { JobList } from './list';
 import { Queues } from './queues';
 
-/** Milliseconds without a key after which the search begins. */
+/** Delay after the last key before a search starts, in milliseconds. */
 const PATIENCE = 250;
-/** Milliseconds after which the cluster is asked again; the server asks it no more often. */
+/**
+ * Interval of cluster requests in milliseconds; the server caches the result for a similar time.
+ */
 const CLUSTER = 10_000;
 
 export interface IJobsPanelOptions {
@@ -22,7 +24,7 @@ export interface IJobsPanelOptions {
   readonly onMenu: (model: JobsModel, job: string, x: number, y: number) => void;
 }
 
-/** The content of the side bar's tab: loaded when it is first shown. */
+/** The content of the side bar's tab; loaded with the first use. */
 export class JobsPanel extends ReactWidget {
   constructor(private readonly _options: IJobsPanelOptions) {
     super();
@@ -138,7 +140,7 @@ export class JobsPanel extends ReactWidget {
     );
   }
 
-  /** What is wrong, or why there is nothing. */
+  /** The problem, or a text for an empty list. */
   private _said(): React.ReactElement | null {
     const { trans } = this._options;
     const { problem, rows, loading, query } = this.model;
@@ -165,7 +167,7 @@ export class JobsPanel extends ReactWidget {
     return (
       <p className="jp-Submarine-jobs-empty">
         {searched
-          ? trans.__('No job is like this. Search for less, or choose all states.')
+          ? trans.__('No job matches. Shorten the search text or choose all states.')
           : trans.__('No jobs yet. Put %1 at the top of a cell and run it.', '%%submarine run')}
       </p>
     );

@@ -1,4 +1,4 @@
-/** The jobs panel in the left side bar; its content is loaded when it is first shown. */
+/** The jobs panel in the left side bar. Its content is loaded with the first use. */
 
 import {
   ILayoutRestorer,
@@ -29,7 +29,7 @@ const RANK = 350;
 
 type Commands = JupyterFrontEnd['commands'];
 
-/** The tab, empty until somebody looks at it. */
+/** The tab, empty until it is shown for the first time. */
 class Tab extends Panel {
   constructor(private readonly _load: (tab: Panel) => Promise<void>) {
     super();
@@ -97,7 +97,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         })
       );
     });
-    // As all tabs of the side bar: a sign, and its name for the pointer and for screen readers.
+    // Icon and caption, like other tabs of the side bar.
     tab.title.icon = jobsIcon;
     tab.title.caption = trans.__('Submarine jobs');
     tab.node.setAttribute('role', 'region');
@@ -127,7 +127,7 @@ function rowOf(model: JobsModel, job: string): IJobRow | undefined {
   return model.rows.find(row => row.job_id === job);
 }
 
-/** What can be done with a job; only what this front end can do. */
+/** The menu of a job, with the commands that this front end has. */
 function menuOf(
   commands: Commands,
   trans: TranslationBundle,

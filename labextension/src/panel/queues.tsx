@@ -1,4 +1,4 @@
-/** What is free: the queues with their GPUs, asked for every 10 s while the panel is shown. */
+/** Queues with their free GPUs, refreshed every 10 s while the panel is visible. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
@@ -9,7 +9,7 @@ import type { JobsModel } from './model';
 export function Queues(props: { model: JobsModel; trans: TranslationBundle }): React.ReactElement {
   const { model, trans } = props;
   const { cluster, clusterProblem } = model;
-  const silent = clusterProblem === '' ? trans.__('Cluster') : trans.__('Cluster: no answer');
+  const silent = clusterProblem === '' ? trans.__('Cluster') : trans.__('Cluster: no response');
   return (
     <details className="jp-Submarine-jobs-queues">
       <summary>
@@ -45,7 +45,7 @@ export function Queues(props: { model: JobsModel; trans: TranslationBundle }): R
         </table>
       )}
       {cluster !== null && cluster.queues.length === 0 && clusterProblem === '' && (
-        <p>{trans.__('There are no queues here (%1).', cluster.backend)}</p>
+        <p>{trans.__('The backend %1 has no queues.', cluster.backend)}</p>
       )}
       <button
         type="button"
@@ -55,7 +55,7 @@ export function Queues(props: { model: JobsModel; trans: TranslationBundle }): R
         }}
       >
         <refreshIcon.react tag="span" width="14px" />
-        {trans.__('Look again')}
+        {trans.__('Refresh')}
       </button>
     </details>
   );

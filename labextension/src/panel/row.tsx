@@ -1,4 +1,4 @@
-/** One job as a row of the panel. */
+/** One row of the job list. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ellipsesIcon } from '@jupyterlab/ui-components';
@@ -14,7 +14,7 @@ export interface IRowProps {
   readonly row: IJobRow;
   readonly id: string;
   readonly index: number;
-  /** Pixels from the beginning of the list. */
+  /** Offset from the start of the list in pixels. */
   readonly top: number;
   readonly total: number;
   readonly active: boolean;
@@ -71,7 +71,7 @@ export function JobRow(props: IRowProps): React.ReactElement {
   );
 }
 
-/** The run that the rows below belong to; what it says is said by each of them too. */
+/** The heading of a workflow run. Hidden from screen readers: the rows contain the same text. */
 export function RunHeading(props: {
   heading: IHeading;
   trans: TranslationBundle;
@@ -93,7 +93,7 @@ export function RunHeading(props: {
   );
 }
 
-/** State, progress and why: `RUNNING 42 % · 4 tasks · 2 GPUs`. */
+/** State, progress and reason: `RUNNING 42 % · 4 tasks · 2 GPUs`. */
 function detailOf({ row, trans }: IRowProps): string {
   const parts: string[] = [row.state];
   if (row.progress !== null && !ENDED.has(row.state)) {

@@ -1,15 +1,15 @@
 /**
- * The button that opens the menu of the row at which the keyboard is. It lies over that row and not in
- * it: an entry of a list box may not hold a button.
+ * The menu button of the row with the keyboard focus. It is placed over the row: an option of a
+ * list box must not contain a button.
  */
 
 import { ellipsesIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 
 export function RowMenu(props: {
-  /** What it does, with the job's name. */
+  /** Label with the name of the job. */
   label: string;
-  /** Pixels from the frame's edges. */
+  /** Distance from the edges of the frame in pixels. */
   top: number;
   right: number;
   onOpen: () => void;

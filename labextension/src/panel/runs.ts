@@ -1,37 +1,37 @@
 /**
- * Jobs of one run of a workflow stand together in the panel, under a heading. Where each row stands
- * is known without drawing it, so that 10,000 of them can be placed unseen. No DOM.
+ * Layout of the job list: jobs of one workflow run are grouped under a heading. Positions are
+ * calculated without the DOM, for 10,000 and more rows.
  */
 
 import type { IJobRow } from '../api/list_types';
 
-/** Pixels; every row has the same height. */
+/** Heights in pixels. */
 export const ROW_HEIGHT = 46;
 export const HEADING_HEIGHT = 26;
 
-/** What stands above the jobs of a run. */
+/** The heading above the jobs of a run. */
 export interface IHeading {
   readonly key: string;
   readonly top: number;
   readonly workflow: string;
   readonly run: string;
-  /** Jobs of the run that are known here. */
+  /** Number of loaded jobs of the run. */
   readonly count: number;
 }
 
 export interface IPlaces {
-  /** The upper edge of each row. */
+  /** Top of each row. */
   readonly tops: readonly number[];
   readonly headings: readonly IHeading[];
   readonly height: number;
 }
 
-/** The run that a job belongs to; empty for one that no workflow started. */
+/** Key of the workflow run of a job; empty if it was not started by a workflow. */
 export function runOf({ workflow, workflow_run: run }: IJobRow): string {
   return workflow === '' ? '' : JSON.stringify([workflow, run]);
 }
 
-/** The same rows, those of a run together where its first one stands. */
+/** The rows with those of a run grouped at the position of its first one. */
 export function together(rows: readonly IJobRow[]): IJobRow[] {
   const runs = new Map<string, IJobRow[]>();
   for (const row of rows) {
@@ -46,7 +46,7 @@ export function together(rows: readonly IJobRow[]): IJobRow[] {
   return [...runs.values()].flat();
 }
 
-/** Where rows that stand together are placed. */
+/** The layout of grouped rows. */
 export function places(rows: readonly IJobRow[]): IPlaces {
   const tops: number[] = [];
   const headings: { -readonly [K in keyof IHeading]: IHeading[K] }[] = [];
@@ -69,7 +69,7 @@ export function places(rows: readonly IJobRow[]): IPlaces {
   return { tops, headings, height: top };
 }
 
-/** How many of `tops`, which grow, are not below `edge`. */
+/** Number of values in the sorted `tops` that are not below `edge`. */
 export function above(tops: readonly number[], edge: number): number {
   let from = 0;
   let to = tops.length;

@@ -1,21 +1,21 @@
-/** To the row whose name is typed: keys shortly after each other are one word. Knows no DOM. */
+/** Select a row by typing the start of its name; keys in quick succession form one word. No DOM. */
 
 import type { IJobRow } from '../api/list_types';
 
-/** Milliseconds within which keys are one word. */
+/** Maximum time between two keys of a word, in milliseconds. */
 const TYPING = 700;
 
 export class TypedWord {
-  /** Whether nothing was typed just now. */
+  /** Whether no word is being typed. */
   get empty(): boolean {
     return this._text === '';
   }
 
   /**
-   * Take one more key.
+   * Add a key to the word.
    *
-   * @param active - Where the keyboard is; -1: nowhere. A new word looks behind it first.
-   * @returns The row whose name begins with the word; -1: none.
+   * @param active - Index of the current row, or -1. A new word is searched after it first.
+   * @returns Index of the row whose name starts with the word, or -1.
    */
   find(key: string, rows: readonly IJobRow[], active: number): number {
     clearTimeout(this._timer);

@@ -1,10 +1,10 @@
-/** The frame in which TensorBoard is shown, in a tab or in an output. */
+/** The frame of TensorBoard in a tab or an output. */
 
 /**
- * A frame at an address of our own server.
+ * A frame for an address of the Jupyter server.
  *
- * It may not navigate the page around it, nor open dialogs. It is of our origin, as TensorBoard
- * must be to be let in.
+ * The sandbox forbids navigation of the page and dialogs. The frame has the origin of the page,
+ * which TensorBoard needs for authentication.
  */
 export function createFrame(url: string, title: string): HTMLIFrameElement {
   const frame = document.createElement('iframe');
@@ -16,7 +16,7 @@ export function createFrame(url: string, title: string): HTMLIFrameElement {
     'sandbox',
     'allow-scripts allow-same-origin allow-forms allow-popups allow-downloads'
   );
-  // As JupyterLab is when it is opened; TensorBoard has a button of its own for it.
+  // The initial theme of JupyterLab; TensorBoard has its own switch.
   const dark = document.body.dataset['jpThemeLight'] === 'false';
   frame.src = dark ? `${url}?darkMode=true` : url;
   return frame;

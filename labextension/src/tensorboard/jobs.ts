@@ -1,12 +1,12 @@
-/** Which jobs a TensorBoard is of: read from arguments and outputs that anybody may have written. */
+/** Parse the job ids of a TensorBoard from command arguments and untrusted outputs. */
 
 import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import { isJobId } from '../card/snapshot';
 
-/** As many as the server shows in one. */
+/** Limit of the server. */
 export const MAX_JOBS = 20;
 
-/** The job ids in `value`, each once, in their order; nothing where any of them is none. */
+/** The unique job ids in `value` in order; empty if any of them is invalid. */
 export function jobIds(value: ReadonlyPartialJSONValue | undefined): string[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > MAX_JOBS) {
     return [];
@@ -15,7 +15,7 @@ export function jobIds(value: ReadonlyPartialJSONValue | undefined): string[] {
   return found.length === value.length ? [...new Set(found)] : [];
 }
 
-/** One name for a set of jobs, whatever their order. */
+/** Key of a set of jobs, independent of their order. */
 export function nameOf(jobs: readonly string[]): string {
   return [...jobs].sort().join(',');
 }

@@ -1,9 +1,9 @@
 /**
- * TensorBoard through the server: in a tab (`submarine:tensorboard`) that is there again after a
- * reload, and in the output of `%submarine tensorboard`.
+ * TensorBoard through the server: in a tab (`submarine:tensorboard`), restored after a reload, and
+ * in the output of `%submarine tensorboard`.
  *
- * Only addresses below our own server's are framed, made from job ids. A TensorBoard that runs
- * inside a job is a plain link on its card.
+ * Frames show only addresses of the own server, built from job ids. A TensorBoard that runs inside
+ * a job is a plain link on its card.
  */
 
 import {
@@ -55,7 +55,7 @@ export const tensorboardPlugin: JupyterFrontEndPlugin<void> = {
       execute: async args => {
         const jobs = jobIds(args['jobs']);
         if (jobs.length === 0) {
-          throw new Error(trans.__('submarine:tensorboard takes the ids of jobs.'));
+          throw new Error(trans.__('submarine:tensorboard requires job ids.'));
         }
         const name = nameOf(jobs);
         const open = tracker.find(widget => nameOf(widget.content.jobs) === name);
@@ -106,7 +106,8 @@ export const tensorboardPlugin: JupyterFrontEndPlugin<void> = {
     };
     rendermime.addFactory(
       {
-        // Safe in a notebook from anybody: it names jobs, and nothing starts before a click.
+        // Safe in untrusted notebooks: the output names jobs, and TensorBoard starts only after a
+        // click.
         safe: true,
         mimeTypes: [BOARD_MIME_TYPE],
         defaultRank: RANK,

@@ -7,10 +7,10 @@ import { Widget } from '@lumino/widgets';
 import { createFrame } from './frame';
 import { jobIds } from './jobs';
 
-/** What an output needs of the application. */
+/** Services of the application for an output. */
 export interface IBoardContext {
   readonly trans: TranslationBundle;
-  /** Why TensorBoard cannot be shown, one sentence; empty: it can. */
+  /** Why TensorBoard cannot be shown, one sentence; empty if it can. */
   readonly problem: () => Promise<string>;
   readonly url: (jobs: readonly string[]) => string;
   readonly openTab: (jobs: readonly string[]) => void;
@@ -21,9 +21,9 @@ function isObject(data: ReadonlyPartialJSONValue | undefined): data is ReadonlyP
 }
 
 /**
- * Shows what an output names.
+ * Show the TensorBoard of an output.
  *
- * In a notebook that this user has not run, it starts nothing before it is asked to.
+ * In an untrusted notebook, it starts only after a click.
  */
 export class BoardRenderer extends Widget implements IRenderMime.IRenderer {
   constructor(mimeType: string, context: IBoardContext) {
@@ -38,7 +38,7 @@ export class BoardRenderer extends Widget implements IRenderMime.IRenderer {
     const data = model.data[this._mimeType];
     const jobs = isObject(data) ? jobIds(data['jobs']) : [];
     if (jobs.length === 0) {
-      this._say(trans.__('This output names no job.'));
+      this._say(trans.__('This output does not name a job.'));
       return;
     }
     const problem = await this._context.problem();

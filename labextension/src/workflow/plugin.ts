@@ -1,4 +1,4 @@
-/** Workflows and their runs in outputs: a run goes on to be drawn after a reload. */
+/** Workflows and their runs in outputs. The display of a run continues after a reload. */
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import {
@@ -14,7 +14,7 @@ import type { Draw } from './renderer';
 import { WorkflowRenderer } from './renderer';
 import { MIME_TYPE } from './snapshot';
 
-/** Before HTML, of which the same output has a form for those without us. */
+/** Before HTML, which the same output contains for other front ends. */
 const RANK = 40;
 
 export const workflowPlugin: JupyterFrontEndPlugin<void> = {
@@ -32,7 +32,7 @@ export const workflowPlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     rendermime.addFactory(
       {
-        // Safe in a notebook from anybody: what is drawn of it is drawn as that notebook's HTML.
+        // Safe in untrusted notebooks: the stored HTML is rendered with the trust of the notebook.
         safe: true,
         mimeTypes: [MIME_TYPE],
         defaultRank: RANK,

@@ -1,8 +1,8 @@
 /**
- * A workflow in the output of a cell: as it was drawn last, and live where it is a run that the
- * server knows.
+ * A workflow in the output of a cell: its stored display, and live updates of a run that the server
+ * knows.
  *
- * Draws nothing itself: both come as HTML, the stored one as trusted as its notebook is.
+ * Both are HTML. The stored HTML has the trust of its notebook.
  */
 
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
@@ -14,7 +14,7 @@ import type { IRunPicture, ISubmarine, ISubscription } from '../tokens';
 import type { IRunSnapshot } from './snapshot';
 import { MIME_TYPE, readSnapshot, textOf } from './snapshot';
 
-/** What draws HTML (or text), with the notebook's own rules for what is not trusted. */
+/** Renders HTML or text with JupyterLab's rules for untrusted content. */
 export type Draw = (
   data: Record<string, string>,
   trusted: boolean
@@ -31,7 +31,7 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
     this._note.className = 'jp-Submarine-workflow-note';
   }
 
-  /** May be called again with a newer output of the same cell. */
+  /** Called again for a newer output of the same cell. */
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     const shown = readSnapshot(model.data[MIME_TYPE]);
     if (shown?.run !== this._run?.run || shown?.url !== this._run?.url) {
@@ -41,7 +41,7 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
     }
     this._run = shown;
     const time = shown?.time ?? 0;
-    // A kernel that draws it too may be a moment behind the server.
+    // Outputs of the kernel may be older than updates of the server.
     if (time >= this._drawn) {
       const html = textOf(model.data['text/html']);
       const data = html
@@ -75,7 +75,7 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
     super.onBeforeDetach(message);
   }
 
-  /** Listen to the server while somebody can see it. */
+  /** Subscribe to the run while the output is visible. */
   private follow(): void {
     const run = this._run;
     if (!this._visible || !run || !this.submarine) {
@@ -107,10 +107,10 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
     }
   }
 
-  /** What is drawn stays; it says of when, and the note why nothing newer comes. */
+  /** Keep the display, and show why it is not updated. */
   private fail(problem: string): void {
     if (!this._live && this._run?.ended === false) {
-      this.say(this.trans.__('Not live, but as it was drawn last: %1', problem));
+      this.say(this.trans.__('Not live. This is the last stored state: %1', problem));
     }
   }
 
@@ -137,7 +137,7 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
     const [left, top] = [old?.scrollLeft ?? 0, old?.scrollTop ?? 0];
     this.insertWidget(0, fresh);
     before?.dispose();
-    // A large graph stays where somebody has pushed it.
+    // Keep the scroll position of a large graph.
     scrolled(fresh.node)?.scrollTo(left, top);
   }
 
@@ -152,7 +152,7 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
   private _call = 0;
 }
 
-/** The box in which a large graph is pushed to and fro. */
+/** The scroll container of the graph. */
 function scrolled(node: HTMLElement): Element | null {
   return node.querySelector('svg')?.parentElement ?? null;
 }

@@ -1,21 +1,21 @@
-/** Reads the JSON of a workflow's run from a notebook's output, whoever wrote that notebook. */
+/** Parse the JSON of a workflow run from a notebook output. The notebook is not trusted. */
 
-/** MIME type of a workflow, and of a run of one. */
+/** MIME type of a workflow and of a run. */
 export const MIME_TYPE = 'application/vnd.submarine.workflow.v1+json';
 const MOST = 500;
 
-/** What an output says of a run. */
+/** A workflow run in an output. */
 export interface IRunSnapshot {
   readonly run: string;
-  /** Of the Azkaban that runs it; empty: a machine of the user's does. */
+  /** URL of the Azkaban server that runs it; empty for the local machine. */
   readonly url: string;
-  /** When it was drawn, in seconds since the epoch; 0: it does not say. */
+  /** Time of the display in seconds since the epoch; 0 if missing. */
   readonly time: number;
-  /** Whether it had ended by then. */
+  /** Whether the run had ended at that time. */
   readonly ended: boolean;
 }
 
-/** The run in an output; null: it is a workflow that does not run, or no workflow. */
+/** The run in an output; null if the workflow was not started or the data is invalid. */
 export function readSnapshot(data: unknown): IRunSnapshot | null {
   if (typeof data !== 'object' || data === null || Array.isArray(data)) {
     return null;
@@ -37,7 +37,7 @@ export function readSnapshot(data: unknown): IRunSnapshot | null {
   };
 }
 
-/** A form of an output as one text; notebooks may keep it as lines. */
+/** One form of an output as text; notebooks may store it as lines. */
 export function textOf(data: unknown): string {
   const lines: unknown[] = Array.isArray(data) ? data : [data];
   return lines.filter(line => typeof line === 'string').join('');
