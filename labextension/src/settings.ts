@@ -41,9 +41,9 @@ export async function readSettings(registry: ISettingRegistry | null): Promise<I
 
 /** Every setting with a value of the right type; other values are replaced by the defaults. */
 export function complete(values: Readonly<Record<string, unknown>>): ISettings {
-  const flag = (name: keyof ISettings, otherwise: boolean): boolean => {
+  const flag = (name: keyof ISettings, fallback: boolean): boolean => {
     const value = values[name];
-    return typeof value === 'boolean' ? value : otherwise;
+    return typeof value === 'boolean' ? value : fallback;
   };
   return {
     follow: flag('follow', DEFAULTS.follow),

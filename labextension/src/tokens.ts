@@ -147,22 +147,22 @@ export interface ICancelRequest {
 }
 
 /** Cancel requests of this page. */
-export interface ICancels {
+export interface ICancelRequests {
   /** Emitted with the job id when its request changes. */
-  readonly changed: ISignal<ICancels, string>;
+  readonly changed: ISignal<ICancelRequests, string>;
   /** The request for a job; null if there is none or it failed. */
-  of(job: string): ICancelRequest | null;
+  get(job: string): ICancelRequest | null;
   /** Request the cancellation of a job; rejects with `ApiError` and then keeps no request. */
-  ask(job: string, why: string): Promise<void>;
+  request(job: string, why: string): Promise<void>;
   /** Remove the request of a job that has ended. */
-  forget(job: string): void;
+  remove(job: string): void;
 }
 
 /** Access to jobs through the server extension, for use by other extensions. */
 export interface ISubmarine {
   readonly rest: IRest;
   readonly channel: IChannel;
-  readonly cancels: ICancels;
+  readonly cancels: ICancelRequests;
   /** Whether the server extension is available and compatible, with the reason if not. */
   readonly ready: Promise<{ available: boolean; problem: string }>;
 }

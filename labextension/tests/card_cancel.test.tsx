@@ -2,7 +2,7 @@ import React from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, test } from 'vitest';
 import { Card } from '../src/card/card';
-import { cancelling } from '../src/card/cancelling';
+import { cancellation } from '../src/card/cancellation';
 import { CardModel } from '../src/card/model';
 import { FakeSubmarine, JOB, task, trans, view } from './card_fakes';
 
@@ -29,10 +29,12 @@ test('a job that was asked to end says so at once, until it has ended', async ()
   model.changed.connect(() => {
     news++;
   });
-  const asked = fake.cancels.ask(JOB, 'why');
+  const asked = fake.cancels.request(JOB, 'why');
   expect(news).toBe(1);
   expect(pill()).toBe('CANCELLING');
-  expect(page().querySelector('.jp-Submarine-sentence')?.textContent).toMatch(/^Cancelling: .*RUN/);
+  expect(page().querySelector('.jp-Submarine-sentence')?.textContent).toMatch(
+    /^Cancellation was requested .*RUN/
+  );
   expect([button()?.disabled, button()?.textContent]).toEqual([true, 'Cancelling …']);
   await asked;
   fake.setConnected(false);
@@ -41,13 +43,13 @@ test('a job that was asked to end says so at once, until it has ended', async ()
   expect(pill()).toBe('CANCELLING');
   fake.say(view({ state: 'CANCELLED' }));
   expect(pill()).toBe('CANCELLED');
-  expect(fake.cancels.of(JOB)).toBeNull();
+  expect(fake.cancels.get(JOB)).toBeNull();
 });
 
 test('where it failed the card says again what the server says', async () => {
   const { fake, pill, button } = setUp();
   fake.cancelFails = new Error('Not your job.');
-  const asked = fake.cancels.ask(JOB, 'why');
+  const asked = fake.cancels.request(JOB, 'why');
   expect(pill()).toBe('CANCELLING');
   await expect(asked).rejects.toThrow('Not your job.');
   expect(pill()).toBe('RUNNING');
@@ -57,24 +59,24 @@ test('where it failed the card says again what the server says', async () => {
 test('what another page asked for is known from the events, and not believed for ever', () => {
   const event = { seq: 1, writer: 'agent', state: null, reason: null, detail: '', task: null };
   const asked = view({}, { events: [{ ...event, kind: 'cancel_requested', time: 1000 }] });
-  expect(cancelling(asked, null, 1010)).toEqual({ since: 1000, overdue: false });
-  expect(cancelling(asked, null, 1200)).toEqual({ since: 1000, overdue: true });
-  expect(cancelling(asked, { since: 1190 }, 1200)).toEqual({ since: 1190, overdue: false });
+  expect(cancellation(asked, null, 1010)).toEqual({ since: 1000, overdue: false });
+  expect(cancellation(asked, null, 1200)).toEqual({ since: 1000, overdue: true });
+  expect(cancellation(asked, { since: 1190 }, 1200)).toEqual({ since: 1190, overdue: false });
   const ended = view({ state: 'FAILED' }, { events: asked.events });
-  expect(cancelling(ended, null, 1010)).toBeNull();
-  expect(cancelling(view(), null, 1010)).toBeNull();
+  expect(cancellation(ended, null, 1010)).toBeNull();
+  expect(cancellation(view(), null, 1010)).toBeNull();
 });
 
 test("another job's request, and a card that is gone, are not told", async () => {
   const { fake, model, pill } = setUp();
-  await fake.cancels.ask('other-20261122-abcd', 'why');
+  await fake.cancels.request('other-20261122-abcd', 'why');
   expect(pill()).toBe('RUNNING');
   let news = 0;
   model.changed.connect(() => {
     news++;
   });
   model.dispose();
-  await fake.cancels.ask(JOB, 'why');
+  await fake.cancels.request(JOB, 'why');
   expect(news).toBe(0);
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ISeries } from '../src/api/job_types';
-import { measures, told } from '../src/charts/measures';
+import { measures, lineSummary } from '../src/charts/measures';
 import { extent, nearest, strokes, thin, ticks, timeTicks } from '../src/charts/scale';
 
 test.each([
@@ -105,7 +105,7 @@ test('one chart a measure: scalars first, one line a task, attempts one after th
 });
 
 test('a line in numbers', () => {
-  expect(told({ task: 'x', curves: [{ t: [0, 1, 2], v: [4, null, 2] }] })).toEqual({
+  expect(lineSummary({ task: 'x', curves: [{ t: [0, 1, 2], v: [4, null, 2] }] })).toEqual({
     last: 2,
     mean: 3,
     low: 2,

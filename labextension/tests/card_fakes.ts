@@ -3,7 +3,7 @@
 import { Signal } from '@lumino/signaling';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { vi } from 'vitest';
-import { Cancels } from '../src/api/cancels';
+import { CancelRequests } from '../src/api/cancel_requests';
 import type { IJobRecord, IJobView, IModelVersion, ISeries, ITask } from '../src/api/job_types';
 import type { IChannel, IRest, ISubmarine, ISubscription } from '../src/tokens';
 
@@ -137,7 +137,7 @@ export class FakeSubmarine implements ISubmarine {
   } as unknown as IRest;
 
   cancelFails: Error | null = null;
-  readonly cancels = new Cancels(() =>
+  readonly cancels = new CancelRequests(() =>
     this.cancelFails === null ? Promise.resolve() : Promise.reject(this.cancelFails)
   );
 

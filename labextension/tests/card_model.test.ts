@@ -22,12 +22,12 @@ test('the snapshot is there at once; the server is asked when the card is seen',
   const fake = new FakeSubmarine();
   const model = new CardModel(fake, trans, JOB, snapshot());
   expect(model.view?.record.name).toBe('digits');
-  expect(model.standing).toBe('asking');
+  expect(model.connection).toBe('loading');
   expect(fake.subscriptions).toEqual([]);
   model.setVisible(true);
   expect(fake.open).toEqual(['job']);
   fake.say(view({ state: 'SUCCEEDED' }));
-  expect(model.standing).toBe('live');
+  expect(model.connection).toBe('live');
   expect(model.fromServer).toBe(true);
   expect(model.view?.record.state).toBe('SUCCEEDED');
 });
@@ -46,7 +46,7 @@ test('a view of another job is not shown', () => {
   const model = new CardModel(fake, trans, JOB, snapshot());
   model.setVisible(true);
   fake.say(view({ job_id: 'other-20261120-0000', state: 'FAILED' }));
-  expect(model.standing).toBe('asking');
+  expect(model.connection).toBe('loading');
   expect(model.view?.record.state).toBe('RUNNING');
 });
 
@@ -55,10 +55,14 @@ test('out of reach: the snapshot stays, with the reason and its time', () => {
   const model = new CardModel(fake, trans, JOB, snapshot());
   model.setVisible(true);
   fake.fail('There is no such job.');
-  expect(model).toMatchObject({ standing: 'away', problem: 'There is no such job.', time: 1234 });
+  expect(model).toMatchObject({
+    connection: 'stale',
+    problem: 'There is no such job.',
+    time: 1234
+  });
   expect(model.fromServer).toBe(false);
   fake.say(view());
-  expect(model).toMatchObject({ standing: 'live', problem: '' });
+  expect(model).toMatchObject({ connection: 'live', problem: '' });
 });
 
 test('no server extension: the card says so', async () => {
@@ -67,10 +71,10 @@ test('no server extension: the card says so', async () => {
   const model = new CardModel(fake, trans, JOB, snapshot());
   model.setVisible(true);
   await vi.runAllTimersAsync();
-  expect(model).toMatchObject({ standing: 'away', problem: 'It is not installed.' });
+  expect(model).toMatchObject({ connection: 'stale', problem: 'It is not installed.' });
   const alone = new CardModel(null, trans, JOB, snapshot());
   alone.setVisible(true);
-  expect(alone.standing).toBe('away');
+  expect(alone.connection).toBe('stale');
   expect(alone.problem).not.toBe('');
 });
 
@@ -80,11 +84,11 @@ test('a broken connection is said, and taken back', () => {
   model.setVisible(true);
   fake.say(view());
   fake.setConnected(false);
-  expect(model.standing).toBe('away');
+  expect(model.connection).toBe('stale');
   expect(model.fromServer).toBe(true);
   expect(model.time).not.toBe(1234);
   fake.setConnected(true);
-  expect(model.standing).toBe('live');
+  expect(model.connection).toBe('live');
 });
 
 test('of a job that has ended nothing can get old', () => {
@@ -93,7 +97,7 @@ test('of a job that has ended nothing can get old', () => {
   model.setVisible(true);
   fake.say(view({ state: 'SUCCEEDED' }));
   fake.setConnected(false);
-  expect(model.standing).toBe('live');
+  expect(model.connection).toBe('live');
 });
 
 test('curves are asked for once something has run', () => {

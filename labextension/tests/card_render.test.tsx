@@ -10,7 +10,7 @@ import { CommandIDs } from '../src/tokens';
 import { FakeSubmarine, JOB, record, task, trans, view } from './card_fakes';
 
 const EVIL = '<img src=x onerror=alert(1)>';
-const context = { trans, has: () => true, run: () => Promise.resolve() };
+const context = { trans, has: (command: string) => command !== '', run: () => Promise.resolve() };
 
 /** The card's DOM, as parsed from what is rendered. */
 function shown(model: CardModel, trusted = true, has = context.has): Document {
@@ -70,7 +70,7 @@ test("somebody else's notebook: text only, no action, no link", () => {
   expect(page.querySelectorAll('img, script, a, iframe')).toHaveLength(0);
   expect(page.querySelector('.jp-Submarine-actions')).toBeNull();
   expect(page.querySelector('.jp-Submarine-name')?.textContent).toBe(EVIL);
-  expect(page.body.textContent).toContain('not the present');
+  expect(page.body.textContent).toContain('not the current state');
 });
 
 test('links go to the web only, and take nothing with them', () => {

@@ -397,7 +397,7 @@ test('a server that speaks otherwise is left alone, in one line', async () => {
   FakeSocket.last.accept(API + 1);
   await vi.advanceTimersByTimeAsync(100_000);
   expect(said).toHaveLength(1);
-  expect(said[0]).toContain('reload the page');
+  expect(said[0]).toContain('Reload the page');
   expect(FakeSocket.all).toHaveLength(1);
   expect(channel.connected).toBe(false);
 });

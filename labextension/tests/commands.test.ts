@@ -3,11 +3,11 @@ import { nullTranslator } from '@jupyterlab/translation';
 import type React from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { beforeEach, expect, test, vi } from 'vitest';
-import { Cancels } from '../src/api/cancels';
+import { CancelRequests } from '../src/api/cancel_requests';
 import type { IJobView } from '../src/api/job_types';
 import type { IJobRow } from '../src/api/list_types';
 import { JobActions } from '../src/commands/actions';
-import { chooseJob, jobOf } from '../src/commands/job_argument';
+import { chooseJob, jobArgument } from '../src/commands/job_argument';
 import { DEFAULTS } from '../src/settings';
 import type { IRest } from '../src/tokens';
 
@@ -40,7 +40,7 @@ function view(values: Partial<IJobView>): () => Promise<IJobView> {
 
 function actions(given: Partial<IRest>, settings = {}): JobActions {
   const rest = { job: view({}), ...given };
-  const cancels = new Cancels((job, why) => (rest as IRest).cancel(job, why));
+  const cancels = new CancelRequests((job, why) => (rest as IRest).cancel(job, why));
   return new JobActions(
     rest as IRest,
     cancels,
@@ -137,9 +137,9 @@ test('the command goes to the clipboard, unless pasting it would run something e
 });
 
 test('an argument that is no job id is refused in one line', () => {
-  expect(jobOf({ job: JOB }, trans)).toBe(JOB);
+  expect(jobArgument({ job: JOB }, trans)).toBe(JOB);
   for (const job of [undefined, '', '../x', `${JOB}/..`, 7, '<b>', 'x'.repeat(500)]) {
-    expect(() => jobOf(job === undefined ? {} : { job }, trans)).toThrow(/not a job id/);
+    expect(() => jobArgument(job === undefined ? {} : { job }, trans)).toThrow(/not a job id/);
   }
 });
 

@@ -1,7 +1,7 @@
 import type { ICompletionContext } from '@jupyterlab/completer';
 import { expect, test, vi } from 'vitest';
 import { SubmarineCompletions } from '../src/completion/provider';
-import { isPlain, typedAt } from '../src/completion/typed';
+import { isPlain, parseMagicLine } from '../src/completion/magic_line';
 
 test.each([
   ['%submarine ', '%', ['']],
@@ -12,7 +12,7 @@ test.each([
   ['%%submarine --fi', '%%', ['--fi']],
   ['%submarine run "my job" --g', '%', ['run', 'my job', '--g']]
 ])('reads the words of %j', (text, marks, words) => {
-  expect(typedAt(text, text.length)).toEqual({ marks, words });
+  expect(parseMagicLine(text, text.length)).toEqual({ marks, words });
 });
 
 test.each([
@@ -23,11 +23,14 @@ test.each([
   '# %submarine run',
   '%submarine "a'
 ])('leaves %j alone', text => {
-  expect(typedAt(text, text.length)).toBeNull();
+  expect(parseMagicLine(text, text.length)).toBeNull();
 });
 
 test('looks at nothing behind the cursor or on other lines', () => {
-  expect(typedAt('%submarine sh --all\n%submarine x', 13)).toEqual({ marks: '%', words: ['sh'] });
+  expect(parseMagicLine('%submarine sh --all\n%submarine x', 13)).toEqual({
+    marks: '%',
+    words: ['sh']
+  });
 });
 
 test('a word with a sign of the shell cannot be put in', () => {

@@ -5,9 +5,9 @@ import { Signal } from '@lumino/signaling';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { IJobView, State } from '../src/api/job_types';
 import type { IJobRow, IKernelStart } from '../src/api/list_types';
-import { isRemote, newestOf } from '../src/kernels/jobs';
-import { Sharing } from '../src/kernels/sharing';
-import { GRACE, KernelWatch, QUICK, type SessionPart } from '../src/kernels/watch';
+import { isRemote, newestJob } from '../src/kernels/jobs';
+import { KernelSharing } from '../src/kernels/sharing';
+import { END_TIMEOUT, KernelMonitor, REPORT_DELAY, type SessionPart } from '../src/kernels/monitor';
 
 type Listener = (rows: readonly IJobRow[]) => void;
 
@@ -59,7 +59,7 @@ let looks: Map<string, (view: IJobView) => void>;
 let documents: string[];
 /** Those who hear of what the server starts. */
 let preparing: Set<(starts: readonly IKernelStart[]) => void>;
-let watch: KernelWatch;
+let watch: KernelMonitor;
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -69,7 +69,7 @@ beforeEach(() => {
   looks = new Map();
   documents = ['work/a.ipynb'];
   preparing = new Set();
-  watch = new KernelWatch(
+  watch = new KernelMonitor(
     session as unknown as SessionPart,
     {
       jobs: listener => {
@@ -90,10 +90,10 @@ beforeEach(() => {
     },
     () => documents,
     {
-      waits: text => said.push(text),
-      done: () => said.push('done'),
-      gone: text => said.push(text),
-      lives: text => said.push(text)
+      showWaiting: text => said.push(text),
+      clear: () => said.push('done'),
+      showLost: text => said.push(text),
+      showDisconnected: text => said.push(text)
     },
     nullTranslator.load('')
   );
@@ -113,9 +113,9 @@ function news(...rows: IJobRow[]): void {
 
 it('says what a start waits for, until it is there', () => {
   session.become('starting');
-  vi.advanceTimersByTime(QUICK);
+  vi.advanceTimersByTime(REPORT_DELAY);
   news(row('PENDING', 'queue gpu has 0 of 4 GPUs free'), row('PENDING', 'x', { notebook: 'b' }));
-  expect(said).toEqual(['The kernel far of a.ipynb waits: queue gpu has 0 of 4 GPUs free']);
+  expect(said).toEqual(['The kernel far of a.ipynb is waiting: queue gpu has 0 of 4 GPUs free']);
   news(row('STARTING'));
   expect(said[1]).toContain('its container is being started');
   session.become('connecting');
@@ -125,23 +125,25 @@ it('says what a start waits for, until it is there', () => {
 
 it('says who is before it, where the list does not know', () => {
   session.become('starting');
-  vi.advanceTimersByTime(QUICK);
+  vi.advanceTimersByTime(REPORT_DELAY);
   news(row('PENDING', 'queue gpu has 0 of 4 GPUs free for masters'));
   looks.get('kernel-far-1')?.({ pending: 'job x holds 4' } as IJobView);
   news(row('PENDING', 'queue gpu has 0 of 4 GPUs free for masters'));
-  expect(said.slice(1)).toEqual(Array(2).fill('The kernel far of a.ipynb waits: job x holds 4'));
+  expect(said.slice(1)).toEqual(
+    Array(2).fill('The kernel far of a.ipynb is waiting: job x holds 4')
+  );
   session.become('idle');
   expect(looks.size).toBe(0);
 });
 
 it('says that a kernel is prepared while it has no job, and no more when that has ended', () => {
   session.become('starting');
-  vi.advanceTimersByTime(QUICK);
+  vi.advanceTimersByTime(REPORT_DELAY);
   news(row('SUCCEEDED', 'former', { job_id: 'former' }));
   expect(said[0]).toContain('The kernel far of a.ipynb is being prepared');
   news(row('PENDING', 'x'));
   news(row('CANCELLED', 'cancelled'));
-  expect(said.slice(1)).toEqual(['The kernel far of a.ipynb waits: x', 'done']);
+  expect(said.slice(1)).toEqual(['The kernel far of a.ipynb is waiting: x', 'done']);
 });
 
 it('says how far the files of a kernel are that has no job yet', () => {
@@ -151,7 +153,7 @@ it('says how far the files of a kernel are that has no job yet', () => {
     });
   };
   session.become('starting');
-  vi.advanceTimersByTime(QUICK);
+  vi.advanceTimersByTime(REPORT_DELAY);
   news();
   const other = { kernel: 'far', notebook: 'other.ipynb', words: 'Packing: 99 %' };
   tell(other, { ...other, notebook: 'work/a.ipynb', words: 'Packing: 34 % of 700 MB' });
@@ -165,18 +167,18 @@ it('says how far the files of a kernel are that has no job yet', () => {
   const told = said.length;
   tell({ kernel: 'far', notebook: 'work/a.ipynb', words: 'late' });
   expect(said.length).toBe(told);
-  expect(said.at(-1)).toBe('The kernel far of a.ipynb waits: x');
+  expect(said.at(-1)).toBe('The kernel far of a.ipynb is waiting: x');
 });
 
 it('says nothing of a start that is quick, nor of kernels of this machine', () => {
   session.become('starting');
-  vi.advanceTimersByTime(QUICK - 1);
+  vi.advanceTimersByTime(REPORT_DELAY - 1);
   session.become('idle');
-  vi.advanceTimersByTime(QUICK);
+  vi.advanceTimersByTime(REPORT_DELAY);
   expect(listeners.size).toBe(0);
   session.kernelDisplayName = 'Near';
   session.become('starting');
-  vi.advanceTimersByTime(QUICK);
+  vi.advanceTimersByTime(REPORT_DELAY);
   session.prevKernelName = 'near';
   session.become('dead');
   expect(listeners.size).toBe(0);
@@ -188,7 +190,7 @@ it('says why a kernel is gone, once, when its job has ended', () => {
   news(row('RUNNING'));
   news(row('FAILED', 'The node was lost.'));
   expect(said).toEqual(['The kernel far of a.ipynb has lost its container: The node was lost.']);
-  vi.advanceTimersByTime(GRACE);
+  vi.advanceTimersByTime(END_TIMEOUT);
   expect(said.length).toBe(1);
 });
 
@@ -205,14 +207,14 @@ it.each([
       session.vanish();
     }
   ]
-])('offers a kernel that %s and goes on, until it is there again', (_, lose) => {
+])('offers a kernel that %s and still runs, until it is there again', (_, lose) => {
   lose();
   news(row('RUNNING'));
-  vi.advanceTimersByTime(GRACE - 1);
+  vi.advanceTimersByTime(END_TIMEOUT - 1);
   news(row('RUNNING'));
   expect(said).toEqual([]);
   vi.advanceTimersByTime(1);
-  expect(said[0]).toContain('goes on');
+  expect(said[0]).toContain('still runs');
   session.become('idle');
   expect(said[1]).toBe('done');
   expect(listeners.size).toBe(0);
@@ -221,7 +223,7 @@ it.each([
 it('offers nothing that has ended meanwhile', () => {
   session.vanish();
   news(row('RUNNING'));
-  vi.advanceTimersByTime(GRACE);
+  vi.advanceTimersByTime(END_TIMEOUT);
   news(row('SUCCEEDED'));
   expect(said.slice(1)).toEqual(['done']);
 });
@@ -234,9 +236,9 @@ it('says nothing of a kernel that was shut down', () => {
   session.become('idle');
   session.vanish(); // from the list of running kernels, or another page
   news(row('RUNNING'));
-  vi.advanceTimersByTime(GRACE - 1);
+  vi.advanceTimersByTime(END_TIMEOUT - 1);
   news(row('FINISHING'));
-  vi.advanceTimersByTime(GRACE);
+  vi.advanceTimersByTime(END_TIMEOUT);
   news(row('SUCCEEDED'));
   expect(said).toEqual(['done']);
 });
@@ -254,8 +256,8 @@ it('knows the newest job of a kernelspec and notebook', () => {
     row('RUNNING', '', { created: 3, job_id: 'old' }),
     row('RUNNING', '', { created: 9, job_id: 'other', name: 'kernel-farther' })
   ];
-  expect(newestOf(rows, 'far', ['b', 'work/a.ipynb'])?.job_id).toBe('new');
-  expect(newestOf(rows, 'far', ['b.ipynb'])).toBeUndefined();
+  expect(newestJob(rows, 'far', ['b', 'work/a.ipynb'])?.job_id).toBe('new');
+  expect(newestJob(rows, 'far', ['b.ipynb'])).toBeUndefined();
 });
 
 it.each([undefined, {}, { kernel_provisioner: 'submarine-yarn' }, { kernel_provisioner: null }])(
@@ -266,9 +268,9 @@ it.each([undefined, {}, { kernel_provisioner: 'submarine-yarn' }, { kernel_provi
 );
 
 /** A console's or notebook's part of a session, and what the server says of all of them. */
-function sharing(path: string, name: string, kernel: object, models: object[]): Sharing {
+function sharing(path: string, name: string, kernel: object, models: object[]): KernelSharing {
   const part = { path, name, session: { kernel } };
-  return new Sharing(
+  return new KernelSharing(
     part as never,
     () => models as never,
     local => local
@@ -283,12 +285,12 @@ it('knows with whom a kernel was shared, also when it is gone', () => {
     { path: 'work/b.ipynb', name: 'b.ipynb', kernel: { id: 'l' } }
   ];
   const shared = sharing('work/console-1-x', 'Console 1', kernel, models);
-  shared.look();
+  shared.update();
   models.length = 0;
-  shared.look();
+  shared.update();
   expect(shared.documents([shared])).toEqual(['work/Console 1', 'work/a.ipynb']);
   kernel.id = 'another';
-  shared.look();
+  shared.update();
   expect(shared.documents([shared])).toEqual(['work/Console 1']);
 });
 
@@ -300,7 +302,7 @@ it('has one of all that share a kernel tell of it', () => {
   const other = sharing('console-1-x', 'Console 1', kernel, models);
   const all = [notebook, same, other];
   all.forEach(one => {
-    one.look();
+    one.update();
   });
   const told = all.map(one => one.documents(all));
   expect(told).toEqual([['a.ipynb'], [], ['Console 1']]);
@@ -310,7 +312,7 @@ it('has one of all that share a kernel tell of it', () => {
 it('is silent where another tells', () => {
   documents = [];
   session.become('starting');
-  vi.advanceTimersByTime(QUICK);
+  vi.advanceTimersByTime(REPORT_DELAY);
   news(row('PENDING', 'x'));
   session.become('dead');
   news(row('FAILED', 'x'));

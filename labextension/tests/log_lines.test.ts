@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { isPlain, PLAIN, tokenize } from '../src/log/ansi';
-import { align } from '../src/log/alignment';
+import { align } from '../src/log/window';
 import { LineReader, MAX_LINE } from '../src/log/lines';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -61,14 +61,14 @@ test('a line without an end is shown in pieces, never cut in a character', () =>
   expect(rows.map(row => row[2]).join('')).toBe(text);
 });
 
-test('only colours and weights mean something', () => {
+test('only colors and weights mean something', () => {
   const { spans } = tokenize(
     'a\u001b[2J\u001b[10;3H\u001b]8;;http://evil\u001b\\b\u0008\u009bc',
     PLAIN
   );
   expect(spans.map(span => span.text).join('')).toBe('abc');
-  const colours = tokenize('\u001b[38;2;1;2;3mx\u001b[48;5;232my\u001b[38;5;999mz', PLAIN).spans;
-  expect(colours.map(({ style }) => [style.fg, style.bg])).toEqual([
+  const colors = tokenize('\u001b[38;2;1;2;3mx\u001b[48;5;232my\u001b[38;5;999mz', PLAIN).spans;
+  expect(colors.map(({ style }) => [style.fg, style.bg])).toEqual([
     ['1 2 3', null],
     ['1 2 3', '8 8 8']
   ]);
@@ -85,8 +85,8 @@ function painted(data: Uint8Array, step: number): string[] {
   const reader = new LineReader(0);
   const rows = new Map<number, string>();
   for (let i = 0; i < data.length; i += step) {
-    for (const { offset, text, again } of reader.push(data.slice(i, i + step))) {
-      expect(again === true && !rows.has(offset)).toBe(false);
+    for (const { offset, text, replaces } of reader.push(data.slice(i, i + step))) {
+      expect(replaces === true && !rows.has(offset)).toBe(false);
       rows.set(offset, text);
     }
   }

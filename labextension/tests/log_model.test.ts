@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { LiveQueue, MOST_WAITING } from '../src/log/live';
+import { LiveQueue, MAX_QUEUED } from '../src/log/live_queue';
 import { LogModel } from '../src/log/model';
-import { chosen } from '../src/log/source';
+import { selectLogs } from '../src/log/source';
 import { LIMITS } from '../src/log/window';
 import { FakeLogs } from './log_fakes';
 
@@ -185,8 +185,8 @@ test('a new attempt is added, other tasks and streams stay out', async () => {
 test('the newest attempt is by number, not by letter', () => {
   const log = (attempt: string) => ({ task: 'w:0', attempt, stream: 'stdout' as const, length: 1 });
   const logs = [log('e9-a1'), log('e10-a1'), log('e10-a0')];
-  expect(chosen(logs, ALL).map(one => one.attempt)).toEqual(['e10-a1']);
-  expect(chosen(logs, { ...ALL, attempt: '' }).map(one => one.attempt)).toEqual([
+  expect(selectLogs(logs, ALL).map(one => one.attempt)).toEqual(['e10-a1']);
+  expect(selectLogs(logs, { ...ALL, attempt: '' }).map(one => one.attempt)).toEqual([
     'e9-a1',
     'e10-a0',
     'e10-a1'
@@ -224,7 +224,7 @@ test('a queue that nobody empties stays small and keeps the place', () => {
   }
   queue.paused = false;
   expect(got.length).toBeLessThan(1400);
-  expect(got.reduce((sum, [, length]) => sum + length, 0)).toBeLessThanOrEqual(MOST_WAITING);
+  expect(got.reduce((sum, [, length]) => sum + length, 0)).toBeLessThanOrEqual(MAX_QUEUED);
   const [, kept] = [got.filter(([, length]) => length === 0), got.filter(([, n]) => n > 0)];
   expect(kept[0]?.[0]).toBe(got.filter(([, n]) => n === 0).at(-1)?.[0]);
   expect(kept.at(-1)).toEqual([2999 * size, size]);
@@ -240,7 +240,7 @@ test('who does not want to follow begins at the beginning', async () => {
   expect(model.canLater).toBe(true);
 });
 
-test('of two filters chosen quickly the last one counts', async () => {
+test('of two filters set in quick succession the last one counts', async () => {
   const fake = new FakeLogs();
   fake.set(OUT, 'out\n');
   fake.set(ERR, 'err\n');

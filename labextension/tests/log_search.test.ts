@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ISearchHit } from '../src/api/log_types';
 import { LogSearch, type ICount } from '../src/log/search';
-import { markOf, TROUBLE, type IQuery } from '../src/log/search_query';
+import { markOf, ERROR_QUERY, type IQuery } from '../src/log/search_query';
 import { LogSource } from '../src/log/source';
 import type { IRest } from '../src/tokens';
 
@@ -155,5 +155,5 @@ test('words are marked as they are, an expression that is none marks nothing', (
   expect('A.B axb'.replace(plain ?? /$/, '-')).toBe('- axb');
   expect(markOf({ text: '(', regex: true, matchCase: true })).toBeNull();
   expect(markOf(null)).toBeNull();
-  expect(markOf(TROUBLE)?.test('ValueError: no')).toBe(true);
+  expect(markOf(ERROR_QUERY)?.test('ValueError: no')).toBe(true);
 });

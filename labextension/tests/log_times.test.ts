@@ -37,7 +37,7 @@ test('a line has the time at which its last byte was there; what is not known st
   await model.open();
   await vi.runAllTimersAsync();
   expect(logTimes).not.toHaveBeenCalled();
-  lines.wanted = true;
+  lines.enabled = true;
   await vi.runAllTimersAsync();
   expect(logTimes).toHaveBeenCalledExactlyOnceWith(
     'job',
@@ -52,7 +52,7 @@ test('a line has the time at which its last byte was there; what is not known st
 test('nothing is asked twice, nor for lines that were heard, nor after the end', async () => {
   const { fake, model, logTimes, lines } = setUp([]);
   await model.open();
-  lines.wanted = true;
+  lines.enabled = true;
   await vi.runAllTimersAsync();
   fake.write(OUT, ' and more\nheard\n');
   await vi.runAllTimersAsync();
@@ -71,7 +71,7 @@ test('a server that cannot tell is no error of the log', async () => {
   const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
   logTimes.mockRejectedValue(new Error('HDFS is away.'));
   await model.open();
-  lines.wanted = true;
+  lines.enabled = true;
   await vi.runAllTimersAsync();
   expect(model.status.phase).toBe('ready');
   expect(warn).toHaveBeenCalledOnce();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { IJobRow } from '../src/api/list_types';
-import { fits } from '../src/panel/model';
-import { above, HEADING_HEIGHT, places, ROW_HEIGHT, together } from '../src/panel/runs';
+import { matches } from '../src/panel/model';
+import { countAbove, HEADING_HEIGHT, layoutRows, ROW_HEIGHT, groupRuns } from '../src/panel/layout';
 
 function row(job_id: string, workflow = '', run = '', node = ''): IJobRow {
   return {
@@ -21,12 +21,12 @@ const rows = [
 ];
 
 test('jobs of a run stand together where its first one stands', () => {
-  expect(together(rows).map(one => one.job_id)).toEqual(['a', 'd', 'b', 'c', 'e']);
-  expect(together([])).toEqual([]);
+  expect(groupRuns(rows).map(one => one.job_id)).toEqual(['a', 'd', 'b', 'c', 'e']);
+  expect(groupRuns([])).toEqual([]);
 });
 
 test('two workflows whose runs are called alike stand apart', () => {
-  const found = places(together([row('a', 'x', '1'), row('b', 'y', '1'), row('c', 'x', '1')]));
+  const found = layoutRows(groupRuns([row('a', 'x', '1'), row('b', 'y', '1'), row('c', 'x', '1')]));
   expect(found.headings.map(one => [one.workflow, one.count])).toEqual([
     ['x', 2],
     ['y', 1]
@@ -34,7 +34,7 @@ test('two workflows whose runs are called alike stand apart', () => {
 });
 
 test('a run has a heading above its jobs, and all heights are known', () => {
-  const found = places(together(rows));
+  const found = layoutRows(groupRuns(rows));
   const h = HEADING_HEIGHT;
   const r = ROW_HEIGHT;
   expect(found.tops).toEqual([h, h + r, h + 2 * r, 2 * h + 3 * r, 2 * h + 4 * r]);
@@ -47,21 +47,25 @@ test('a run has a heading above its jobs, and all heights are known', () => {
 
 test('without workflows the list is as it always was', () => {
   const plain = [row('a'), row('b')];
-  expect(together(plain)).toEqual(plain);
-  expect(places(plain)).toEqual({ tops: [0, ROW_HEIGHT], headings: [], height: 2 * ROW_HEIGHT });
+  expect(groupRuns(plain)).toEqual(plain);
+  expect(layoutRows(plain)).toEqual({
+    tops: [0, ROW_HEIGHT],
+    headings: [],
+    height: 2 * ROW_HEIGHT
+  });
 });
 
 test('the rows at an edge of the screen are found among many', () => {
-  const { tops } = places(Array.from({ length: 10_000 }, (_, n) => row(String(n))));
-  expect(above(tops, 0)).toBe(1);
-  expect(above(tops, 5 * ROW_HEIGHT - 1)).toBe(5);
-  expect(above(tops, 1e9)).toBe(10_000);
-  expect(above([], 10)).toBe(0);
+  const { tops } = layoutRows(Array.from({ length: 10_000 }, (_, n) => row(String(n))));
+  expect(countAbove(tops, 0)).toBe(1);
+  expect(countAbove(tops, 5 * ROW_HEIGHT - 1)).toBe(5);
+  expect(countAbove(tops, 1e9)).toBe(10_000);
+  expect(countAbove([], 10)).toBe(0);
 });
 
 test('a job is found by its workflow and by its run', () => {
   const job = row('fit-1', 'nightly', 'nightly-20261122-0230', 'train');
-  expect(fits(job, { text: 'NIGHTLY', group: 'all' })).toBe(true);
-  expect(fits(job, { text: '1122-0230', group: 'all' })).toBe(true);
-  expect(fits(job, { text: 'weekly', group: 'all' })).toBe(false);
+  expect(matches(job, { text: 'NIGHTLY', group: 'all' })).toBe(true);
+  expect(matches(job, { text: '1122-0230', group: 'all' })).toBe(true);
+  expect(matches(job, { text: 'weekly', group: 'all' })).toBe(false);
 });

@@ -3,7 +3,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { expect, test, vi } from 'vitest';
 import packageJson from '../package.json';
 import { ApiError, isAbort } from '../src/api/errors';
-import { askReadiness, whyAbsent } from '../src/api/readiness';
+import { checkReadiness, absenceReason } from '../src/api/readiness';
 import { Requests } from '../src/api/request';
 import { Rest } from '../src/api/rest';
 import type { ISearchHit } from '../src/api/log_types';
@@ -176,7 +176,7 @@ test('a search that breaks off or fails on the way says so', async () => {
   for (const pieces of broken) {
     const { rest: api } = rest(() => stream(pieces));
     const problem = await problemOf(api.search('a-1', WHERE, QUERY, () => undefined));
-    expect(problem.message).toContain('broke off');
+    expect(problem.message).toContain('is incomplete');
   }
   const { rest: api } = rest(() => stream(['{"error":"HDFS is away.","fix":"","code":"x"}\n']));
   const problem = await problemOf(api.search('a-1', WHERE, QUERY, () => undefined));
@@ -201,16 +201,16 @@ const HEALTH = { version: VERSION, api: API, backend: null, profile: '', reachab
 test.each([
   [json({ ...HEALTH, problem: '' }), true, '', ''],
   [json({ ...HEALTH, version: '9.9.9' }), true, '9.9.9', ''],
-  [json({ ...HEALTH, api: API + 1 }), false, 'reload the page', 'reload the page'],
+  [json({ ...HEALTH, api: API + 1 }), false, 'Reload the page', 'Reload the page'],
   [new Response('', { status: 404 }), false, 'not enabled', 'not enabled'],
   [new Response('', { status: 503 }), false, '503', '']
 ])('readiness %#', async (answer, available, problem, absent) => {
   const { rest: api } = rest(() => answer.clone());
-  const readiness = await askReadiness(api, trans);
+  const readiness = await checkReadiness(api, trans);
   expect(readiness.available).toBe(available);
   expect(readiness.problem).toContain(problem);
   expect(readiness.problem === '').toBe(problem === '');
-  const why = await whyAbsent(api, trans);
+  const why = await absenceReason(api, trans);
   expect(why === '').toBe(absent === '');
   expect(why).toContain(absent);
 });

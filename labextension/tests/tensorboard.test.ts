@@ -2,7 +2,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { describe, expect, it, vi } from 'vitest';
 import { jobIds, nameOf } from '../src/tensorboard/jobs';
 import { trans } from './card_fakes';
-import { BoardRenderer, type IBoardContext } from '../src/tensorboard/renderer';
+import { TensorBoardRenderer, type ITensorBoardContext } from '../src/tensorboard/renderer';
 
 // jsdom has none, and the widgets' drag and drop wants it as soon as it is loaded.
 vi.hoisted(() => {
@@ -23,16 +23,16 @@ function modelOf(jobs: unknown, trusted: boolean): IRenderMime.IMimeModel {
 }
 
 function rendered(problem = ''): {
-  renderer: BoardRenderer;
-  context: IBoardContext;
+  renderer: TensorBoardRenderer;
+  context: ITensorBoardContext;
 } {
-  const context: IBoardContext = {
+  const context: ITensorBoardContext = {
     trans,
     problem: () => Promise.resolve(problem),
     url: jobs => `/base/submarine/tensorboard/${jobs.join(',')}/`,
     openTab: vi.fn()
   };
-  return { renderer: new BoardRenderer(MIME, context), context };
+  return { renderer: new TensorBoardRenderer(MIME, context), context };
 }
 
 describe('the jobs that arguments and outputs name', () => {
@@ -84,7 +84,7 @@ describe('TensorBoard in an output', () => {
     const { renderer } = rendered();
     await renderer.renderModel(modelOf(['<img src=x onerror=alert(1)>'], true));
     expect(renderer.node.querySelector('iframe, img, button')).toBeNull();
-    expect(renderer.node.textContent).toContain('names no job');
+    expect(renderer.node.textContent).toContain('does not name a job');
   });
 
   it('says what is wrong where the server extension is not there', async () => {

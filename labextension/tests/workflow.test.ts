@@ -114,7 +114,7 @@ test('what is older than what is seen is not drawn, whoever sends it', async () 
 test('where the server knows nothing of it, it stays as it was and says so', async () => {
   await output.renderModel(model());
   server.fail('No run of that name.');
-  expect(shown()).toBe('storedNot live, but as it was drawn last: No run of that name.');
+  expect(shown()).toBe('storedNot live. This is the last stored state: No run of that name.');
   server.say({ time: 200, html: 'live' });
   await vi.waitFor(() => {
     expect(shown()).toBe('live');

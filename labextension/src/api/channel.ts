@@ -9,18 +9,16 @@ import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { IChannel, ILogListener, IRunPicture, ISubscription } from '../tokens';
-import type { IFeed, Listeners, News } from './feed';
-import { safely } from './feed';
-import { JobFeed, JobsFeed, MetricsFeed } from './job_feeds';
+import type { IFeed, Listeners, Update } from './feed';
+import { callSafely } from './feed';
+import { JobFeed, JobsFeed, MetricsFeed, StartsFeed, WorkflowFeed } from './feeds';
 import { LogFeed } from './log_feed';
 import { ReconnectingSocket } from './socket';
-import { StartsFeed } from './starts_feed';
-import { Handle, Subscriptions } from './subscriptions';
+import { SubscriptionHandle, Subscriptions } from './subscriptions';
 import type { IEntry } from './subscriptions';
 import type { IJobView, ISeries } from './job_types';
 import type { IJobRow, IKernelStart } from './list_types';
 import { API, VERSION } from './version';
-import { WorkflowFeed } from './workflow_feed';
 
 interface IShared<T> extends IFeed {
   readonly listeners: Listeners<T>;
@@ -35,7 +33,7 @@ export class Channel implements IChannel {
   constructor(
     settings: ServerConnection.ISettings,
     private readonly trans: TranslationBundle,
-    private readonly absent: () => Promise<string>
+    private readonly absenceReason: () => Promise<string>
   ) {
     this._socket = new ReconnectingSocket(settings, {
       opened: () => {
@@ -45,11 +43,11 @@ export class Channel implements IChannel {
         if (message.type === 'hello') {
           this.hello(message.api, message.version);
         } else {
-          this._subscriptions.take(message);
+          this._subscriptions.handle(message);
         }
       },
-      broken: ever => {
-        this.broken(ever);
+      broken: wasOpen => {
+        this.broken(wasOpen);
       },
       closed: () => {
         this.setConnected(false);
@@ -70,8 +68,8 @@ export class Channel implements IChannel {
     return this.share(
       'jobs',
       () => new JobsFeed(),
-      news => {
-        listener(news.rows, news.total, news.problem);
+      update => {
+        listener(update.rows, update.total, update.problem);
       }
     );
   }
@@ -81,7 +79,7 @@ export class Channel implements IChannel {
     listener: (view: IJobView) => void,
     onError: (message: string) => void
   ): ISubscription {
-    return this.share(`job ${job}`, () => new JobFeed(job), either(listener, onError));
+    return this.share(`job ${job}`, () => new JobFeed(job), valueOrError(listener, onError));
   }
 
   metrics(
@@ -100,12 +98,12 @@ export class Channel implements IChannel {
     onError: (message: string) => void
   ): ISubscription {
     const key = `workflow ${JSON.stringify([run, url])}`;
-    return this.share(key, () => new WorkflowFeed(run, url), either(listener, onError));
+    return this.share(key, () => new WorkflowFeed(run, url), valueOrError(listener, onError));
   }
 
   starts(listener: (starts: readonly IKernelStart[]) => void): ISubscription {
     const nothing = (): void => undefined;
-    return this.share('starts', () => new StartsFeed(), either(listener, nothing));
+    return this.share('starts', () => new StartsFeed(), valueOrError(listener, nothing));
   }
 
   log(
@@ -114,7 +112,7 @@ export class Channel implements IChannel {
     listener: ILogListener
   ): ISubscription {
     const entry = this.add(new LogFeed(job, options, listener));
-    return new Handle(() => {
+    return new SubscriptionHandle(() => {
       this.remove(entry);
     });
   }
@@ -131,25 +129,25 @@ export class Channel implements IChannel {
   private share<T>(
     key: string,
     make: () => IShared<T>,
-    listener: (news: T) => void
+    listener: (update: T) => void
   ): ISubscription {
     // A key always has the same type of feed.
     const found = this._shared.get(key) as { entry: IEntry; feed: IShared<T> } | undefined;
     const feed = found?.feed ?? make();
     // The same function can be registered twice.
-    const own = (news: T) => {
-      listener(news);
+    const own = (update: T) => {
+      listener(update);
     };
     feed.listeners.all.add(own);
     const { last } = feed;
     if (found && last !== null) {
-      safely(() => {
+      callSafely(() => {
         own(last);
       });
     }
     const entry = found?.entry ?? this.add(feed);
     this._shared.set(key, { entry, feed });
-    return new Handle(() => {
+    return new SubscriptionHandle(() => {
       feed.listeners.all.delete(own);
       if (feed.listeners.all.size === 0) {
         this._shared.delete(key);
@@ -162,12 +160,12 @@ export class Channel implements IChannel {
     const entry = this._subscriptions.add(feed);
     if (this._refusal) {
       // Report the error asynchronously, like every other response.
-      void Promise.resolve(this._refusal).then(sentence => {
-        feed.fail(sentence);
+      void Promise.resolve(this._refusal).then(message => {
+        feed.fail(message);
       });
     } else {
-      this._socket.want();
-      this._subscriptions.fill();
+      this._socket.acquire();
+      this._subscriptions.startWaiting();
     }
     return entry;
   }
@@ -193,13 +191,13 @@ export class Channel implements IChannel {
     );
   }
 
-  private broken(ever: boolean): void {
+  private broken(wasOpen: boolean): void {
     this.setConnected(false);
-    if (!ever && !this._asking) {
-      this._asking = this.absent()
-        .then(sentence => {
-          if (sentence && !this._connected) {
-            this.refuse(sentence);
+    if (!wasOpen && !this._asking) {
+      this._asking = this.absenceReason()
+        .then(message => {
+          if (message && !this._connected) {
+            this.refuse(message);
           }
         })
         .finally(() => {
@@ -209,11 +207,11 @@ export class Channel implements IChannel {
   }
 
   /** Stop connecting and report the reason to all current and future subscriptions. */
-  private refuse(sentence: string): void {
-    this._refusal = sentence;
+  private refuse(message: string): void {
+    this._refusal = message;
     this._socket.close();
     this.setConnected(false);
-    this._subscriptions.fail(sentence);
+    this._subscriptions.fail(message);
   }
 
   private setConnected(connected: boolean): void {
@@ -232,15 +230,15 @@ export class Channel implements IChannel {
 }
 
 /** A feed listener that calls `listener` for values and `onError` for errors. */
-function either<T>(
+function valueOrError<T>(
   listener: (value: T) => void,
   onError: (message: string) => void
-): (news: News<T>) => void {
-  return news => {
-    if ('value' in news) {
-      listener(news.value);
+): (update: Update<T>) => void {
+  return update => {
+    if ('value' in update) {
+      listener(update.value);
     } else {
-      onError(news.error);
+      onError(update.error);
     }
   };
 }

@@ -24,7 +24,7 @@ export class ApiError extends Error {
 }
 
 /** The message of any thrown value. */
-export function sentence(problem: unknown): string {
+export function errorMessage(problem: unknown): string {
   return problem instanceof Error ? problem.message : String(problem);
 }
 
@@ -43,8 +43,8 @@ export function errorBody(answer: unknown): IErrorBody | undefined {
   if (typeof answer !== 'object' || answer === null) {
     return undefined;
   }
-  const said = answer as Record<string, unknown>;
-  const text = (name: string): string => (typeof said[name] === 'string' ? said[name] : '');
+  const fields = answer as Record<string, unknown>;
+  const text = (name: string): string => (typeof fields[name] === 'string' ? fields[name] : '');
   const error = text('error') || text('message');
   return error ? { error, fix: text('fix'), code: text('code') } : undefined;
 }

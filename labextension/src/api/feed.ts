@@ -12,25 +12,25 @@ export type FeedMessage = Exclude<ServerMessage, { type: 'hello' }>;
 /** One subscription of the page. */
 export interface IFeed {
   /** Whether it belongs to a card. The number of card subscriptions is limited. */
-  readonly card: boolean;
+  readonly isCard: boolean;
   /** The message that starts the subscription, or resumes it at its position. */
   request(id: number): ClientMessage;
   /**
    * Handle a message. Return the bytes of log data to acknowledge and whether to restart the
    * subscription.
    */
-  take(message: FeedMessage): { bytes?: number; again?: boolean };
+  handle(message: FeedMessage): { bytes?: number; restart?: boolean };
   /** The server cannot be used; report `message` to the listeners. */
-  fail(sentence: string): void;
+  fail(message: string): void;
 }
 
 /** Listeners of one feed. */
 export class Listeners<T> {
   readonly all = new Set<(value: T) => void>();
 
-  tell(value: T): void {
+  notify(value: T): void {
     for (const listener of [...this.all]) {
-      safely(() => {
+      callSafely(() => {
         listener(value);
       });
     }
@@ -38,40 +38,40 @@ export class Listeners<T> {
 }
 
 /** A value, or the reason why there is none. */
-export type News<T> = { value: T } | { error: string };
+export type Update<T> = { value: T } | { error: string };
 
 /** A feed of which only the latest value matters. */
-export abstract class NewestFeed<T> implements IFeed {
-  readonly card: boolean = true;
-  readonly listeners = new Listeners<News<T>>();
-  last: News<T> | null = null;
+export abstract class LatestValueFeed<T> implements IFeed {
+  readonly isCard: boolean = true;
+  readonly listeners = new Listeners<Update<T>>();
+  last: Update<T> | null = null;
 
   abstract request(id: number): ClientMessage;
 
   /** The value of a message; null if it contains none. */
   protected abstract read(message: FeedMessage): T | null;
 
-  take(message: FeedMessage) {
+  handle(message: FeedMessage) {
     const value = this.read(message);
     if (value !== null) {
       this.last = { value };
-      this.listeners.tell(this.last);
+      this.listeners.notify(this.last);
     } else if (message.type === 'error') {
-      this.fail(words(message));
+      this.fail(errorText(message));
     }
     return {};
   }
 
-  fail(sentence: string): void {
-    const news = { error: sentence };
+  fail(message: string): void {
+    const update = { error: message };
     // Keep a known value for listeners that are added later.
-    this.last = this.last && 'value' in this.last ? this.last : news;
-    this.listeners.tell(news);
+    this.last = this.last && 'value' in this.last ? this.last : update;
+    this.listeners.notify(update);
   }
 }
 
 /** Call a listener. Log an exception so that the other listeners are still called. */
-export function safely(call: () => void): void {
+export function callSafely(call: () => void): void {
   try {
     call();
   } catch (problem) {
@@ -80,6 +80,6 @@ export function safely(call: () => void): void {
 }
 
 /** The error and its fix as one text. */
-export function words({ error, fix }: { error: string; fix: string }): string {
+export function errorText({ error, fix }: { error: string; fix: string }): string {
   return fix ? `${error} ${fix}` : error;
 }

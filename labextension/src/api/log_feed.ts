@@ -2,7 +2,7 @@
 
 import type { ILogListener } from '../tokens';
 import type { FeedMessage, IFeed } from './feed';
-import { safely, words } from './feed';
+import { callSafely, errorText } from './feed';
 import type { ClientMessage } from './wire_types';
 
 interface IPlace {
@@ -13,11 +13,11 @@ interface IPlace {
 
 /** Logs of one job, each from its own position. */
 export class LogFeed implements IFeed {
-  readonly card = false;
+  readonly isCard = false;
   /** Offset of the next expected byte of each log. */
   readonly at: Map<string, number>;
   /** Logs that were requested again because bytes were missing. */
-  private readonly _asked = new Set<string>();
+  private readonly _requested = new Set<string>();
 
   constructor(
     readonly job: string,
@@ -38,7 +38,7 @@ export class LogFeed implements IFeed {
     return tail === undefined ? begin : { ...begin, tail };
   }
 
-  take(message: FeedMessage) {
+  handle(message: FeedMessage) {
     switch (message.type) {
       case 'log':
         return this.chunk(message, message.offset, decode(message.data));
@@ -46,46 +46,46 @@ export class LogFeed implements IFeed {
         this.skip(message, message.offset, message.to);
         break;
       case 'behind':
-        safely(() => {
+        callSafely(() => {
           this._listener.behind(message.seconds);
         });
         break;
       case 'end':
-        safely(() => {
+        callSafely(() => {
           this._listener.end();
         });
         break;
       case 'error':
-        this.fail(words(message));
+        this.fail(errorText(message));
         break;
     }
     return {};
   }
 
-  fail(sentence: string): void {
-    safely(() => {
-      this._listener.error(sentence);
+  fail(message: string): void {
+    callSafely(() => {
+      this._listener.error(message);
     });
   }
 
   private chunk(where: IPlace, offset: number, data: Uint8Array) {
     const key = keyOf(where);
     const next = this.at.get(key) ?? offset;
-    if (offset > next && !this._asked.has(key)) {
-      this._asked.add(key);
-      return { bytes: data.length, again: true };
+    if (offset > next && !this._requested.has(key)) {
+      this._requested.add(key);
+      return { bytes: data.length, restart: true };
     }
     if (offset > next) {
       // The bytes are still missing after a restart: the log was truncated. Report a gap and
       // continue.
       this.skip(where, next, offset);
     }
-    this._asked.delete(key);
+    this._requested.delete(key);
     const fresh = offset < next ? data.subarray(next - offset) : data;
     if (fresh.length > 0) {
       const start = Math.max(offset, next);
       this.at.set(key, start + fresh.length);
-      safely(() => {
+      callSafely(() => {
         this._listener.chunk(place(where), start, fresh);
       });
     }
@@ -96,7 +96,7 @@ export class LogFeed implements IFeed {
     const from = Math.max(offset, this.at.get(keyOf(where)) ?? offset);
     if (to > from) {
       this.at.set(keyOf(where), to);
-      safely(() => {
+      callSafely(() => {
         this._listener.skip(place(where), from, to);
       });
     }

@@ -5,12 +5,12 @@ import { Notification } from '@jupyterlab/apputils';
 import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import type { ICancels, IChannel, IRest } from '../tokens';
+import type { ICancelRequests, IChannel, IRest } from '../tokens';
 import { ISubmarine } from '../tokens';
-import { Cancels } from './cancels';
+import { CancelRequests } from './cancel_requests';
 import { Channel } from './channel';
 import type { IReadiness } from './readiness';
-import { askReadiness, whyAbsent } from './readiness';
+import { checkReadiness, absenceReason } from './readiness';
 import { Requests } from './request';
 import { Rest } from './rest';
 
@@ -20,19 +20,19 @@ export const DOMAIN = 'jupyter_submarine';
 class Submarine implements ISubmarine {
   readonly rest: IRest;
   readonly channel: IChannel;
-  readonly cancels: ICancels;
+  readonly cancels: ICancelRequests;
 
   constructor(
     settings: ServerConnection.ISettings,
     private readonly trans: TranslationBundle
   ) {
     this.rest = new Rest(new Requests(settings, trans));
-    this.cancels = new Cancels((job, why) => this.rest.cancel(job, why));
-    this.channel = new Channel(settings, trans, () => whyAbsent(this.rest, trans));
+    this.cancels = new CancelRequests((job, why) => this.rest.cancel(job, why));
+    this.channel = new Channel(settings, trans, () => absenceReason(this.rest, trans));
   }
 
   get ready(): Promise<IReadiness> {
-    this._ready ??= askReadiness(this.rest, this.trans).then(readiness => {
+    this._ready ??= checkReadiness(this.rest, this.trans).then(readiness => {
       if (!readiness.available) {
         // The server may be restarting: check again next time.
         this._ready = undefined;

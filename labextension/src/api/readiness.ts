@@ -2,7 +2,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRest } from '../tokens';
-import { ABSENT, ApiError, sentence } from './errors';
+import { ABSENT, ApiError, errorMessage } from './errors';
 import { API, VERSION, sameRelease } from './version';
 
 export interface IReadiness {
@@ -12,7 +12,7 @@ export interface IReadiness {
 }
 
 /** Request `health`; never rejects. */
-export async function askReadiness(rest: IRest, trans: TranslationBundle): Promise<IReadiness> {
+export async function checkReadiness(rest: IRest, trans: TranslationBundle): Promise<IReadiness> {
   try {
     const { api, version } = await rest.health();
     if (api === API && sameRelease(version, VERSION)) {
@@ -25,15 +25,15 @@ export async function askReadiness(rest: IRest, trans: TranslationBundle): Promi
     );
     return { available: api === API, problem };
   } catch (problem) {
-    return { available: false, problem: sentence(problem) };
+    return { available: false, problem: errorMessage(problem) };
   }
 }
 
 /** Why connecting cannot succeed; empty if the server may only be temporarily unavailable. */
-export async function whyAbsent(rest: IRest, trans: TranslationBundle): Promise<string> {
+export async function absenceReason(rest: IRest, trans: TranslationBundle): Promise<string> {
   try {
     const { api } = await rest.health();
-    return api === API ? '' : (await askReadiness(rest, trans)).problem;
+    return api === API ? '' : (await checkReadiness(rest, trans)).problem;
   } catch (problem) {
     return problem instanceof ApiError && problem.code === ABSENT ? problem.message : '';
   }

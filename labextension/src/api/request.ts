@@ -4,7 +4,6 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ABSENT, ApiError, UNREACHABLE, errorBody, isAbort } from './errors';
-import { readLines } from './ndjson';
 
 /** Relative to the server's base URL. */
 export const API_PATH = 'submarine/api/v1';
@@ -21,17 +20,17 @@ export class Requests {
   /** URL of `path`; the parts are encoded. */
   url(path: readonly string[], query: Query = {}, lists: readonly [string, string][] = []): string {
     const parts = path.map(encodeURIComponent).join('/');
-    const words = new URLSearchParams();
+    const parameters = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) {
-        words.append(name, typeof value === 'boolean' ? (value ? '1' : '0') : String(value));
+        parameters.append(name, typeof value === 'boolean' ? (value ? '1' : '0') : String(value));
       }
     }
     for (const [name, value] of lists) {
-      words.append(name, value);
+      parameters.append(name, value);
     }
-    const asked = words.toString();
-    return URLExt.join(this.settings.baseUrl, API_PATH, parts) + (asked ? `?${asked}` : '');
+    const search = parameters.toString();
+    return URLExt.join(this.settings.baseUrl, API_PATH, parts) + (search ? `?${search}` : '');
   }
 
   /**
@@ -80,12 +79,12 @@ export class Requests {
         yield line;
       }
     } catch (problem) {
-      throw isAbort(problem) || problem instanceof ApiError ? problem : this.broken();
+      throw isAbort(problem) || problem instanceof ApiError ? problem : this.incompleteResponse();
     }
   }
 
   /** The error of a response that ended early. */
-  broken(): ApiError {
+  incompleteResponse(): ApiError {
     const error = this.trans.__('The response of the Jupyter server is incomplete.');
     return new ApiError(0, { error, fix: this.trans.__('Try again.'), code: UNREACHABLE });
   }
@@ -127,9 +126,9 @@ export class Requests {
   }
 
   private async refusal(response: Response) {
-    const said = errorBody(await response.json().catch(() => undefined));
-    if (said && (said.code || response.status !== 404)) {
-      return said;
+    const body = errorBody(await response.json().catch(() => undefined));
+    if (body && (body.code || response.status !== 404)) {
+      return body;
     }
     if (response.status === 404) {
       return {
@@ -150,5 +149,36 @@ export class Requests {
       fix: '',
       code: ''
     };
+  }
+}
+
+/** Maximum length of a line. */
+const MAX_LINE = 1 << 20;
+
+/** Yield the value of each line as soon as the line is complete; skip blank lines. */
+export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = '';
+  let ended = false;
+  try {
+    while (!ended) {
+      const { done, value } = await reader.read();
+      ended = done;
+      rest += decoder.decode(value, { stream: !done });
+      const lines = rest.split('\n');
+      rest = done ? '' : (lines.pop() ?? '');
+      for (const line of lines) {
+        if (line.trim()) {
+          yield JSON.parse(line) as unknown;
+        }
+      }
+      if (rest.length > MAX_LINE) {
+        throw new Error('The answer holds a line of more than 1 MiB.');
+      }
+    }
+  } finally {
+    // Ends the search on the server if the caller stops reading.
+    await reader.cancel().catch(() => undefined);
   }
 }

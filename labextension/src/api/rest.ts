@@ -49,19 +49,23 @@ export class Rest implements IRest {
   }
 
   async log(job: string, where: ILogPlace, offset: number, limit: number, signal?: AbortSignal) {
-    const query = { ...place(where), offset, limit };
+    const query = { ...logQuery(where), offset, limit };
     const response = await this.requests.get(['jobs', job, 'log'], query, signal);
     const data = new Uint8Array(await response.arrayBuffer());
-    const start = whole(response.headers.get('X-Submarine-Offset'), Math.max(0, offset));
+    const start = parseOffset(response.headers.get('X-Submarine-Offset'), Math.max(0, offset));
     return {
       data,
       offset: start,
-      length: whole(response.headers.get('X-Submarine-Length'), start + data.length)
+      length: parseOffset(response.headers.get('X-Submarine-Length'), start + data.length)
     };
   }
 
   logTimes(job: string, where: ILogPlace, offset: number, limit: number): Promise<ILogTimes> {
-    return this.requests.getJson(['jobs', job, 'log', 'times'], { ...place(where), offset, limit });
+    return this.requests.getJson(['jobs', job, 'log', 'times'], {
+      ...logQuery(where),
+      offset,
+      limit
+    });
   }
 
   async search(
@@ -74,7 +78,7 @@ export class Rest implements IRest {
     const { text, regex, matchCase, from, backward, limit } = query;
     const response = await this.requests.get(
       ['jobs', job, 'log', 'search'],
-      { ...place(where), q: text, regex, case: matchCase, from, backward, limit },
+      { ...logQuery(where), q: text, regex, case: matchCase, from, backward, limit },
       signal
     );
     for await (const line of this.requests.lines(response)) {
@@ -83,11 +87,11 @@ export class Rest implements IRest {
       }
       onHit(line as ISearchHit);
     }
-    throw this.requests.broken();
+    throw this.requests.incompleteResponse();
   }
 
   downloadUrl(job: string, where: ILogPlace): string {
-    return this.requests.url(['jobs', job, 'log'], { ...place(where), download: 1 });
+    return this.requests.url(['jobs', job, 'log'], { ...logQuery(where), download: 1 });
   }
 
   async script(job: string): Promise<string> {
@@ -124,13 +128,13 @@ export class Rest implements IRest {
 }
 
 /** Only the fields that identify a log; callers may pass larger objects. */
-function place({ task, attempt, stream }: ILogPlace): ILogPlace {
+function logQuery({ task, attempt, stream }: ILogPlace): ILogPlace {
   return { task, attempt, stream };
 }
 
-function whole(text: string | null, otherwise: number): number {
+function parseOffset(text: string | null, fallback: number): number {
   const value = text === null ? NaN : Number(text);
-  return Number.isSafeInteger(value) && value >= 0 ? value : otherwise;
+  return Number.isSafeInteger(value) && value >= 0 ? value : fallback;
 }
 
 function isDone(line: unknown): line is { done: true; next: number | null; scanned: number } {

@@ -13,25 +13,25 @@ import type { ClientMessage, ServerMessage } from './wire_types';
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 30_000;
 /** Delay before closing after the last subscription, for pages that re-render; in milliseconds. */
-const LINGER = 5_000;
+const CLOSE_DELAY = 5_000;
 /**
  * When the page wakes up, a connection without messages for this time is replaced; in milliseconds.
  */
-const SILENCE = 25_000;
+const WAKE_TIMEOUT = 25_000;
 /**
  * A server that sent two hellos repeats them every 30 s. Without any message for this time, the
  * connection is replaced; in milliseconds.
  */
-const DEAF = 75_000;
+const HEARTBEAT_TIMEOUT = 75_000;
 /** Limit for opening a connection, which a proxy may hold forever; in milliseconds. */
-const OPENING = 15_000;
+const OPEN_TIMEOUT = 15_000;
 
 export interface ISocketEvents {
   /** The connection is open. */
   opened(): void;
   message(message: ServerMessage): void;
   /** The connection failed; `wasOpen` tells whether it had been open since `acquire`. */
-  broken(ever: boolean): void;
+  broken(wasOpen: boolean): void;
   /** The connection was closed because it is no longer used. */
   closed(): void;
 }
@@ -49,35 +49,35 @@ export class ReconnectingSocket {
   }
 
   /** Stay connected until `release`. */
-  want(): void {
-    clearTimeout(this._linger);
-    if (this._wanted) {
+  acquire(): void {
+    clearTimeout(this._closeTimer);
+    if (this._acquired) {
       return;
     }
-    this._wanted = true;
+    this._acquired = true;
     this._pause = FIRST_PAUSE;
-    this._ever = false;
-    window.addEventListener('online', this.wake);
-    document.addEventListener('visibilitychange', this.wake);
+    this._wasOpen = false;
+    window.addEventListener('online', this.onWake);
+    document.addEventListener('visibilitychange', this.onWake);
     this.connect();
   }
 
   /** Close after a delay. */
   release(): void {
-    clearTimeout(this._linger);
-    this._linger = setTimeout(() => {
+    clearTimeout(this._closeTimer);
+    this._closeTimer = setTimeout(() => {
       this.close();
       this.events.closed();
-    }, LINGER);
+    }, CLOSE_DELAY);
   }
 
   /** Close now and do not reconnect before `acquire`. */
   close(): void {
-    this._wanted = false;
-    clearTimeout(this._linger);
-    clearTimeout(this._retry);
-    window.removeEventListener('online', this.wake);
-    document.removeEventListener('visibilitychange', this.wake);
+    this._acquired = false;
+    clearTimeout(this._closeTimer);
+    clearTimeout(this._retryTimer);
+    window.removeEventListener('online', this.onWake);
+    document.removeEventListener('visibilitychange', this.onWake);
     this.drop();
   }
 
@@ -88,43 +88,43 @@ export class ReconnectingSocket {
   }
 
   /** The network or the page is back: reconnect at once, and replace a silent connection. */
-  private readonly wake = (): void => {
-    if (!this._wanted || document.visibilityState === 'hidden') {
+  private readonly onWake = (): void => {
+    if (!this._acquired || document.visibilityState === 'hidden') {
       return;
     }
-    if (this._socket === null || Date.now() - this._heard > SILENCE) {
+    if (this._socket === null || Date.now() - this._lastMessage > WAKE_TIMEOUT) {
       this._pause = FIRST_PAUSE;
       this.connect();
     }
   };
 
   private connect(): void {
-    clearTimeout(this._retry);
+    clearTimeout(this._retryTimer);
     this.drop();
     const socket = new this.settings.WebSocket(this.url());
     this._socket = socket;
-    this._heard = Date.now();
-    this.watch(OPENING);
+    this._lastMessage = Date.now();
+    this.startWatchdog(OPEN_TIMEOUT);
     socket.onopen = () => {
-      this._ever = true;
-      this._heard = Date.now();
-      clearInterval(this._watch);
+      this._wasOpen = true;
+      this._lastMessage = Date.now();
+      clearInterval(this._watchdog);
       let hellos = 0;
       socket.onmessage = event => {
-        hellos += this.heard(event) === 'hello' ? 1 : 0;
+        hellos += this.receive(event) === 'hello' ? 1 : 0;
         if (hellos === 2) {
-          this.watch(DEAF);
+          this.startWatchdog(HEARTBEAT_TIMEOUT);
         }
       };
       this.events.opened();
     };
     socket.onclose = () => {
-      this.lost();
+      this.onLost();
     };
   }
 
-  private heard(event: MessageEvent<unknown>): string {
-    this._heard = Date.now();
+  private receive(event: MessageEvent<unknown>): string {
+    this._lastMessage = Date.now();
     const message = parse(event.data);
     if (!message) {
       return '';
@@ -135,34 +135,34 @@ export class ReconnectingSocket {
     return message.type;
   }
 
-  private lost(): void {
+  private onLost(): void {
     this.drop();
-    if (!this._wanted) {
+    if (!this._acquired) {
       return;
     }
     // Spread the reconnections of the pages of one server.
-    this._retry = setTimeout(
+    this._retryTimer = setTimeout(
       () => {
         this.connect();
       },
       this._pause * (0.5 + this.random())
     );
     this._pause = Math.min(this._pause * 2, LONGEST_PAUSE);
-    this.events.broken(this._ever);
+    this.events.broken(this._wasOpen);
   }
 
   /** Drop the connection if no message arrives for `limit` milliseconds. */
-  private watch(limit: number): void {
-    clearInterval(this._watch);
-    this._watch = setInterval(() => {
-      if (Date.now() - this._heard > limit) {
-        this.lost();
+  private startWatchdog(limit: number): void {
+    clearInterval(this._watchdog);
+    this._watchdog = setInterval(() => {
+      if (Date.now() - this._lastMessage > limit) {
+        this.onLost();
       }
     }, limit / 5);
   }
 
   private drop(): void {
-    clearInterval(this._watch);
+    clearInterval(this._watchdog);
     const socket = this._socket;
     this._socket = null;
     if (socket) {
@@ -179,13 +179,13 @@ export class ReconnectingSocket {
   }
 
   private _socket: WebSocket | null = null;
-  private _wanted = false;
-  private _ever = false;
+  private _acquired = false;
+  private _wasOpen = false;
   private _pause = FIRST_PAUSE;
-  private _heard = 0;
-  private _retry: ReturnType<typeof setTimeout> | undefined;
-  private _linger: ReturnType<typeof setTimeout> | undefined;
-  private _watch: ReturnType<typeof setInterval> | undefined;
+  private _lastMessage = 0;
+  private _retryTimer: ReturnType<typeof setTimeout> | undefined;
+  private _closeTimer: ReturnType<typeof setTimeout> | undefined;
+  private _watchdog: ReturnType<typeof setInterval> | undefined;
 }
 
 function parse(data: unknown): ServerMessage | null {

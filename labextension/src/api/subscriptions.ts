@@ -8,8 +8,8 @@ import type { ClientMessage } from './wire_types';
 const ACK_BYTES = 128 * 1024;
 const ACK_DELAY = 50;
 /** Limit of the server for a page. Cards leave some subscriptions for logs. */
-const MOST = 64;
-const MOST_CARDS = 52;
+const MAX_SUBSCRIPTIONS = 64;
+const MAX_CARD_SUBSCRIPTIONS = 52;
 /** Pause before a failed subscription is restarted, in milliseconds. */
 const RETRY = 15_000;
 const LONGEST_RETRY = 240_000;
@@ -17,27 +17,27 @@ const LONGEST_RETRY = 240_000;
  * Errors for which a retry cannot help. `not_found` is not one of them: the job may just have been
  * submitted.
  */
-const MISTAKES: ReadonlySet<string> = new Set(['usage', 'forbidden']);
+const PERMANENT_ERRORS: ReadonlySet<string> = new Set(['usage', 'forbidden']);
 
 /** One subscription of the page. */
 export interface IEntry {
   readonly feed: IFeed;
   id: number;
   /** `finished`: the server sends no more messages. */
-  state: 'waiting' | 'active' | 'failed' | 'over';
+  state: 'waiting' | 'active' | 'failed' | 'finished';
   unacknowledged: number;
   /** Consecutive failures. */
   failures: number;
 }
 
 /** The connection. */
-interface IWire {
+interface IConnection {
   readonly open: boolean;
   send(message: ClientMessage): void;
 }
 
 export class Subscriptions {
-  constructor(private readonly _wire: IWire) {}
+  constructor(private readonly _connection: IConnection) {}
 
   get size(): number {
     return this._entries.size;
@@ -54,7 +54,7 @@ export class Subscriptions {
   remove(entry: IEntry): void {
     this._entries.delete(entry.id);
     this.stop(entry);
-    this.fill();
+    this.startWaiting();
   }
 
   /** Remove all subscriptions without notifying the server. */
@@ -63,44 +63,44 @@ export class Subscriptions {
   }
 
   /** Report an error to all feeds. */
-  fail(sentence: string): void {
+  fail(message: string): void {
     for (const entry of [...this._entries.values()]) {
-      entry.feed.fail(sentence);
+      entry.feed.fail(message);
     }
   }
 
   /** Start waiting subscriptions up to the limit of the server. */
-  fill(): void {
-    if (!this._wire.open) {
+  startWaiting(): void {
+    if (!this._connection.open) {
       return;
     }
     const all = [...this._entries.values()];
     let active = all.filter(entry => entry.state === 'active').length;
     for (const entry of all) {
-      const most = entry.feed.card ? MOST_CARDS : MOST;
-      if (entry.state === 'waiting' && active < most) {
+      const limit = entry.feed.isCard ? MAX_CARD_SUBSCRIPTIONS : MAX_SUBSCRIPTIONS;
+      if (entry.state === 'waiting' && active < limit) {
         entry.state = 'active';
         entry.unacknowledged = 0;
         active += 1;
-        this._wire.send(entry.feed.request(entry.id));
+        this._connection.send(entry.feed.request(entry.id));
       }
     }
   }
 
   private stop(entry: IEntry): void {
     if (entry.state === 'active') {
-      this._wire.send({ op: 'unsubscribe', id: entry.id });
+      this._connection.send({ op: 'unsubscribe', id: entry.id });
     }
   }
 
   /** Restart a subscription with a new id, so that messages of the old one are ignored. */
-  private again(entry: IEntry): void {
+  private restart(entry: IEntry): void {
     this._entries.delete(entry.id);
     this.stop(entry);
     entry.id = this._nextId++;
     entry.state = 'waiting';
     this._entries.set(entry.id, entry);
-    this.fill();
+    this.startWaiting();
   }
 
   /** A new connection was opened: start all subscriptions at their positions. */
@@ -110,24 +110,24 @@ export class Subscriptions {
         entry.state = 'waiting';
       }
     }
-    this.fill();
+    this.startWaiting();
   }
 
   /** Pass a message to its subscription; drop messages of ended subscriptions. */
-  take(message: FeedMessage): void {
+  handle(message: FeedMessage): void {
     const entry = this._entries.get(message.id);
     if (entry?.state !== 'active') {
       return;
     }
     try {
-      const { bytes = 0, again = false } = entry.feed.take(message);
+      const { bytes = 0, restart = false } = entry.feed.handle(message);
       if (message.type === 'end' || message.type === 'error') {
-        this.over(entry, message);
+        this.finish(entry, message);
         return;
       }
       entry.failures = 0;
-      if (again) {
-        this.again(entry);
+      if (restart) {
+        this.restart(entry);
       } else if (bytes > 0) {
         this.acknowledge(entry, bytes);
       }
@@ -137,20 +137,20 @@ export class Subscriptions {
   }
 
   /** The server ended the subscription. Retry later unless the end is final. */
-  private over(entry: IEntry, message: FeedMessage & { type: 'end' | 'error' }): void {
-    entry.state = 'over';
-    if (message.type === 'error' && !MISTAKES.has(message.code)) {
+  private finish(entry: IEntry, message: FeedMessage & { type: 'end' | 'error' }): void {
+    entry.state = 'finished';
+    if (message.type === 'error' && !PERMANENT_ERRORS.has(message.code)) {
       entry.state = 'failed';
       setTimeout(
         () => {
           if (this._entries.get(entry.id) === entry && entry.state === 'failed') {
-            this.again(entry);
+            this.restart(entry);
           }
         },
         Math.min(RETRY * 2 ** entry.failures++, LONGEST_RETRY)
       );
     }
-    this.fill();
+    this.startWaiting();
   }
 
   private acknowledge(entry: IEntry, bytes: number): void {
@@ -169,7 +169,7 @@ export class Subscriptions {
 
   private flush(entry: IEntry): void {
     if (entry.unacknowledged > 0) {
-      this._wire.send({ op: 'ack', id: entry.id, bytes: entry.unacknowledged });
+      this._connection.send({ op: 'ack', id: entry.id, bytes: entry.unacknowledged });
       entry.unacknowledged = 0;
     }
   }
@@ -180,7 +180,7 @@ export class Subscriptions {
 }
 
 /** The handle of a listener; disposing it twice has no effect. */
-export class Handle implements ISubscription {
+export class SubscriptionHandle implements ISubscription {
   constructor(private readonly end: () => void) {}
 
   get isDisposed(): boolean {

@@ -7,7 +7,7 @@ import React from 'react';
 import { safeLink } from '../api/links';
 import { ENDED, type IJobView } from '../api/job_types';
 import { CommandIDs } from '../tokens';
-import type { ICancelling } from './cancelling';
+import type { ICancellation } from './cancellation';
 import { useCard } from './context';
 import { Link } from './link';
 import type { CardModel } from './model';
@@ -17,15 +17,15 @@ interface IAction {
   command: string;
   args: ReadonlyPartialJSONObject;
   /** The action changes the job: only for its owner. */
-  acts: boolean;
+  modifies: boolean;
   /** The action was requested and is in progress. */
-  isUnderWay?: boolean;
+  inProgress?: boolean;
 }
 
 export function Actions(props: {
   model: CardModel;
   view: IJobView;
-  cancelling: ICancelling | null;
+  cancellation: ICancellation | null;
 }): React.ReactElement | null {
   const { trans, has, run } = useCard();
   const { model, view } = props;
@@ -35,8 +35,8 @@ export function Actions(props: {
   if (!model.fromServer) {
     return null;
   }
-  const offered = actions(view, props.cancelling, trans).filter(
-    ({ command, acts }) => has(command) && (view.mine || !acts)
+  const available = actions(view, props.cancellation, trans).filter(
+    ({ command, modifies }) => has(command) && (view.mine || !modifies)
   );
   const start = async (action: IAction): Promise<void> => {
     setBusy(action.command);
@@ -56,12 +56,12 @@ export function Actions(props: {
   return (
     <>
       <div className="jp-Submarine-actions" role="group" aria-label={trans.__('Actions')}>
-        {offered.map(action => (
+        {available.map(action => (
           <button
             key={action.command}
             type="button"
             className={`jp-Submarine-button${action.command === CommandIDs.cancel ? ' jp-mod-warn' : ''}`}
-            disabled={busy === action.command || action.isUnderWay === true}
+            disabled={busy === action.command || action.inProgress === true}
             onClick={() => void start(action)}
           >
             {action.label}
@@ -84,7 +84,7 @@ export function Actions(props: {
 
 function actions(
   view: IJobView,
-  cancelling: ICancelling | null,
+  cancellation: ICancellation | null,
   trans: ReturnType<typeof useCard>['trans']
 ): IAction[] {
   const { record } = view;
@@ -95,7 +95,7 @@ function actions(
       label: trans.__('Logs'),
       command: CommandIDs.logs,
       args: { job },
-      acts: false
+      modifies: false
     }
   ];
   if (view.has_tensorboard) {
@@ -104,27 +104,32 @@ function actions(
       label: trans.__('TensorBoard'),
       command: CommandIDs.tensorboard,
       args,
-      acts: false
+      modifies: false
     });
   }
-  if (record.state === 'RUNNING' && cancelling === null) {
+  if (record.state === 'RUNNING' && cancellation === null) {
     found.push({
       label: trans.__('Save model'),
       command: CommandIDs.saveModel,
       args: { job },
-      acts: true
+      modifies: true
     });
   }
   if (ended) {
-    found.push({ label: trans.__('Rerun'), command: CommandIDs.rerun, args: { job }, acts: true });
-  } else {
-    const isUnderWay = cancelling !== null && !cancelling.overdue;
     found.push({
-      label: isUnderWay ? trans.__('Cancelling …') : trans.__('Cancel'),
-      isUnderWay,
+      label: trans.__('Rerun'),
+      command: CommandIDs.rerun,
+      args: { job },
+      modifies: true
+    });
+  } else {
+    const inProgress = cancellation !== null && !cancellation.overdue;
+    found.push({
+      label: inProgress ? trans.__('Cancelling …') : trans.__('Cancel'),
+      inProgress,
       command: CommandIDs.cancel,
       args: { job },
-      acts: true
+      modifies: true
     });
   }
   if (view.command) {
@@ -132,7 +137,7 @@ function actions(
       label: trans.__('Copy as command'),
       command: CommandIDs.copyCommand,
       args: { job },
-      acts: false
+      modifies: false
     });
   }
   return found;

@@ -3,15 +3,15 @@
 import React from 'react';
 import { ENDED, type IJobView } from '../api/job_types';
 import { Actions } from './actions';
-import { cancelling } from './cancelling';
-import { useNow } from './clock';
+import { cancellation } from './cancellation';
+import { useNow } from '../clock';
 import { CardContext, type ICardContext, useCard } from './context';
-import { Facts, Models, Returned } from './details';
+import { Facts, Models, ReturnValues } from './details';
 import { FailureBox } from './failure';
-import { Announcer, Freshness, Head, Notes, Origin, Progress, Sentence } from './head';
+import { Announcer, Freshness, Head, Notes, Origin, Progress, StatusText } from './header';
 import { Metrics } from './metrics';
 import type { CardModel } from './model';
-import { tone } from './situation';
+import { tone } from './status_text';
 import { Tasks } from './task_table';
 import { Events, Phases } from './timeline';
 
@@ -35,8 +35,8 @@ function Body(props: ICardProps): React.ReactElement {
   const { model } = props;
   useModel(model);
   const { view } = model;
-  const moves = view !== null && !ENDED.has(view.record.state) && model.standing !== 'away';
-  const clock = useNow(model.visible && moves);
+  const running = view !== null && !ENDED.has(view.record.state) && model.connection !== 'stale';
+  const clock = useNow(model.visible && running);
   if (!view) {
     return (
       <div className="jp-Submarine-card" role="group" aria-label={model.jobId}>
@@ -44,14 +44,14 @@ function Body(props: ICardProps): React.ReactElement {
           <strong className="jp-Submarine-name">{model.jobId}</strong>
         </div>
         <p className="jp-Submarine-sentence" role="status">
-          {model.standing === 'away' ? model.problem : trans.__('Loading …')}
+          {model.connection === 'stale' ? model.problem : trans.__('Loading …')}
         </p>
       </div>
     );
   }
   // Old data is shown as of its own time, without a running clock.
-  const now = moves ? clock : (model.time ?? lastTime(view));
-  const ending = cancelling(view, model.cancelRequest, now);
+  const now = running ? clock : (model.time ?? lastTime(view));
+  const cancelled = cancellation(view, model.cancelRequest, now);
   return (
     <div
       className={`jp-Submarine-card jp-Submarine-tone-${tone(view.record.state)}`}
@@ -59,19 +59,19 @@ function Body(props: ICardProps): React.ReactElement {
       aria-label={trans.__('Job %1', view.record.name)}
       data-job={view.record.job_id}
       data-state={view.record.state}
-      data-standing={model.standing}
+      data-connection={model.connection}
     >
-      <Head view={view} now={now} cancelling={ending} />
+      <Head view={view} now={now} cancellation={cancelled} />
       <Origin view={view} />
-      <Announcer view={view} cancelling={ending !== null} />
-      <Sentence view={view} now={now} cancelling={ending} />
+      <Announcer view={view} cancellation={cancelled !== null} />
+      <StatusText view={view} now={now} cancellation={cancelled} />
       <Freshness model={model} now={clock} />
       <Progress view={view} />
       <Phases view={view} now={now} />
-      <Actions model={model} view={view} cancelling={ending} />
+      <Actions model={model} view={view} cancellation={cancelled} />
       <FailureBox view={view} />
       <Notes view={view} />
-      <Returned result={model.result} />
+      <ReturnValues result={model.result} />
       <Metrics series={model.series} />
       <Tasks model={model} view={view} now={now} linked={model.fromServer || props.trusted} />
       <Models models={model.models} now={clock} />

@@ -4,10 +4,10 @@ import React from 'react';
 import type { IJobView, IModelVersion } from '../api/job_types';
 import { useCard } from './context';
 import { Link } from './link';
-import { duration, memory, moment, size } from './words';
+import { duration, memory, formatTime, size } from '../format';
 
 /** Number of versions that are shown, newest first. */
-const VERSIONS = 20;
+const MAX_VERSIONS = 20;
 
 export function Models(props: {
   models: readonly IModelVersion[];
@@ -45,13 +45,13 @@ export function Models(props: {
             </tr>
           </thead>
           <tbody>
-            {newest.slice(0, VERSIONS).map(model => (
+            {newest.slice(0, MAX_VERSIONS).map(model => (
               <tr key={model.version}>
                 <th scope="row">
                   {model.version}
                   {model.name && model.name !== model.version && ` (${model.name})`}
                 </th>
-                <td>{moment(model.time, props.now)}</td>
+                <td>{formatTime(model.time, props.now)}</td>
                 <td className="jp-mod-number">{size(model.size)}</td>
                 <td className="jp-mod-number">{model.files}</td>
                 <td>
@@ -64,9 +64,9 @@ export function Models(props: {
           </tbody>
         </table>
       </div>
-      {newest.length > VERSIONS && (
+      {newest.length > MAX_VERSIONS && (
         <p className="jp-Submarine-quiet jp-Submarine-small">
-          {trans.__('The newest %1 of %2 versions.', VERSIONS, newest.length)}
+          {trans.__('The newest %1 of %2 versions.', MAX_VERSIONS, newest.length)}
         </p>
       )}
     </div>
@@ -74,7 +74,7 @@ export function Models(props: {
 }
 
 /** Values that the cell returned. */
-export function Returned(props: {
+export function ReturnValues(props: {
   result: Readonly<Record<string, string>>;
 }): React.ReactElement | null {
   const { trans } = useCard();
@@ -83,7 +83,7 @@ export function Returned(props: {
     <dl className="jp-Submarine-facts">
       {values.map(([name, value]) => (
         <React.Fragment key={name}>
-          <dt>{trans.__('Returned %1', name)}</dt>
+          <dt>{trans.__('ReturnValues %1', name)}</dt>
           <dd>
             <code>{value}</code>
           </dd>
@@ -104,8 +104,8 @@ export function Facts(props: {
   const links = Object.entries(record.links).slice(0, 20);
   const place = [record.backend, record.queue ? trans.__('queue %1', record.queue) : ''];
   const rows: [string, string][] = [
-    [trans.__('Submitted'), record.created === null ? '' : moment(record.created, props.now)],
-    [trans.__('Finished'), record.finished === null ? '' : moment(record.finished, props.now)],
+    [trans.__('Submitted'), record.created === null ? '' : formatTime(record.created, props.now)],
+    [trans.__('Finished'), record.finished === null ? '' : formatTime(record.finished, props.now)],
     [trans.__('User'), record.user],
     [trans.__('Where'), place.filter(Boolean).join(', ')],
     [trans.__('Application'), record.application_id ?? ''],
@@ -155,11 +155,11 @@ function requested({ record }: IJobView, trans: Trans): string {
   const roles = Object.entries(object(record.resources['requested'])).slice(0, 8);
   return roles
     .map(([role, value]) => {
-      const asked = object(value);
+      const resources = object(value);
       const words = [
-        positive(asked['memory'], memory),
-        positive(asked['vcores'], n => trans._n('%1 vcore', '%1 vcores', n)),
-        positive(asked['gpus'], n => trans._n('%1 GPU', '%1 GPUs', n))
+        positive(resources['memory'], memory),
+        positive(resources['vcores'], n => trans._n('%1 vcore', '%1 vcores', n)),
+        positive(resources['gpus'], n => trans._n('%1 GPU', '%1 GPUs', n))
       ];
       const one = words.filter(Boolean).join(', ');
       const count = record.tasks.filter(task => task.role === role).length;

@@ -2,7 +2,7 @@
 
 import React from 'react';
 import type { State } from '../api/job_types';
-import { tone } from './situation';
+import { tone } from './status_text';
 
 const SHAPES: Record<ReturnType<typeof tone>, string> = {
   // Hourglass, triangle, check mark, cross, square, question mark.

@@ -6,18 +6,18 @@
 import React from 'react';
 import type { ISeries } from '../api/job_types';
 import { Chart } from '../charts/chart';
-import { type IMeasure, SCALARS, measures, told } from '../charts/measures';
-import { COLOURS, lineClass } from '../charts/strokes';
+import { type IMeasure, SCALARS, measures, lineSummary } from '../charts/measures';
+import { COLORS, lineClass } from '../charts/lines';
 import { useCard } from './context';
-import { figure, memory, ticking } from './words';
+import { figure, memory, runningDuration } from '../format';
 
 /** Maximum number of rows of the table. */
-const ROWS = 200;
+const MAX_ROWS = 200;
 
 export function Metrics(props: { series: readonly ISeries[] }): React.ReactElement | null {
   const { trans } = useCard();
   const [task, setTask] = React.useState('');
-  const [every, setEvery] = React.useState(false);
+  const [showAll, setShowAll] = React.useState(false);
   const all = React.useMemo(() => measures(props.series), [props.series]);
   if (!all.length) {
     return null;
@@ -26,10 +26,10 @@ export function Metrics(props: { series: readonly ISeries[] }): React.ReactEleme
     a.localeCompare(b, undefined, { numeric: true })
   );
   const scalars = all.filter(one => one.kind === 'scalar');
-  const hidden = every ? 0 : Math.max(scalars.length - SCALARS, 0);
-  const shown = all.filter(one => every || !scalars.slice(SCALARS).includes(one));
+  const hidden = showAll ? 0 : Math.max(scalars.length - SCALARS, 0);
+  const shown = all.filter(one => showAll || !scalars.slice(SCALARS).includes(one));
   const chosen = tasks.includes(task) ? task : '';
-  const faint = !chosen && tasks.length > COLOURS;
+  const faint = !chosen && tasks.length > COLORS;
   return (
     <div className="jp-Submarine-metrics" role="group" aria-label={trans.__('Measurements')}>
       {tasks.length > 1 && <Legend tasks={tasks} chosen={chosen} choose={setTask} faint={faint} />}
@@ -43,7 +43,7 @@ export function Metrics(props: { series: readonly ISeries[] }): React.ReactEleme
           type="button"
           className="jp-Submarine-link"
           onClick={() => {
-            setEvery(true);
+            setShowAll(true);
           }}
         >
           {trans._n('Show %1 more scalar', 'Show %1 more scalars', hidden)}
@@ -61,7 +61,7 @@ function MeasureChart(props: {
 }): React.ReactElement {
   const { trans } = useCard();
   const { measure, tasks, only } = props;
-  const large = measure.lines.some(line => told(line).high >= 1024);
+  const large = measure.lines.some(line => lineSummary(line).high >= 1024);
   const { unit, factor } = unitOf(measure.quantity, large, trans);
   // A task has the same color in all charts: add an empty line if it has no values here.
   const lines = tasks.map(name => ({
@@ -76,12 +76,12 @@ function MeasureChart(props: {
   }));
   return (
     <Chart
-      title={measureWord(measure, trans)}
+      title={measureName(measure, trans)}
       unit={unit}
       lines={lines}
       fromZero={measure.kind === 'resource'}
-      faint={!only && tasks.length > COLOURS}
-      timeWords={shortTime}
+      faint={!only && tasks.length > COLORS}
+      formatTime={shortTime}
     />
   );
 }
@@ -94,7 +94,7 @@ function Legend(props: {
 }): React.ReactElement {
   const { trans } = useCard();
   const { tasks, chosen, choose } = props;
-  if (tasks.length > COLOURS) {
+  if (tasks.length > COLORS) {
     return (
       <label className="jp-Submarine-small">
         {trans.__('Curves of')}{' '}
@@ -140,7 +140,7 @@ function Legend(props: {
 function Values(props: { measures: readonly IMeasure[] }): React.ReactElement {
   const { trans } = useCard();
   const rows = props.measures.flatMap(measure =>
-    measure.lines.map(line => ({ measure, task: line.task, ...told(line) }))
+    measure.lines.map(line => ({ measure, task: line.task, ...lineSummary(line) }))
   );
   return (
     <details>
@@ -167,13 +167,13 @@ function Values(props: { measures: readonly IMeasure[] }): React.ReactElement {
             </tr>
           </thead>
           <tbody>
-            {rows.slice(0, ROWS).map(({ measure, task, last, mean, low, high }) => (
+            {rows.slice(0, MAX_ROWS).map(({ measure, task, last, mean, low, high }) => (
               <tr key={`${measure.key} ${task}`}>
-                <th scope="row">{measureWord(measure, trans)}</th>
+                <th scope="row">{measureName(measure, trans)}</th>
                 <td>{task}</td>
                 {[last, mean, low, high].map((value, n) => (
                   <td key={n} className="jp-mod-number">
-                    {quantityWords(measure.quantity, trans)(value)}
+                    {quantityFormat(measure.quantity, trans)(value)}
                   </td>
                 ))}
               </tr>
@@ -181,9 +181,9 @@ function Values(props: { measures: readonly IMeasure[] }): React.ReactElement {
           </tbody>
         </table>
       </div>
-      {rows.length > ROWS && (
+      {rows.length > MAX_ROWS && (
         <p className="jp-Submarine-quiet jp-Submarine-small">
-          {trans.__('%1 of %2 rows.', ROWS, rows.length)}
+          {trans.__('%1 of %2 rows.', MAX_ROWS, rows.length)}
         </p>
       )}
     </details>
@@ -192,7 +192,7 @@ function Values(props: { measures: readonly IMeasure[] }): React.ReactElement {
 
 type Trans = ReturnType<typeof useCard>['trans'];
 
-function measureWord(measure: IMeasure, trans: Trans): string {
+function measureName(measure: IMeasure, trans: Trans): string {
   const words: Record<string, string> = {
     cpu_percent: trans.__('CPU'),
     memory: trans.__('Memory'),
@@ -202,7 +202,7 @@ function measureWord(measure: IMeasure, trans: Trans): string {
   return measure.kind === 'resource' ? (words[measure.name] ?? measure.name) : measure.name;
 }
 
-function quantityWords(quantity: IMeasure['quantity'], trans: Trans): (value: number) => string {
+function quantityFormat(quantity: IMeasure['quantity'], trans: Trans): (value: number) => string {
   switch (quantity) {
     case 'cores':
       return value => trans.__('%1 cores', figure(Math.round(value * 100) / 100));
@@ -238,7 +238,7 @@ export function shortTime(seconds: number): string {
   if (seconds < 60) {
     return seconds === 0 ? '0' : `${Math.round(seconds)} s`;
   }
-  return ticking(seconds)
+  return runningDuration(seconds)
     .replace(/ 00 (s|min)$/, '')
     .replace(/ 0(\d)/, ' $1');
 }

@@ -14,16 +14,15 @@ import {
   type ISeries,
   type ITask
 } from '../api/job_types';
-import type { ICancelRequest, ISubmarine, ISubscription } from '../tokens';
-import { Extras } from './extras';
-import { allTasks, withOthers } from './all_tasks';
+import type { ICancelRequest, ISubmarine, ISubscription, IRest } from '../tokens';
+import { JobOutputs } from './job_outputs';
 import type { ISnapshot } from './snapshot';
 
 /** Delay before a card that scrolled out of view is unsubscribed, in milliseconds. */
-const LINGER = 2000;
+const UNSUBSCRIBE_DELAY = 2000;
 
 /** `loading`: no response yet. `stale`: the shown data is old, see `problem`. */
-export type Standing = 'asking' | 'live' | 'away';
+export type ConnectionState = 'loading' | 'live' | 'stale';
 
 export class CardModel implements IDisposable {
   /**
@@ -38,15 +37,15 @@ export class CardModel implements IDisposable {
     snapshot: ISnapshot | null
   ) {
     this._snapshot = snapshot;
-    this._extras = submarine
-      ? new Extras(submarine, jobId, () => {
+    this._outputs = submarine
+      ? new JobOutputs(submarine, jobId, () => {
           this._changed.emit();
         })
       : null;
     submarine?.channel.connectedChanged.connect(this.onConnected);
     submarine?.cancels.changed.connect(this.onCancel);
     if (!submarine) {
-      this.away(trans.__('The Submarine extension is disabled on this page.'));
+      this.setStale(trans.__('The Submarine extension is disabled on this page.'));
     }
   }
 
@@ -66,12 +65,12 @@ export class CardModel implements IDisposable {
 
   /** Time of the shown data; null if unknown. */
   get time(): number | null {
-    return this._live ? this._heard : (this._snapshot?.time ?? null);
+    return this._live ? this._time : (this._snapshot?.time ?? null);
   }
 
   /** The pending cancel request of this page. */
   get cancelRequest(): ICancelRequest | null {
-    return this.submarine?.cancels.of(this.jobId) ?? null;
+    return this.submarine?.cancels.get(this.jobId) ?? null;
   }
 
   /** Values that the cell returned, from the output. */
@@ -79,8 +78,8 @@ export class CardModel implements IDisposable {
     return this._snapshot?.result ?? {};
   }
 
-  get standing(): Standing {
-    return this._standing;
+  get connection(): ConnectionState {
+    return this._connection;
   }
 
   get problem(): string {
@@ -88,17 +87,17 @@ export class CardModel implements IDisposable {
   }
 
   get series(): readonly ISeries[] {
-    return this._extras?.series ?? [];
+    return this._outputs?.series ?? [];
   }
 
   get models(): readonly IModelVersion[] {
-    return this._extras?.models ?? [];
+    return this._outputs?.models ?? [];
   }
 
   /** All loaded tasks: those of the view, and those that were loaded separately. */
   get tasks(): readonly ITask[] {
     const { view } = this;
-    return withOthers(view?.record.tasks ?? [], this._more);
+    return mergeTasks(view?.record.tasks ?? [], this._loadedTasks);
   }
 
   get visible(): boolean {
@@ -123,13 +122,13 @@ export class CardModel implements IDisposable {
       return;
     }
     this._visible = visible;
-    clearTimeout(this._lingering);
+    clearTimeout(this._unsubscribeTimer);
     if (visible) {
       this.subscribe();
     } else {
-      this._lingering = setTimeout(() => {
+      this._unsubscribeTimer = setTimeout(() => {
         this.unsubscribe();
-      }, LINGER);
+      }, UNSUBSCRIBE_DELAY);
     }
     this._changed.emit();
   }
@@ -137,7 +136,7 @@ export class CardModel implements IDisposable {
   /** Load the tasks that the view omits. */
   async loadTasks(): Promise<void> {
     if (this.submarine && this._live) {
-      this._more = await allTasks(this.submarine.rest, this.jobId, () => this._disposed);
+      this._loadedTasks = await loadAllTasks(this.submarine.rest, this.jobId, () => this._disposed);
       this._changed.emit();
     }
   }
@@ -145,18 +144,18 @@ export class CardModel implements IDisposable {
   /** Reload the models after one was saved. */
   async refreshModels(): Promise<void> {
     if (this._live) {
-      await this._extras?.refreshModels();
+      await this._outputs?.refreshModels();
     }
   }
 
   dispose(): void {
     if (!this._disposed) {
       this._disposed = true;
-      clearTimeout(this._lingering);
+      clearTimeout(this._unsubscribeTimer);
       this.submarine?.channel.connectedChanged.disconnect(this.onConnected);
       this.submarine?.cancels.changed.disconnect(this.onCancel);
       this.unsubscribe();
-      this._extras?.dispose();
+      this._outputs?.dispose();
       Signal.clearData(this);
     }
   }
@@ -168,46 +167,46 @@ export class CardModel implements IDisposable {
     this._job = this.submarine.channel.job(
       this.jobId,
       view => {
-        this.take(view);
+        this.setView(view);
       },
       problem => {
-        this.away(problem);
+        this.setStale(problem);
       }
     );
     void this.submarine.ready.then(({ available, problem }) => {
-      if (!available && !this._disposed && this._standing !== 'live') {
-        this.away(problem);
+      if (!available && !this._disposed && this._connection !== 'live') {
+        this.setStale(problem);
       }
     });
     if (this._live) {
-      this._extras?.listen(this._live);
+      this._outputs?.subscribe(this._live);
     }
   }
 
   private unsubscribe(): void {
     this._job?.dispose();
-    this._extras?.rest();
+    this._outputs?.unsubscribe();
     this._job = null;
   }
 
-  private take(view: IJobView): void {
+  private setView(view: IJobView): void {
     // The channel is shared: ignore other jobs.
     if (this._disposed || view.record.job_id !== this.jobId) {
       return;
     }
     const before = this._live;
     this._live = view;
-    this._heard = Date.now() / 1000;
-    this._standing = 'live';
+    this._time = Date.now() / 1000;
+    this._connection = 'live';
     this._problem = '';
     if (ENDED.has(view.record.state)) {
-      this.submarine?.cancels.forget(this.jobId);
+      this.submarine?.cancels.remove(this.jobId);
     }
     this._changed.emit();
     if (this._job) {
-      this._extras?.listen(view);
+      this._outputs?.subscribe(view);
     }
-    this._extras?.look(before, view);
+    this._outputs?.update(before, view);
   }
 
   private readonly onCancel = (_: unknown, job: string): void => {
@@ -220,16 +219,16 @@ export class CardModel implements IDisposable {
     const ended = this._live ? ENDED.has(this._live.record.state) : false;
     if (this.submarine?.channel.connected) {
       this._problem = '';
-      this._standing = this._live ? 'live' : 'asking';
+      this._connection = this._live ? 'live' : 'loading';
       this._changed.emit();
-    } else if (!ended && this._standing === 'live') {
-      this.away(this.trans.__('The connection to the server is lost. Reconnecting …'));
+    } else if (!ended && this._connection === 'live') {
+      this.setStale(this.trans.__('The connection to the server is lost. Reconnecting …'));
     }
   };
 
-  private away(problem: string): void {
+  private setStale(problem: string): void {
     if (!this._disposed) {
-      this._standing = 'away';
+      this._connection = 'stale';
       this._problem = problem;
       this._changed.emit();
     }
@@ -238,13 +237,45 @@ export class CardModel implements IDisposable {
   private readonly _changed = new Signal<this, void>(this);
   private _snapshot: ISnapshot | null;
   private _live: IJobView | null = null;
-  private _heard: number | null = null;
-  private _more: ReadonlyMap<string, ITask> = new Map<string, ITask>();
-  private _standing: Standing = 'asking';
+  private _time: number | null = null;
+  private _loadedTasks: ReadonlyMap<string, ITask> = new Map<string, ITask>();
+  private _connection: ConnectionState = 'loading';
   private _problem = '';
   private _visible = false;
   private _disposed = false;
   private _job: ISubscription | null = null;
-  private readonly _extras: Extras | null;
-  private _lingering: ReturnType<typeof setTimeout> | undefined;
+  private readonly _outputs: JobOutputs | null;
+  private _unsubscribeTimer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** Tasks per request, and the largest number of tasks of a job. */
+const PAGE = 200;
+const MOST = 4096;
+
+/** All tasks by name, page by page; stops early when `isCancelled` returns true. */
+export async function loadAllTasks(
+  rest: Pick<IRest, 'tasks'>,
+  job: string,
+  over: () => boolean
+): Promise<ReadonlyMap<string, ITask>> {
+  const found = new Map<string, ITask>();
+  for (let offset = 0; offset < MOST && !over(); offset += PAGE) {
+    const { tasks, total } = await rest.tasks(job, offset, PAGE);
+    for (const task of tasks) {
+      found.set(task.task, task);
+    }
+    if (!tasks.length || offset + PAGE >= total) {
+      break;
+    }
+  }
+  return found;
+}
+
+/** The tasks of a view, which are newer, merged with the other loaded tasks. */
+export function mergeTasks(
+  tasks: readonly ITask[],
+  others: ReadonlyMap<string, ITask>
+): readonly ITask[] {
+  const news = tasks.map(task => [task.task, task] as const);
+  return others.size === 0 ? tasks : [...new Map([...others, ...news]).values()];
 }

@@ -1,14 +1,14 @@
 /** Phases of a job with their times, its duration and its queue time. */
 
 import { ENDED, type IJobRecord } from '../api/job_types';
-import { duration, ticking } from './words';
+import { duration, runningDuration } from '../format';
 
 const MAX_PHASES = 12;
 /** Shorter spans are not visible, in seconds. */
-const TINY = 1e-6;
+const MIN_SECONDS = 1e-6;
 
 /** A phase as shown. */
-export interface IStretch {
+export interface IPhaseSpan {
   name: string;
   start: number;
   end: number;
@@ -16,11 +16,11 @@ export interface IStretch {
   /** The phase has not ended. */
   open: boolean;
   /** Seconds that do not overlap with an earlier phase. */
-  alone: number;
+  ownSeconds: number;
 }
 
 /** The time for which a job is shown: its end, otherwise now. */
-export function momentOf(record: IJobRecord, now: number): number {
+export function referenceTime(record: IJobRecord, now: number): number {
   return record.finished ?? now;
 }
 
@@ -41,7 +41,7 @@ export function elapsed(
 }
 
 /** The duration as text, in whole seconds while the job runs; empty if unknown. */
-export function elapsedWords(
+export function elapsedText(
   job: Pick<IJobRecord, 'created' | 'finished' | 'state'>,
   now: number
 ): string {
@@ -49,12 +49,12 @@ export function elapsedWords(
   if (seconds === null) {
     return '';
   }
-  return ENDED.has(job.state) ? duration(seconds) : ticking(seconds);
+  return ENDED.has(job.state) ? duration(seconds) : runningDuration(seconds);
 }
 
 /** The phases in order of their start; an open phase ends now. */
-export function stretches(record: IJobRecord, now: number): IStretch[] {
-  const until = momentOf(record, now);
+export function phaseSpans(record: IJobRecord, now: number): IPhaseSpan[] {
+  const until = referenceTime(record, now);
   const ended = ENDED.has(record.state);
   let reached = -Infinity;
   return record.phases
@@ -62,7 +62,7 @@ export function stretches(record: IJobRecord, now: number): IStretch[] {
     .map(phase => ({ ...phase, until: phase.end ?? Math.max(until, phase.start) }))
     .sort((a, b) => a.start - b.start || a.until - b.until)
     .map(({ name, start, end, until: last }) => {
-      const alone = Math.max(last - Math.max(start, reached), 0);
+      const ownSeconds = Math.max(last - Math.max(start, reached), 0);
       reached = Math.max(reached, last);
       return {
         name,
@@ -70,24 +70,24 @@ export function stretches(record: IJobRecord, now: number): IStretch[] {
         end: last,
         seconds: Math.max(last - start, 0),
         open: end === null && !ended,
-        alone
+        ownSeconds
       };
     });
 }
 
 /** Seconds in the queue; null if the job was not queued. */
 export function queued(record: IJobRecord, now: number): number | null {
-  const waits = stretches(record, now).filter(stretch => stretch.name === 'queue');
-  return waits.length ? waits.reduce((sum, stretch) => sum + stretch.seconds, 0) : null;
+  const queues = phaseSpans(record, now).filter(span => span.name === 'queue');
+  return queues.length ? queues.reduce((sum, span) => sum + span.seconds, 0) : null;
 }
 
 /** Width of each phase in the bar, in percent, with a visible minimum. */
-export function shares(found: readonly IStretch[]): number[] {
-  const total = found.reduce((sum, stretch) => sum + stretch.alone, 0);
-  if (total < TINY) {
+export function barWidths(found: readonly IPhaseSpan[]): number[] {
+  const total = found.reduce((sum, span) => sum + span.ownSeconds, 0);
+  if (total < MIN_SECONDS) {
     return found.map(() => 100 / Math.max(found.length, 1));
   }
-  const least = found.map(stretch => Math.max((stretch.alone / total) * 100, 0.8));
+  const least = found.map(span => Math.max((span.ownSeconds / total) * 100, 0.8));
   const sum = least.reduce((a, b) => a + b, 0);
   return least.map(share => (share / sum) * 100);
 }

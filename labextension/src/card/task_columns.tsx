@@ -5,8 +5,8 @@ import React from 'react';
 import { ENDED, type ITask } from '../api/job_types';
 import { StateIcon } from './icons';
 import { Link } from './link';
-import { cores, exitWords, shortContainer } from './tasks';
-import { duration, figure, memory, moment, percent } from './words';
+import { cores, exitText, shortContainer } from './tasks';
+import { duration, figure, memory, formatTime, percent } from '../format';
 
 /** One column; hidden if `text` is empty for all rows. `cell` renders it. */
 export interface IColumn {
@@ -70,12 +70,12 @@ export function allColumns(trans: TranslationBundle, now: number, linked: boolea
     {
       key: 'started',
       head: trans.__('Started'),
-      text: task => known(task.started, time => moment(time, now))
+      text: task => known(task.started, time => formatTime(time, now))
     },
     {
       key: 'finished',
       head: trans.__('Finished'),
-      text: task => known(task.finished, time => moment(time, now))
+      text: task => known(task.finished, time => formatTime(time, now))
     },
     {
       key: 'ran',
@@ -128,7 +128,7 @@ export function allColumns(trans: TranslationBundle, now: number, linked: boolea
       key: 'exit',
       head: trans.__('Exit'),
       number: true,
-      text: task => (ENDED.has(task.state) ? exitWords(task) : '')
+      text: task => (ENDED.has(task.state) ? exitText(task) : '')
     }
   ];
 }

@@ -4,10 +4,10 @@ import React from 'react';
 import type { IJobView, ITask } from '../api/job_types';
 import { useCard } from './context';
 import type { CardModel } from './model';
-import { momentOf } from './phases';
-import { Left, Pager, Roles } from './task_choice';
+import { referenceTime } from './phases';
+import { OmittedTasks, Pager, Roles } from './task_selection';
 import { allColumns, type IColumn, usedColumns } from './task_columns';
-import { PAGE, byRole, ordered, page, tellingFirst } from './tasks';
+import { PAGE, byRole, ordered, page, byRelevance } from './tasks';
 
 export function Tasks(props: {
   model: CardModel;
@@ -24,14 +24,14 @@ export function Tasks(props: {
   const roles = React.useMemo(() => byRole(tasks), [tasks]);
   const rows = React.useMemo(() => {
     const inOrder = ordered(tasks, view.log_task).filter(task => !role || task.role === role);
-    return inOrder.length > PAGE ? tellingFirst(inOrder) : inOrder;
+    return inOrder.length > PAGE ? byRelevance(inOrder) : inOrder;
   }, [tasks, role, view.log_task]);
   if (!tasks.length) {
     return null;
   }
   const shown = page(rows, number);
   const columns = usedColumns(
-    allColumns(trans, momentOf(view.record, props.now), props.linked),
+    allColumns(trans, referenceTime(view.record, props.now), props.linked),
     shown.rows
   );
   return (
@@ -40,7 +40,7 @@ export function Tasks(props: {
         <Roles roles={roles} chosen={role} choose={setRole} />
       )}
       {view.task_count > tasks.length && (
-        <Left model={model} here={tasks.length} total={view.task_count} />
+        <OmittedTasks model={model} loaded={tasks.length} total={view.task_count} />
       )}
       <Table columns={columns} rows={shown.rows} />
       {shown.pages > 1 && <Pager shown={shown} total={rows.length} turn={setNumber} />}

@@ -1,7 +1,7 @@
 /** Tasks of a job: order, summaries by role, and pages. */
 
 import { ENDED, type ITask, type State } from '../api/job_types';
-import { memory, percent } from './words';
+import { memory, percent } from '../format';
 
 /** Rows of one page of the table. */
 export const PAGE = 50;
@@ -11,7 +11,7 @@ export interface IRole {
   role: string;
   size: number;
   states: { state: State; count: number }[];
-  words: string;
+  summary: string;
 }
 
 const ORDER: readonly State[] = [
@@ -39,7 +39,7 @@ export function ordered(tasks: readonly ITask[], chief: string): ITask[] {
 }
 
 /** Tasks by relevance: failed, lost, restarting, waiting, and so on. */
-export function tellingFirst(tasks: readonly ITask[]): ITask[] {
+export function byRelevance(tasks: readonly ITask[]): ITask[] {
   const rank = (task: ITask): number =>
     (ORDER.indexOf(task.state) + 1) * 2 - (task.restarts > 0 ? 1 : 0);
   return tasks
@@ -58,7 +58,7 @@ export function byRole(tasks: readonly ITask[]): IRole[] {
     role,
     size: members.length,
     states: countStates(members),
-    words: roleWords(members)
+    summary: roleSummary(members)
   }));
 }
 
@@ -69,12 +69,12 @@ function countStates(tasks: readonly ITask[]): { state: State; count: number }[]
   })).filter(({ count }) => count > 0);
 }
 
-function roleWords(tasks: readonly ITask[]): string {
-  const words: string[] = [];
+function roleSummary(tasks: readonly ITask[]): string {
+  const parts: string[] = [];
   const going = tasks.filter(task => !ENDED.has(task.state));
   const progress = going.map(task => task.progress).filter(value => value !== null);
   if (progress.length) {
-    words.push(
+    parts.push(
       range(
         progress.map(value => Math.min(Math.max(value, 0), 1)),
         percent
@@ -83,18 +83,18 @@ function roleWords(tasks: readonly ITask[]): string {
   }
   const peaks = tasks.map(task => task.memory_peak).filter(value => value !== null);
   if (peaks.length) {
-    words.push(`≤ ${memory(Math.max(...peaks))}`);
+    parts.push(`≤ ${memory(Math.max(...peaks))}`);
   }
   const gpu = going.map(task => task.gpu_percent).filter(value => value !== null);
   if (gpu.length) {
-    words.push(`GPU ${range(gpu, value => `${value.toFixed(0)} %`)}`);
+    parts.push(`GPU ${range(gpu, value => `${value.toFixed(0)} %`)}`);
   }
-  return words.join(', ');
+  return parts.join(', ');
 }
 
-function range(values: readonly number[], words: (value: number) => string): string {
-  const low = words(Math.min(...values));
-  const high = words(Math.max(...values));
+function range(values: readonly number[], format: (value: number) => string): string {
+  const low = format(Math.min(...values));
+  const high = format(Math.max(...values));
   return low === high ? low : `${low} – ${high}`;
 }
 
@@ -108,12 +108,12 @@ export function cores(task: ITask, now: number): number | null {
   if (task.cpu_seconds === null || task.started === null) {
     return null;
   }
-  const took = (task.finished ?? now) - task.started;
-  return took < 2 ? null : task.cpu_seconds / took;
+  const seconds = (task.finished ?? now) - task.started;
+  return seconds < 2 ? null : task.cpu_seconds / seconds;
 }
 
 /** Signal or exit code; empty if there is none. */
-export function exitWords(task: ITask): string {
+export function exitText(task: ITask): string {
   if (task.signal) {
     return `signal ${task.signal}`;
   }

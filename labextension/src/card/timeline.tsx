@@ -3,21 +3,21 @@
 import React from 'react';
 import type { IJobEvent, IJobView } from '../api/job_types';
 import { useCard } from './context';
-import { shares, stretches } from './phases';
-import { PHASES, eventWord, phaseWord, telling } from './situation';
-import { duration, moment, ticking } from './words';
+import { barWidths, phaseSpans } from './phases';
+import { PHASES, eventName, phaseName, notableEvents } from './status_text';
+import { duration, formatTime, runningDuration } from '../format';
 
 /** Maximum number of notable events, and of all events. */
-const TELLING = 4;
-const EVENTS = 200;
+const MAX_NOTABLE = 4;
+const MAX_EVENTS = 200;
 
 export function Phases(props: { view: IJobView; now: number }): React.ReactElement | null {
   const { trans } = useCard();
-  const found = stretches(props.view.record, props.now);
+  const found = phaseSpans(props.view.record, props.now);
   if (!found.length) {
     return null;
   }
-  const parts = shares(found);
+  const parts = barWidths(found);
   const kind = (name: string): string =>
     `jp-Submarine-phase-${PHASES.includes(name) ? name : 'other'}`;
   return (
@@ -31,12 +31,12 @@ export function Phases(props: { view: IJobView; now: number }): React.ReactEleme
         {found.map((phase, n) => (
           <li
             key={n}
-            title={`${moment(phase.start, props.now)} – ${phase.open ? '…' : moment(phase.end, props.now)}`}
+            title={`${formatTime(phase.start, props.now)} – ${phase.open ? '…' : formatTime(phase.end, props.now)}`}
           >
             <span className={`jp-Submarine-dot ${kind(phase.name)}`} aria-hidden="true" />
-            {phaseWord(phase.name, trans)}{' '}
+            {phaseName(phase.name, trans)}{' '}
             <span className="jp-Submarine-number">
-              {phase.open ? `${ticking(phase.seconds)} …` : duration(phase.seconds)}
+              {phase.open ? `${runningDuration(phase.seconds)} …` : duration(phase.seconds)}
             </span>
           </li>
         ))}
@@ -51,12 +51,14 @@ export function Events(props: { view: IJobView; now: number }): React.ReactEleme
   if (!events.length) {
     return null;
   }
-  const news = telling(events).slice(-TELLING);
-  const shown = events.slice(-EVENTS);
+  const notable = notableEvents(events).slice(-MAX_NOTABLE);
+  const shown = events.slice(-MAX_EVENTS);
   const left = events.length - shown.length;
   return (
     <div className="jp-Submarine-events">
-      {news.length > 0 && <EventList events={news} created={record.created} now={props.now} />}
+      {notable.length > 0 && (
+        <EventList events={notable} created={record.created} now={props.now} />
+      )}
       <details>
         <summary>{trans._n('%1 event', 'All %1 events', events.length)}</summary>
         {left > 0 && (
@@ -81,12 +83,12 @@ function EventList(props: {
     <ul className="jp-Submarine-eventList">
       {props.events.map(event => (
         <li key={`${event.writer} ${event.seq}`}>
-          <time title={moment(event.time, props.now)}>
+          <time title={formatTime(event.time, props.now)}>
             {created === null
-              ? moment(event.time, props.now)
+              ? formatTime(event.time, props.now)
               : `+${duration(event.time - created)}`}
           </time>
-          <span className="jp-Submarine-label">{eventWord(event, trans)}</span>
+          <span className="jp-Submarine-label">{eventName(event, trans)}</span>
           <span>
             {event.task && !event.detail.includes(event.task) ? `${event.task}: ` : ''}
             {event.detail || event.reason?.replace(/_/g, ' ')}

@@ -7,7 +7,7 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import React from 'react';
-import { Sight } from '../sight';
+import { VisibilityObserver } from '../visibility';
 import { Card } from './card';
 import type { ICardContext } from './context';
 import type { CardModel } from './model';
@@ -25,7 +25,7 @@ export class CardWidget extends ReactWidget {
 
   override dispose(): void {
     if (!this.isDisposed) {
-      this._sight?.dispose();
+      this._visibility?.dispose();
       this.model.dispose();
       super.dispose();
     }
@@ -37,16 +37,16 @@ export class CardWidget extends ReactWidget {
 
   protected override onAfterAttach(message: Message): void {
     super.onAfterAttach(message);
-    this._sight = new Sight(this.node, visible => {
+    this._visibility = new VisibilityObserver(this.node, visible => {
       this.model.setVisible(visible);
     });
   }
 
   protected override onBeforeDetach(message: Message): void {
-    this._sight?.dispose();
+    this._visibility?.dispose();
     this.model.setVisible(false);
     super.onBeforeDetach(message);
   }
 
-  private _sight: Sight | null = null;
+  private _visibility: VisibilityObserver | null = null;
 }

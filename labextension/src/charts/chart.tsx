@@ -5,11 +5,10 @@
  */
 
 import React from 'react';
-import { figure } from '../card/words';
+import { figure } from '../format';
 import { allTimes, cursorAt, type IChartLine, range, spokenValues, step } from './cursor';
 import { extent, nearest, ticks, timeTicks } from './scale';
-import { Strokes, Tip, lineClass } from './strokes';
-import { useWidth } from './use_width';
+import { Strokes, Tooltip, lineClass } from './lines';
 
 const HEIGHT = 96;
 const LEFT = 38;
@@ -25,7 +24,7 @@ export interface IChartProps {
   /** Unit of the values; may be empty. */
   unit: string;
   /** Formats a time since the start. */
-  timeWords: (seconds: number) => string;
+  formatTime: (seconds: number) => string;
   /** More lines than colors: draw all in one color. */
   faint: boolean;
 }
@@ -50,7 +49,7 @@ export function Chart(props: IChartProps): React.ReactElement | null {
     TOP + (1 - (value - low) / (high - low || 1)) * (HEIGHT - TOP - BOTTOM);
   const cursor = at === null ? null : cursorAt(lines, times[Math.min(at, times.length - 1)] ?? 0);
   const shown = cursor ?? cursorAt(lines, last);
-  const spoken = `${props.timeWords(shown.time - first)}: ${spokenValues(shown, props.unit)}`;
+  const spoken = `${props.formatTime(shown.time - first)}: ${spokenValues(shown, props.unit)}`;
   const move = (event: React.PointerEvent): void => {
     const left = event.currentTarget.getBoundingClientRect().left;
     const share = (event.clientX - left - LEFT) / Math.max(width - LEFT - RIGHT, 1);
@@ -72,7 +71,7 @@ export function Chart(props: IChartProps): React.ReactElement | null {
         </span>
         {props.unit && <span className="jp-Submarine-chartUnit">{props.unit}</span>}
         <span className="jp-Submarine-chartValue">
-          {cursor ? props.timeWords(cursor.time - first) : range(shown)}
+          {cursor ? props.formatTime(cursor.time - first) : range(shown)}
         </span>
       </figcaption>
       <div
@@ -113,7 +112,7 @@ export function Chart(props: IChartProps): React.ReactElement | null {
               y={HEIGHT - 3}
               textAnchor={seconds === 0 ? 'start' : seconds > span * 0.92 ? 'end' : 'middle'}
             >
-              {props.timeWords(seconds)}
+              {props.formatTime(seconds)}
             </text>
           ))}
           {lines.map((line, n) => (
@@ -137,7 +136,7 @@ export function Chart(props: IChartProps): React.ReactElement | null {
           ))}
         </svg>
         {cursor && (
-          <Tip
+          <Tooltip
             cursor={cursor}
             faint={props.faint}
             left={x(cursor.time) > width / 2}
@@ -147,4 +146,30 @@ export function Chart(props: IChartProps): React.ReactElement | null {
       </div>
     </figure>
   );
+}
+
+/** Width before the first measurement. */
+const FIRST = 260;
+
+/** The current width of the element with the returned ref. */
+export function useWidth(): [React.RefObject<HTMLDivElement>, number] {
+  const box = React.useRef<HTMLDivElement>(null);
+  const [width, setWidth] = React.useState(FIRST);
+  React.useLayoutEffect(() => {
+    const node = box.current;
+    if (!node || typeof ResizeObserver === 'undefined') {
+      return;
+    }
+    const observer = new ResizeObserver(([entry]) => {
+      const found = Math.round(entry?.contentRect.width ?? 0);
+      if (found > 0) {
+        setWidth(found);
+      }
+    });
+    observer.observe(node);
+    return () => {
+      observer.disconnect();
+    };
+  }, []);
+  return [box, width];
 }

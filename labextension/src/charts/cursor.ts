@@ -1,10 +1,10 @@
 /** Values of all lines of a chart at one time. No DOM. */
 
-import { figure } from '../card/words';
+import { figure } from '../format';
 import { type ICurve, nearest } from './scale';
 
 /** Up to this number of lines, values are listed individually. */
-export const TOLD = 6;
+export const MAX_LISTED = 6;
 
 /** One line of a chart, with a curve per attempt. */
 export interface IChartLine {
@@ -32,7 +32,7 @@ export function range(cursor: ICursor): string {
 export function spokenValues(cursor: ICursor, unit: string): string {
   const { values } = cursor;
   const words =
-    values.length > 1 && values.length <= TOLD
+    values.length > 1 && values.length <= MAX_LISTED
       ? values.map(({ name, value }) => `${name} ${figure(value)}`).join(', ')
       : range(cursor);
   return unit ? `${words} ${unit}` : words;
@@ -50,7 +50,7 @@ export function cursorAt(lines: readonly IChartLine[], time: number): ICursor {
     const index = nearest(curve.t, time);
     const value = curve.v[index] ?? null;
     const at = curve.t[index];
-    if (value !== null && at !== undefined && Math.abs(at - time) <= reach(curve)) {
+    if (value !== null && at !== undefined && Math.abs(at - time) <= maxDistance(curve)) {
       values.push({ name: line.name, value, at, line: n });
     }
   });
@@ -58,7 +58,7 @@ export function cursorAt(lines: readonly IChartLine[], time: number): ICursor {
 }
 
 /** Maximum distance from a point at which its value is shown: four mean distances of points. */
-function reach(curve: ICurve): number {
+function maxDistance(curve: ICurve): number {
   const span = (curve.t.at(-1) ?? 0) - (curve.t[0] ?? 0);
   return Math.max(5, (4 * span) / Math.max(curve.t.length - 1, 1));
 }

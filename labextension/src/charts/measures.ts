@@ -75,7 +75,12 @@ function isCurve(series: ISeries): boolean {
 }
 
 /** Last, mean, lowest and highest value of a line. */
-export function told(line: ILine): { last: number; mean: number; low: number; high: number } {
+export function lineSummary(line: ILine): {
+  last: number;
+  mean: number;
+  low: number;
+  high: number;
+} {
   const values = line.curves.flatMap(curve => curve.v.filter(value => value !== null));
   return {
     last: values.at(-1) ?? NaN,

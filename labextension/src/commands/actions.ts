@@ -4,18 +4,18 @@ import { Clipboard, Dialog, Notification, showDialog } from '@jupyterlab/apputil
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import type { ISettings } from '../settings';
-import type { ICancels, IRest } from '../tokens';
+import type { ICancelRequests, IRest } from '../tokens';
 
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /** Milliseconds to wait for the view of the job before the confirmation is shown. */
-const PATIENCE = 3000;
+const VIEW_TIMEOUT = 3000;
 
 export class JobActions {
   constructor(
     private readonly rest: IRest,
-    private readonly cancels: Pick<ICancels, 'ask'>,
+    private readonly cancels: Pick<ICancelRequests, 'request'>,
     private readonly settings: () => Promise<ISettings>,
     private readonly trans: TranslationBundle
   ) {}
@@ -27,7 +27,7 @@ export class JobActions {
     const lost = await this.lostIfCancelled(job);
     if (confirmCancel || lost !== '') {
       const question = trans.__('The job is stopped on the cluster. Its saved output is kept.');
-      const accepted = await this.asked(
+      const accepted = await this.confirm(
         trans.__('Cancel %1?', job),
         [lost, question],
         [
@@ -39,7 +39,7 @@ export class JobActions {
         return false;
       }
     }
-    await this.cancels.ask(job, this.trans.__('cancelled in JupyterLab'));
+    await this.cancels.request(job, this.trans.__('cancelled in JupyterLab'));
     return true;
   }
 
@@ -54,7 +54,7 @@ export class JobActions {
       Dialog.cancelButton({ label: this.trans.__('Do not run') }),
       Dialog.okButton({ label: this.trans.__('Run again') })
     ];
-    if (confirmRerun && !(await this.asked(title, [question], buttons))) {
+    if (confirmRerun && !(await this.confirm(title, [question], buttons))) {
       return undefined;
     }
     return this.rest.rerun(job, resume);
@@ -82,7 +82,9 @@ export class JobActions {
       );
     }
     Clipboard.copyToSystem(command);
-    Notification.info(this.trans.__('The command was copied to the clipboard.'), { autoClose: 3000 });
+    Notification.info(this.trans.__('The command was copied to the clipboard.'), {
+      autoClose: 3000
+    });
     return command;
   }
 
@@ -91,27 +93,27 @@ export class JobActions {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<string>(resolve => {
       timer = setTimeout(() => {
-        resolve(this.unknownLoss());
-      }, PATIENCE);
+        resolve(this.unknownJobText());
+      }, VIEW_TIMEOUT);
     });
-    const told = this.rest.job(job).then(
+    const known = this.rest.job(job).then(
       view => view.lost_if_cancelled,
-      () => this.unknownLoss()
+      () => this.unknownJobText()
     );
     try {
-      return await Promise.race([told, late]);
+      return await Promise.race([known, late]);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  private unknownLoss(): string {
+  private unknownJobText(): string {
     return this.trans.__(
       'The type of the job is not known. If it is a kernel, its variables are lost.'
     );
   }
 
-  private async asked(
+  private async confirm(
     title: string,
     sentences: readonly string[],
     buttons: readonly Dialog.IButton[]

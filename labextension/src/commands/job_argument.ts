@@ -9,10 +9,10 @@ import { isJobId } from '../card/snapshot';
 import type { IRest } from '../tokens';
 
 /** Number of jobs in the selection. */
-const MOST = 50;
+const MAX_CHOICES = 50;
 
 /** The job id in `args`; throws if there is none. */
-export function jobOf(args: ReadonlyPartialJSONObject, trans: TranslationBundle): string {
+export function jobArgument(args: ReadonlyPartialJSONObject, trans: TranslationBundle): string {
   const job = args['job'];
   if (!isJobId(job)) {
     throw new Error(trans.__('%1 is not a job id.', JSON.stringify(job ?? '').slice(0, 80)));
@@ -31,14 +31,16 @@ export async function chooseJob(
   kind: 'any' | 'active' | 'ended',
   trans: TranslationBundle
 ): Promise<string | undefined> {
-  const { jobs } = await rest.jobs({ limit: MOST });
-  const fit = jobs.filter(row => kind === 'any' || ENDED.has(row.state) === (kind === 'ended'));
-  if (fit.length === 0) {
+  const { jobs } = await rest.jobs({ limit: MAX_CHOICES });
+  const matching = jobs.filter(
+    row => kind === 'any' || ENDED.has(row.state) === (kind === 'ended')
+  );
+  if (matching.length === 0) {
     throw new Error(
       kind === 'active' ? trans.__('No job is running.') : trans.__('There are no such jobs yet.')
     );
   }
-  const items = fit.map(describe);
+  const items = matching.map(describe);
   const { button, value } = await InputDialog.getItem({
     title,
     items,
@@ -46,7 +48,7 @@ export async function chooseJob(
     okLabel: title,
     cancelLabel: trans.__('Close')
   });
-  return button.accept && value ? fit[items.indexOf(value)]?.job_id : undefined;
+  return button.accept && value ? matching[items.indexOf(value)]?.job_id : undefined;
 }
 
 function describe({ job_id, state }: IJobRow): string {

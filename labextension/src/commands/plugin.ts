@@ -9,12 +9,12 @@ import { ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { sentence } from '../api/errors';
+import { errorMessage } from '../api/errors';
 import { DOMAIN } from '../api/plugin';
 import { SETTINGS, readSettings } from '../settings';
 import { CommandIDs, ISubmarine } from '../tokens';
 import { JobActions } from './actions';
-import { chooseJob, jobOf } from './job_argument';
+import { chooseJob, jobArgument } from './job_argument';
 
 /** Select a job, then run the command in `args.command` with it. */
 const CHOOSE = 'submarine:choose-job';
@@ -58,12 +58,12 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
 function addActions(commands: CommandRegistry, actions: JobActions, trans: TranslationBundle) {
   commands.addCommand(CommandIDs.cancel, {
     label: trans.__('Cancel Job'),
-    execute: args => actions.cancel(jobOf(args, trans))
+    execute: args => actions.cancel(jobArgument(args, trans))
   });
   commands.addCommand(CommandIDs.rerun, {
     label: args => (args['resume'] === true ? trans.__('Resume Job') : trans.__('Run Job Again')),
     execute: async args => {
-      const job = await actions.rerun(jobOf(args, trans), args['resume'] === true);
+      const job = await actions.rerun(jobArgument(args, trans), args['resume'] === true);
       if (job !== undefined && commands.hasCommand(CommandIDs.show)) {
         await commands.execute(CommandIDs.show, { job });
       }
@@ -74,12 +74,12 @@ function addActions(commands: CommandRegistry, actions: JobActions, trans: Trans
     label: trans.__('Save Model of Job'),
     execute: args => {
       const name = args['name'];
-      return actions.saveModel(jobOf(args, trans), typeof name === 'string' ? name : '');
+      return actions.saveModel(jobArgument(args, trans), typeof name === 'string' ? name : '');
     }
   });
   commands.addCommand(CommandIDs.copyCommand, {
     label: trans.__('Copy Job as Command'),
-    execute: args => actions.copyCommand(jobOf(args, trans))
+    execute: args => actions.copyCommand(jobArgument(args, trans))
   });
 }
 
@@ -106,7 +106,7 @@ function addChoice(commands: CommandRegistry, submarine: ISubmarine, trans: Tran
         }
       } catch (problem) {
         // The palette does not show errors of commands.
-        Notification.error(sentence(problem));
+        Notification.error(errorMessage(problem));
       }
     }
   });

@@ -11,13 +11,13 @@ import type {
   ICompletionProvider
 } from '@jupyterlab/completer';
 import type { IRest } from '../tokens';
-import { isPlain, typedAt } from './typed';
+import { isPlain, parseMagicLine } from './magic_line';
 
 /** Words after `%%submarine`: options, and verbs that use the text of the cell. */
 const COLLECT_OPTIONS: readonly string[] = ['--file', '--only', 'run', 'workflow'];
 /** Timeout in milliseconds. */
-const PATIENCE = 800;
-const MOST = 200;
+const TIMEOUT = 800;
+const MAX_ITEMS = 200;
 
 type Reply = CompletionHandler.ICompletionItemsReply;
 
@@ -42,35 +42,35 @@ export class SubmarineCompletions implements ICompletionProvider {
 
   async fetch(request: CompletionHandler.IRequest): Promise<Reply> {
     const { offset, text } = request;
-    const typed = typedAt(text, offset);
-    const last = typed?.words.at(-1) ?? '';
-    if (!typed || text.slice(offset - last.length, offset) !== last) {
+    const line = parseMagicLine(text, offset);
+    const last = line?.words.at(-1) ?? '';
+    if (!line || text.slice(offset - last.length, offset) !== last) {
       return { start: offset, end: offset, items: [] };
     }
-    const { marks, words } = typed;
+    const { marks, words } = line;
     const verb = words.length > 1 ? (words[0] ?? '') : '';
     if (marks === '%%' && verb !== 'run' && verb !== '' && !verb.startsWith('-')) {
       // The kernel completes the options and the text of these verbs.
       return { start: offset, end: offset, items: [] };
     }
-    const above = marks === '%%' && verb !== 'run';
-    const found = above ? COLLECT_OPTIONS : await this.ask(words);
+    const isCollecting = marks === '%%' && verb !== 'run';
+    const found = isCollecting ? COLLECT_OPTIONS : await this.request(words);
     const items = found
       .filter(word => word.startsWith(last) && isPlain(word))
-      .slice(0, MOST)
+      .slice(0, MAX_ITEMS)
       .map(word => ({ label: word, insertText: word, type: 'magic' }));
     return { start: offset - last.length, end: offset, items };
   }
 
   /** The completions of the server; empty if the request fails. */
-  private async ask(words: readonly string[]): Promise<readonly string[]> {
-    this._asked?.abort();
-    const asked = (this._asked = new AbortController());
+  private async request(words: readonly string[]): Promise<readonly string[]> {
+    this._controller?.abort();
+    const controller = (this._controller = new AbortController());
     const timer = setTimeout(() => {
-      asked.abort();
-    }, PATIENCE);
+      controller.abort();
+    }, TIMEOUT);
     try {
-      const found: unknown = await this.rest.complete(words, asked.signal);
+      const found: unknown = await this.rest.complete(words, controller.signal);
       return Array.isArray(found)
         ? found.filter((word): word is string => typeof word === 'string')
         : [];
@@ -81,5 +81,5 @@ export class SubmarineCompletions implements ICompletionProvider {
     }
   }
 
-  private _asked: AbortController | null = null;
+  private _controller: AbortController | null = null;
 }

@@ -7,26 +7,26 @@ import type { IJobRow } from '../api/list_types';
 /** Name of the provisioner that starts kernels in containers. */
 export const PROVISIONER = 'submarine-yarn';
 /** Maximum length of the kernelspec name in the job name. */
-const MOST = 100;
+const MAX_NAME = 100;
 
 /** Whether the kernels of a kernelspec run in containers. */
 export function isRemote(metadata: ReadonlyPartialJSONObject | undefined): boolean {
-  const stanza = metadata?.['kernel_provisioner'];
+  const provisioner = metadata?.['kernel_provisioner'];
   return (
-    typeof stanza === 'object' &&
-    stanza !== null &&
-    'provisioner_name' in stanza &&
-    stanza.provisioner_name === PROVISIONER
+    typeof provisioner === 'object' &&
+    provisioner !== null &&
+    'provisioner_name' in provisioner &&
+    provisioner.provisioner_name === PROVISIONER
   );
 }
 
 /** The newest job of a kernelspec for one of these documents. */
-export function newestOf(
+export function newestJob(
   rows: readonly IJobRow[],
   kernel: string,
   documents: readonly string[]
 ): IJobRow | undefined {
-  const name = `kernel-${kernel}`.slice(0, MOST);
+  const name = `kernel-${kernel}`.slice(0, MAX_NAME);
   return rows
     .filter(row => row.name === name && documents.includes(row.notebook))
     .reduce<IJobRow | undefined>(

@@ -8,9 +8,9 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { DOMAIN } from '../api/plugin';
 import type { Widget } from '@lumino/widgets';
 import { ISubmarine } from '../tokens';
-import { Sharing } from './sharing';
-import { Notifications } from './voice';
-import { KernelWatch } from './watch';
+import { KernelSharing } from './sharing';
+import { KernelNotifications } from './notifications';
+import { KernelMonitor } from './monitor';
 
 /** The common part of notebook and console panels. */
 interface IPanel {
@@ -33,32 +33,32 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const { contents, sessions } = app.serviceManager;
-    const open = new Set<Sharing>();
+    const open = new Set<KernelSharing>();
     const add = ({ sessionContext: session, disposed }: IPanel): void => {
-      const sharing = new Sharing(
+      const sharing = new KernelSharing(
         session,
         () => sessions.running(),
         path => contents.localPath(path)
       );
-      const look = (): void => {
-        sharing.look();
+      const update = (): void => {
+        sharing.update();
       };
-      session.statusChanged.connect(look);
+      session.statusChanged.connect(update);
       open.add(sharing);
       const restart = async (): Promise<void> => {
         // The page may not know that the server has removed the session together with the kernel.
         await sessions.refreshRunning();
         await session.changeKernel({ name: session.prevKernelName });
       };
-      const watch = new KernelWatch(
+      const watch = new KernelMonitor(
         session,
         submarine.channel,
         () => sharing.documents(open),
-        new Notifications(app.commands, restart, trans),
+        new KernelNotifications(app.commands, restart, trans),
         trans
       );
       disposed.connect(() => {
-        session.statusChanged.disconnect(look);
+        session.statusChanged.disconnect(update);
         open.delete(sharing);
         watch.dispose();
       });

@@ -17,7 +17,7 @@ export function documentOf(path: string, name: string): string {
  * Remember the documents that share a kernel; the server does not know them after the kernel is
  * gone.
  */
-export class Sharing {
+export class KernelSharing {
   constructor(
     private readonly _session: Part,
     private readonly _running: () => Iterable<Session.IModel>,
@@ -31,7 +31,7 @@ export class Sharing {
   }
 
   /** Update the documents that share the current kernel. */
-  look(): void {
+  update(): void {
     const kernel = this._session.session?.kernel?.id;
     if (!kernel) {
       return;
@@ -49,12 +49,12 @@ export class Sharing {
    *
    * @param open - All open panels. If two panels have the same document, the first one reports it.
    */
-  documents(open: Iterable<Sharing>): string[] {
+  documents(open: Iterable<KernelSharing>): string[] {
     const others = [...open];
     const before = others.slice(0, Math.max(0, others.indexOf(this))).map(other => other.own);
-    const told = new Set(others.filter(other => other !== this).map(other => other.own));
+    const reported = new Set(others.filter(other => other !== this).map(other => other.own));
     const own = before.includes(this.own) ? [] : [this.own];
-    return [...own, ...this._others.filter(name => !told.has(name))];
+    return [...own, ...this._others.filter(name => !reported.has(name))];
   }
 
   private _kernel = '';

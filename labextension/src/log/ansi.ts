@@ -4,11 +4,11 @@
  */
 
 /** One of the 16 colors by number, or `r g b` for CSS. */
-export type Colour = number | string;
+export type Color = number | string;
 
 export interface IStyle {
-  readonly fg: Colour | null;
-  readonly bg: Colour | null;
+  readonly fg: Color | null;
+  readonly bg: Color | null;
   readonly bold: boolean;
   readonly dim: boolean;
   readonly italic: boolean;
@@ -155,9 +155,9 @@ function applySgr(style: IStyle, parameters: string): IStyle {
   for (let i = 0; i < codes.length; i++) {
     const code = codes[i] ?? 0;
     if (code === 38 || code === 48) {
-      const { colour, used } = extended(codes, i + 1);
+      const { color, used } = extended(codes, i + 1);
       i += used;
-      next = colour === null ? next : { ...next, [code === 38 ? 'fg' : 'bg']: colour };
+      next = color === null ? next : { ...next, [code === 38 ? 'fg' : 'bg']: color };
     } else {
       next = applyCode(next, code);
     }
@@ -203,19 +203,19 @@ const CHANGES: Readonly<Record<number, Partial<IStyle>>> = {
 };
 
 /** The color after 38 or 48: `5;N` of 256, or `2;R;G;B`. */
-function extended(codes: readonly number[], at: number): { colour: Colour | null; used: number } {
+function extended(codes: readonly number[], at: number): { color: Color | null; used: number } {
   if (codes[at] === 5) {
-    return { colour: of256(codes[at + 1]), used: 2 };
+    return { color: of256(codes[at + 1]), used: 2 };
   }
   if (codes[at] === 2) {
     const rgb = [codes[at + 1], codes[at + 2], codes[at + 3]];
     const good = rgb.every(part => part !== undefined && part >= 0 && part <= 255);
-    return { colour: good ? rgb.join(' ') : null, used: 4 };
+    return { color: good ? rgb.join(' ') : null, used: 4 };
   }
-  return { colour: null, used: 0 };
+  return { color: null, used: 0 };
 }
 
-function of256(index: number | undefined): Colour | null {
+function of256(index: number | undefined): Color | null {
   if (index === undefined || !(index >= 0 && index <= 255)) {
     return null;
   }

@@ -1,13 +1,13 @@
 /** Load the times of lines that were read and not received live, once, while times are shown. */
 
-import { sentence } from '../api/errors';
+import { errorMessage } from '../api/errors';
 import type { IRest } from '../tokens';
 import type { LogModel } from './model';
 import type { IRow } from './row';
 import type { LogSource } from './source';
 
 /** Delay that combines the lines of one read, in milliseconds. */
-const PATIENCE = 300;
+const DELAY = 300;
 
 export class LineTimes {
   /** @param onTimes - Called when lines have received their times. */
@@ -16,34 +16,34 @@ export class LineTimes {
     private readonly _model: LogModel,
     private readonly _onTimes: () => void
   ) {
-    _model.changed.connect(this._soon);
-    _model.moved.connect(this._soon);
+    _model.changed.connect(this._schedule);
+    _model.moved.connect(this._schedule);
   }
 
   /** Whether times are shown. They are loaded only then. */
-  set wanted(wanted: boolean) {
-    this._wanted = wanted;
-    this._soon();
+  set enabled(enabled: boolean) {
+    this._enabled = enabled;
+    this._schedule();
   }
 
   dispose(): void {
-    this._wanted = false;
+    this._enabled = false;
     clearTimeout(this._timer ?? undefined);
   }
 
-  private readonly _soon = (): void => {
-    if (this._wanted) {
+  private readonly _schedule = (): void => {
+    if (this._enabled) {
       this._timer ??= setTimeout(() => {
         void this._fill();
-      }, PATIENCE);
+      }, DELAY);
     }
   };
 
   private async _fill(): Promise<void> {
     const bySource = new Map<LogSource, IRow[]>();
     for (const row of this._model.window.rows) {
-      if (row.time === null && row.kind === 'line' && !row.open && !this._asked.has(row)) {
-        this._asked.add(row);
+      if (row.time === null && row.kind === 'line' && !row.open && !this._requested.has(row)) {
+        this._requested.add(row);
         const rows = bySource.get(row.source) ?? [];
         rows.push(row);
         bySource.set(row.source, rows);
@@ -51,20 +51,20 @@ export class LineTimes {
     }
     try {
       for (const [source, rows] of bySource) {
-        await this._ask(source, rows);
+        await this._request(source, rows);
       }
     } catch (error) {
-      console.warn(`jupyter-submarine: the times of a log are not known: ${sentence(error)}`);
+      console.warn(`jupyter-submarine: the times of a log are not known: ${errorMessage(error)}`);
     }
     this._timer = null;
-    if (this._wanted && bySource.size > 0) {
+    if (this._enabled && bySource.size > 0) {
       this._onTimes();
       // More lines may have been added.
-      this._soon();
+      this._schedule();
     }
   }
 
-  private async _ask(source: LogSource, rows: readonly IRow[]): Promise<void> {
+  private async _request(source: LogSource, rows: readonly IRow[]): Promise<void> {
     const from = rows[0]?.offset ?? 0;
     const to = rows.at(-1)?.end ?? from;
     const { task, attempt, stream } = source;
@@ -83,7 +83,7 @@ export class LineTimes {
     }
   }
 
-  private _wanted = false;
+  private _enabled = false;
   private _timer: ReturnType<typeof setTimeout> | null = null;
-  private readonly _asked = new WeakSet<IRow>();
+  private readonly _requested = new WeakSet<IRow>();
 }

@@ -14,7 +14,7 @@ const CR = 0x0d;
 const ESC = 0x1b;
 
 /** Number of lines above the last one that can be overwritten. */
-const SCREEN = 32;
+const MAX_ABOVE = 32;
 
 /** Longer lines are split into pieces of this number of bytes. */
 export const MAX_LINE = 16384;
@@ -30,11 +30,11 @@ export interface IPiece {
   /** Whether the line can continue. */
   readonly open: boolean;
   /** Replaces the text of an earlier line. */
-  readonly again?: boolean;
+  readonly replaces?: boolean;
 }
 
 /** Text that is shown until it is overwritten. */
-interface IHeld {
+interface IShownText {
   readonly bytes: Uint8Array;
   readonly style: IStyle;
 }
@@ -65,12 +65,12 @@ export class LineReader {
       const byte = data[i];
       const move = byte === ESC ? verticalMove(data, i) : null;
       if (move !== null) {
-        this._leave(data.subarray(start, i), pieces, this._up - move.down);
+        this._moveCursor(data.subarray(start, i), pieces, this._up - move.down);
         i = move.end - 1;
         start = move.end;
         this._segment = base + start;
       } else if (byte === LF && this._up > 0) {
-        this._leave(data.subarray(start, i), pieces, this._up - 1);
+        this._moveCursor(data.subarray(start, i), pieces, this._up - 1);
         start = i + 1;
         this._segment = base + start;
       } else if (byte === LF) {
@@ -80,13 +80,13 @@ export class LineReader {
         start = i + 1;
         this._begin(base + start);
       } else if (byte === CR) {
-        this._hold(data.subarray(start, i));
+        this._storeShown(data.subarray(start, i));
         start = i + 1;
         this._segment = base + start;
       } else if (i - start >= MAX_LINE) {
         const cut = start + safeCut(data.subarray(start, i));
         if (this._up > 0) {
-          this._leave(data.subarray(start, cut), pieces, this._up);
+          this._moveCursor(data.subarray(start, cut), pieces, this._up);
           this._segment = base + cut;
         } else {
           pieces.push(this._piece(data.subarray(start, cut), base + cut, false));
@@ -105,7 +105,7 @@ export class LineReader {
 
   private _remember(piece: IPiece): void {
     this._above.push(piece);
-    if (this._above.length > SCREEN) {
+    if (this._above.length > MAX_ABOVE) {
       this._above.shift();
     }
   }
@@ -123,29 +123,29 @@ export class LineReader {
       return [this._piece(this._pending, this.offset, true)];
     }
     const pieces: IPiece[] = [];
-    this._paint(this._pending.subarray(0, completeLength(this._pending)), pieces);
-    const below = this._below ?? { bytes: new Uint8Array(), style: PLAIN };
-    const { text, spans } = spansOf(below.bytes, below.style);
+    this._overwrite(this._pending.subarray(0, completeLength(this._pending)), pieces);
+    const last = this._lastLine ?? { bytes: new Uint8Array(), style: PLAIN };
+    const { text, spans } = spansOf(last.bytes, last.style);
     return [...pieces, { offset: this._line, end: this.offset, text, spans, open: true }];
   }
 
   /** Move the cursor to the line that is `up` lines above the last one. */
-  private _leave(segment: Uint8Array, pieces: IPiece[], up: number): void {
+  private _moveCursor(segment: Uint8Array, pieces: IPiece[], up: number): void {
     if (this._up === 0) {
-      this._hold(segment);
-      this._below = this._held;
+      this._storeShown(segment);
+      this._lastLine = this._shown;
     } else {
-      this._style = this._paint(segment, pieces);
+      this._style = this._overwrite(segment, pieces);
     }
     this._up = Math.min(Math.max(up, 0), this._above.length);
-    this._held = this._up === 0 ? this._below : null;
+    this._shown = this._up === 0 ? this._lastLine : null;
   }
 
   /** Overwrite a line above the last one; returns the style after it. */
-  private _paint(segment: Uint8Array, pieces: IPiece[]): IStyle {
+  private _overwrite(segment: Uint8Array, pieces: IPiece[]): IStyle {
     const read = spansOf(segment, this._style);
-    const held = this._held;
-    const shown = read.text === '' && held !== null ? spansOf(held.bytes, held.style) : read;
+    const stored = this._shown;
+    const shown = read.text === '' && stored !== null ? spansOf(stored.bytes, stored.style) : read;
     const at = this._above.length - this._up;
     const old = this._above[at];
     if (old !== undefined && shown.text !== '') {
@@ -153,9 +153,9 @@ export class LineReader {
       this._above[at] = line;
       const here = pieces.findIndex(piece => piece.offset === line.offset);
       if (here >= 0) {
-        pieces[here] = { ...line, again: pieces[here]?.again ?? false };
+        pieces[here] = { ...line, replaces: pieces[here]?.replaces ?? false };
       } else {
-        pieces.push({ ...line, again: true });
+        pieces.push({ ...line, replaces: true });
       }
     }
     return read.style;
@@ -163,11 +163,11 @@ export class LineReader {
 
   private _begin(offset: number): void {
     this._line = this._segment = offset;
-    this._held = this._below = null;
+    this._shown = this._lastLine = null;
   }
 
   /** Store the text that is visible after a carriage return, and its style. */
-  private _hold(segment: Uint8Array): void {
+  private _storeShown(segment: Uint8Array): void {
     if (segment.length === 0) {
       return;
     }
@@ -175,7 +175,7 @@ export class LineReader {
     if (segment.includes(ESC)) {
       this._style = tokenize(decoder.decode(segment), style).style;
     }
-    this._held = { bytes: segment.slice(), style };
+    this._shown = { bytes: segment.slice(), style };
   }
 
   private _piece(segment: Uint8Array, end: number, open: boolean): IPiece {
@@ -185,16 +185,18 @@ export class LineReader {
       this._style = read.style;
     }
     const shown =
-      read.text === '' && this._held !== null ? spansOf(this._held.bytes, this._held.style) : read;
+      read.text === '' && this._shown !== null
+        ? spansOf(this._shown.bytes, this._shown.style)
+        : read;
     return { offset: this._line, end, text: shown.text, spans: shown.spans, open };
   }
 
   private _line: number;
   private _segment: number;
   private _pending: Uint8Array = new Uint8Array();
-  private _held: IHeld | null = null;
+  private _shown: IShownText | null = null;
   /** Text of the last line while the cursor is above it. */
-  private _below: IHeld | null = null;
+  private _lastLine: IShownText | null = null;
   /**
    * Lines that can be overwritten, newest last, and the distance of the cursor from the last line.
    */

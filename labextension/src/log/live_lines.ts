@@ -4,8 +4,8 @@
  */
 
 import type { ISubmarine, ISubscription } from '../tokens';
-import { LiveQueue, type IChunk } from './live';
-import type { IStatus } from './situation';
+import { LiveQueue, type IChunk } from './live_queue';
+import type { IStatus } from './status_text';
 import type { LogSource } from './source';
 import type { Sources } from './sources';
 import type { LogWindow } from './window';
@@ -27,7 +27,7 @@ export interface ILiveOptions {
 export class LiveLines {
   constructor(private readonly _options: ILiveOptions) {
     this._queue = new LiveQueue(chunks => {
-      this._take(chunks);
+      this._handle(chunks);
     }, _options.schedule);
   }
 
@@ -36,14 +36,14 @@ export class LiveLines {
   }
 
   /** Unsubscribe and clear the queue. */
-  stop(): void {
+  unsubscribe(): void {
     this._subscription?.dispose();
     this._subscription = null;
     this._queue.clear();
   }
 
   /** Subscribe from the known lengths on. */
-  begin(): void {
+  subscribe(): void {
     const { submarine, job, sources, onStatus } = this._options;
     const { task } = sources.filter;
     const none = new Uint8Array();
@@ -71,21 +71,21 @@ export class LiveLines {
     );
   }
 
-  private _take(chunks: readonly IChunk[]): void {
+  private _handle(chunks: readonly IChunk[]): void {
     const { sources, onNewLog, onLines } = this._options;
     for (const { where, offset, data, time } of chunks) {
-      const { source, isNew } = sources.hear(where, offset, offset + data.length);
+      const { source, isNew } = sources.add(where, offset, offset + data.length);
       if (isNew) {
         onNewLog();
       }
       if (source !== undefined) {
-        this._takeChunk(source, offset, data, time);
+        this._handleChunk(source, offset, data, time);
       }
     }
     onLines();
   }
 
-  private _takeChunk(source: LogSource, offset: number, data: Uint8Array, time: number): void {
+  private _handleChunk(source: LogSource, offset: number, data: Uint8Array, time: number): void {
     const { window, follows } = this._options;
     const end = offset + data.length;
     source.length = Math.max(source.length, end);

@@ -3,15 +3,15 @@
  * the offsets of matches.
  */
 
-import { isAbort, sentence } from '../api/errors';
+import { isAbort, errorMessage } from '../api/errors';
 import type { ISearchHit } from '../api/log_types';
 import type { IRest } from '../tokens';
 import type { IQuery } from './search_query';
 import type { LogSource } from './source';
 
 /** Maximum number of matches per log, and per request. */
-const COUNTED = 20000;
-const ASKED = 5000;
+const MAX_COUNTED = 20000;
+const PER_REQUEST = 5000;
 /** Bytes before the end that are searched again: a match may have been written in two parts. */
 const OVERLAP = 4096;
 /**
@@ -71,8 +71,8 @@ export class MatchCount {
   /** The logs may have grown: continue counting after a pause. */
   grown(): void {
     if (this._query !== null && this._counting === null && this._isBehind()) {
-      this._waiting ??= setTimeout(() => {
-        this._waiting = null;
+      this._countTimer ??= setTimeout(() => {
+        this._countTimer = null;
         void this._count();
       }, this._pause);
     }
@@ -103,15 +103,15 @@ export class MatchCount {
   private _stop(): void {
     this._counting?.abort();
     this._counting = null;
-    clearTimeout(this._waiting ?? undefined);
-    clearTimeout(this._telling ?? undefined);
-    this._waiting = this._telling = null;
+    clearTimeout(this._countTimer ?? undefined);
+    clearTimeout(this._notifyTimer ?? undefined);
+    this._countTimer = this._notifyTimer = null;
   }
 
   private _isBehind(): boolean {
     return this._sources().some(source => {
       const { end = 0, offsets = [] } = this._counted.get(source.key) ?? {};
-      return source.length > end && offsets.length < COUNTED;
+      return source.length > end && offsets.length < MAX_COUNTED;
     });
   }
 
@@ -133,7 +133,7 @@ export class MatchCount {
       if (isAbort(error)) {
         return;
       }
-      this._message = sentence(error);
+      this._message = errorMessage(error);
     }
     if (this._counting === counting) {
       this._counting = null;
@@ -151,11 +151,11 @@ export class MatchCount {
     const take = (hit: ISearchHit) => {
       known.offsets.push(hit.offset);
       known.lastEnd = hit.offset + hit.length;
-      this._tellSoon();
+      this._notifySoon();
     };
     let from = resume(known);
-    while (known.offsets.length < COUNTED) {
-      const wanted = { ...query, from, backward: false, limit: ASKED };
+    while (known.offsets.length < MAX_COUNTED) {
+      const wanted = { ...query, from, backward: false, limit: PER_REQUEST };
       const where = { task, attempt, stream };
       const { next, scanned } = await this._rest.search(this._job, where, wanted, take, signal);
       known.end = next ?? from + scanned;
@@ -167,9 +167,9 @@ export class MatchCount {
     return false;
   }
 
-  private _tellSoon(): void {
-    this._telling ??= setTimeout(() => {
-      this._telling = null;
+  private _notifySoon(): void {
+    this._notifyTimer ??= setTimeout(() => {
+      this._notifyTimer = null;
       this._onChange();
     }, 100);
   }
@@ -179,8 +179,8 @@ export class MatchCount {
   private _message = '';
   private _pause = PAUSE;
   private _counting: AbortController | null = null;
-  private _waiting: ReturnType<typeof setTimeout> | null = null;
-  private _telling: ReturnType<typeof setTimeout> | null = null;
+  private _countTimer: ReturnType<typeof setTimeout> | null = null;
+  private _notifyTimer: ReturnType<typeof setTimeout> | null = null;
   private readonly _counted = new Map<string, ICounted>();
 }
 

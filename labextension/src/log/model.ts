@@ -6,16 +6,24 @@
 
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IDisposable } from '@lumino/disposable';
-import { sentence } from '../api/errors';
+import { errorMessage, isAbort } from '../api/errors';
 import type { ISubmarine } from '../tokens';
 import type { ILogInfo } from '../api/log_types';
 import { LiveLines } from './live_lines';
-import { PAGE, placesAfter, placesAround, placesBefore, readAll, standingAt } from './reading';
-import type { Anchor, IPlace, IRead } from './reading';
-import type { IStatus } from './situation';
+import {
+  PAGE,
+  rangesAfter,
+  rangesAround,
+  rangesBefore,
+  readAll,
+  startOffset,
+  type Anchor,
+  type IReadRange,
+  type IReadResult
+} from './reading';
+import type { IStatus } from './status_text';
 import type { IFilter, LogSource } from './source';
 import { Sources } from './sources';
-import { Turn } from './turn';
 import { LogWindow } from './window';
 
 export interface ILogModelOptions {
@@ -102,14 +110,14 @@ export class LogModel implements IDisposable {
 
   /** Load the logs and subscribe; also used to retry. */
   async open(anchor: Anchor = this.follow ? 'end' : 'start'): Promise<void> {
-    this._live.stop();
+    this._live.unsubscribe();
     this._setStatus({ phase: 'loading', message: '', ended: false, behind: null });
-    const listed = await this._turn.take(async () => {
+    const listed = await this._currentRead.run(async () => {
       const logs = await this._submarine.rest.logs(this.job);
       return () => {
         this._sources.list(logs);
         this.window.clear();
-        this._live.begin();
+        this._live.subscribe();
         this._logsChanged.emit(undefined);
       };
     });
@@ -126,8 +134,8 @@ export class LogModel implements IDisposable {
 
   /** Replace the window by the lines around a position; live data waits meanwhile. */
   async goTo(anchor: Anchor): Promise<void> {
-    await this._turn.take(async signal => {
-      const parts = await this._read(placesAround(this.sources, anchor, this._page), signal);
+    await this._currentRead.run(async signal => {
+      const parts = await this._read(rangesAround(this.sources, anchor, this._page), signal);
       return () => {
         this._load(parts, anchor);
         this._setStatus({ phase: 'ready', message: '' });
@@ -147,8 +155,8 @@ export class LogModel implements IDisposable {
 
   /** Read the data before the window. */
   async earlier(): Promise<void> {
-    await this._more(placesBefore(this.sources, this._page), parts => {
-      const fit = ({ source, offset, data }: IRead) => offset + data.length === source.lo;
+    await this._more(rangesBefore(this.sources, this._page), parts => {
+      const fit = ({ source, offset, data }: IReadResult) => offset + data.length === source.lo;
       this.window.prepend(parts.filter(fit));
       this.window.trimTail();
     });
@@ -156,7 +164,7 @@ export class LogModel implements IDisposable {
 
   /** Read the data after the window. */
   async later(): Promise<void> {
-    await this._more(placesAfter(this.sources, this._page), parts => {
+    await this._more(rangesAfter(this.sources, this._page), parts => {
       const before = this.window.rows.length;
       const fit = parts.filter(({ source, offset }) => offset === source.hi);
       this.window.append(fit, null);
@@ -178,15 +186,15 @@ export class LogModel implements IDisposable {
 
   dispose(): void {
     this._disposed = true;
-    this._turn.end();
-    this._live.stop();
+    this._currentRead.end();
+    this._live.unsubscribe();
     Signal.clearData(this);
   }
 
-  private _load(parts: readonly IRead[], anchor: Anchor): void {
+  private _load(parts: readonly IReadResult[], anchor: Anchor): void {
     this.window.clear();
     for (const source of this.sources) {
-      source.moveTo(standingAt(source, anchor));
+      source.moveTo(startOffset(source, anchor));
     }
     this.window.load(parts);
     for (const source of this.sources) {
@@ -200,21 +208,24 @@ export class LogModel implements IDisposable {
     }
   }
 
-  private async _more(places: IPlace[], take: (parts: readonly IRead[]) => void): Promise<void> {
-    if (this._turn.busy || places.length === 0) {
+  private async _more(
+    ranges: IReadRange[],
+    apply: (parts: readonly IReadResult[]) => void
+  ): Promise<void> {
+    if (this._currentRead.busy || ranges.length === 0) {
       return;
     }
-    await this._turn.take(async signal => {
-      const parts = await this._read(places, signal);
+    await this._currentRead.run(async signal => {
+      const parts = await this._read(ranges, signal);
       return () => {
-        take(parts);
+        apply(parts);
         this._changed.emit(undefined);
       };
     });
   }
 
-  private async _read(places: readonly IPlace[], signal: AbortSignal): Promise<IRead[]> {
-    const parts = await readAll(this._submarine.rest, this.job, places, signal);
+  private async _read(ranges: readonly IReadRange[], signal: AbortSignal): Promise<IReadResult[]> {
+    const parts = await readAll(this._submarine.rest, this.job, ranges, signal);
     for (const { source, length } of parts) {
       source.length = Math.max(source.length, length);
     }
@@ -233,12 +244,12 @@ export class LogModel implements IDisposable {
   private readonly _live: LiveLines;
   private readonly _sources: Sources;
   /** Live data waits for the end of a read. */
-  private readonly _turn = new Turn(
+  private readonly _currentRead = new LatestRead(
     busy => {
       this._live.paused = busy;
     },
     error => {
-      this._setStatus({ phase: 'error', message: sentence(error) });
+      this._setStatus({ phase: 'error', message: errorMessage(error) });
     }
   );
   private _disposed = false;
@@ -247,4 +258,58 @@ export class LogModel implements IDisposable {
   private readonly _moved = new Signal<this, Anchor>(this);
   private readonly _statusChanged = new Signal<this, IStatus>(this);
   private readonly _logsChanged = new Signal<this, undefined>(this);
+}
+
+export class LatestRead {
+  /**
+   * @param onBusy - Called when a read starts and when none is in progress any more.
+   * @param onFailure - Called with the error of the current read.
+   */
+  constructor(
+    private readonly _onBusy: (busy: boolean) => void,
+    private readonly _onFailure: (error: unknown) => void
+  ) {}
+
+  get busy(): boolean {
+    return this._controller !== null;
+  }
+
+  /**
+   * Read, then apply the result unless a newer read has started; returns whether it was applied.
+   */
+  async run(read: (signal: AbortSignal) => Promise<() => void>): Promise<boolean> {
+    this._controller?.abort();
+    if (this._ended) {
+      return false;
+    }
+    const controller = (this._controller = new AbortController());
+    this._onBusy(true);
+    try {
+      const done = await read(controller.signal);
+      if (this._controller === controller) {
+        done();
+        return true;
+      }
+    } catch (error) {
+      if (this._controller === controller && !isAbort(error)) {
+        this._onFailure(error);
+      }
+    } finally {
+      if (this._controller === controller) {
+        this._controller = null;
+        this._onBusy(false);
+      }
+    }
+    return false;
+  }
+
+  /** Abort the current read and reject later ones. */
+  end(): void {
+    this._ended = true;
+    this._controller?.abort();
+    this._controller = null;
+  }
+
+  private _controller: AbortController | null = null;
+  private _ended = false;
 }

@@ -38,8 +38,8 @@ export const logPlugin: JupyterFrontEndPlugin<void> = {
     const open = async (job: string, task: string) => {
       const { LogView } = await import('./view');
       const { follow, wrap, timestamps } = await readSettings(registry);
-      const look = { wrap, times: timestamps };
-      const content = new LogView({ submarine, job, task, look, follow, trans });
+      const appearance = { wrap, times: timestamps };
+      const content = new LogView({ submarine, job, task, appearance, follow, trans });
       const widget = new MainAreaWidget({ content });
       widget.toolbar.hide();
       widget.id = `submarine-log-${job}`;

@@ -16,26 +16,26 @@ const REQUESTS_AT_ONCE = 6;
 export type Anchor = 'start' | 'end' | { source: LogSource; offset: number };
 
 /** A byte range to read; a negative offset counts from the end. */
-export interface IPlace {
+export interface IReadRange {
   readonly source: LogSource;
   readonly offset: number;
   readonly limit: number;
 }
 
 /** The data of a range, with the length of the log. */
-export interface IRead extends IPart {
+export interface IReadResult extends IPart {
   readonly length: number;
 }
 
 /** The first ranges for a position. Other logs are read when they are scrolled to. */
-export function placesAround(
+export function rangesAround(
   sources: readonly LogSource[],
   anchor: Anchor,
   page: number
-): IPlace[] {
+): IReadRange[] {
   const filled = sources.filter(source => source.length > 0);
   if (anchor === 'end') {
-    // The last logs: the view must end at the end of the log. `placesBefore` reads the logs before
+    // The last logs: the view must end at the end of the log. `rangesBefore` reads the logs before
     // them.
     const group = filled.slice(-LOGS_AT_END);
     return group.map(source => {
@@ -58,7 +58,7 @@ export function placesAround(
 }
 
 /** The offset of a log for a position before it is read. */
-export function standingAt(source: LogSource, anchor: Anchor): number {
+export function startOffset(source: LogSource, anchor: Anchor): number {
   if (anchor === 'end') {
     return source.length;
   }
@@ -70,7 +70,7 @@ export function standingAt(source: LogSource, anchor: Anchor): number {
 }
 
 /** Ranges before the window, of the logs whose loaded part starts latest. */
-export function placesBefore(sources: readonly LogSource[], page: number): IPlace[] {
+export function rangesBefore(sources: readonly LogSource[], page: number): IReadRange[] {
   const group = sources
     .filter(source => source.lo > 0)
     .sort((a, b) => b.lo / b.length - a.lo / a.length || b.index - a.index)
@@ -83,7 +83,7 @@ export function placesBefore(sources: readonly LogSource[], page: number): IPlac
 }
 
 /** Ranges after the window, of the logs whose loaded part ends earliest. */
-export function placesAfter(sources: readonly LogSource[], page: number): IPlace[] {
+export function rangesAfter(sources: readonly LogSource[], page: number): IReadRange[] {
   const group = sources
     .filter(source => source.hi < source.length)
     .sort((a, b) => a.hi / a.length - b.hi / b.length)
@@ -95,12 +95,12 @@ export function placesAfter(sources: readonly LogSource[], page: number): IPlace
 export async function readAll(
   rest: IRest,
   job: string,
-  places: readonly IPlace[],
+  ranges: readonly IReadRange[],
   signal: AbortSignal
-): Promise<IRead[]> {
-  const parts: IRead[] = [];
-  for (let i = 0; i < places.length; i += REQUESTS_AT_ONCE) {
-    const some = places.slice(i, i + REQUESTS_AT_ONCE).map(async ({ source, offset, limit }) => {
+): Promise<IReadResult[]> {
+  const parts: IReadResult[] = [];
+  for (let i = 0; i < ranges.length; i += REQUESTS_AT_ONCE) {
+    const some = ranges.slice(i, i + REQUESTS_AT_ONCE).map(async ({ source, offset, limit }) => {
       const where = { task: source.task, attempt: source.attempt, stream: source.stream };
       return { source, ...(await rest.log(job, where, offset, limit, signal)) };
     });

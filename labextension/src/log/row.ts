@@ -1,7 +1,7 @@
 /** A line of a log in memory, and bytes that become lines. Plain data. */
 
 import { PLAIN, type ISpan } from './ansi';
-import type { IAlignment } from './alignment';
+import type { IAlignment } from './window';
 import type { IPiece } from './lines';
 import type { LogSource } from './source';
 

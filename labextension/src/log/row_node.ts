@@ -3,8 +3,8 @@
  */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { size } from '../card/words';
-import { PLAIN, type Colour, type ISpan, type IStyle } from './ansi';
+import { size } from '../format';
+import { PLAIN, type Color, type ISpan, type IStyle } from './ansi';
 import type { IRow } from './row';
 import type { LogSource } from './source';
 
@@ -16,13 +16,13 @@ export interface IRowOptions {
   /** Matches to highlight; null for none. */
   readonly mark: RegExp | null;
   /** Called by the button of a skipped part. */
-  readonly onRead: (row: IRow) => void;
+  readonly onLoad: (row: IRow) => void;
 }
 
 const NAMES = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 /** Matches are highlighted in this number of characters of a line. */
-const MARKED = 4000;
-const LABEL_COLOURS = 6;
+const MAX_SEARCHED = 4000;
+const LABEL_COLORS = 6;
 
 /** The label that distinguishes these logs. */
 export function labelOf(sources: readonly LogSource[]): IRowOptions['label'] {
@@ -102,8 +102,8 @@ function styled(text: string, style: IStyle, marked: boolean): Node {
   const node = element(marked ? 'mark' : 'span', '');
   node.classList.add(...classes);
   node.textContent = text;
-  setColour(node, '--jp-submarine-fg', style.fg);
-  setColour(node, '--jp-submarine-bg', style.bg);
+  setColor(node, '--jp-submarine-fg', style.fg);
+  setColor(node, '--jp-submarine-bg', style.bg);
   return node;
 }
 
@@ -123,20 +123,20 @@ function classesOf(style: IStyle): string[] {
   return classes;
 }
 
-function nameOf(colour: Colour): string {
-  return typeof colour === 'string' ? 'rgb' : (NAMES[colour % 8] ?? 'white');
+function nameOf(color: Color): string {
+  return typeof color === 'string' ? 'rgb' : (NAMES[color % 8] ?? 'white');
 }
 
-function setColour(node: HTMLElement, property: string, colour: Colour | null): void {
-  if (typeof colour === 'string') {
-    node.style.setProperty(property, `rgb(${colour})`);
+function setColor(node: HTMLElement, property: string, color: Color | null): void {
+  if (typeof color === 'string') {
+    node.style.setProperty(property, `rgb(${color})`);
   }
 }
 
 /** Start and end of each match, in characters. */
 function matches(text: string, mark: RegExp): [number, number][] {
   const found: [number, number][] = [];
-  for (const match of text.slice(0, MARKED).matchAll(mark)) {
+  for (const match of text.slice(0, MAX_SEARCHED).matchAll(mark)) {
     if (match[0] !== '') {
       found.push([match.index, match.index + match[0].length]);
     }
@@ -156,7 +156,7 @@ function timeNode(row: IRow, trans: TranslationBundle): HTMLElement {
 function labelNode(row: IRow, label: 'task' | 'attempt'): HTMLElement {
   const { task, attempt } = row.source;
   const node = element('span', 'jp-Submarine-log-label');
-  node.classList.add(`jp-Submarine-label-${colourOf(task)}`);
+  node.classList.add(`jp-Submarine-label-${colorOf(task)}`);
   node.textContent = label === 'attempt' ? `${task} ${attempt}` : task;
   return node;
 }
@@ -164,12 +164,12 @@ function labelNode(row: IRow, label: 'task' | 'attempt'): HTMLElement {
 /**
  * The color of a task, from its index and the length of its role's name, so that neighbors differ.
  */
-function colourOf(task: string): number {
+function colorOf(task: string): number {
   const [role = '', index = '0'] = task.split(':');
-  return ((Number(index) || 0) + role.length) % LABEL_COLOURS;
+  return ((Number(index) || 0) + role.length) % LABEL_COLORS;
 }
 
-function fillSkip(node: HTMLElement, row: IRow, { trans, onRead }: IRowOptions): void {
+function fillSkip(node: HTMLElement, row: IRow, { trans, onLoad }: IRowOptions): void {
   node.classList.add('jp-mod-skip');
   const amount = size(row.end - row.offset);
   node.append(
@@ -184,7 +184,7 @@ function fillSkip(node: HTMLElement, row: IRow, { trans, onRead }: IRowOptions):
   button.type = 'button';
   button.textContent = trans.__('Load');
   button.addEventListener('click', () => {
-    onRead(row);
+    onLoad(row);
   });
   node.append(' ', button);
 }

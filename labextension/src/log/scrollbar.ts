@@ -1,7 +1,7 @@
 /** A scroll bar by bytes: the position of the visible lines in the whole log. */
 
 /** Minimum size of the thumb, as a fraction of the bar. */
-const SMALLEST = 0.04;
+const MIN_THUMB = 0.04;
 
 export class Scrollbar {
   /**
@@ -32,15 +32,15 @@ export class Scrollbar {
 
   /** Set the visible fraction: `shown` of the whole, starting at `from`, both 0 to 1. */
   set(from: number, shown: number): void {
-    this._shown = Math.min(1, Math.max(SMALLEST, shown));
-    const room = 1 - this._shown;
-    const most = Math.max(1e-9, 1 - shown);
-    this._at = Math.min(1, Math.max(0, from / most)) * room;
+    this._shown = Math.min(1, Math.max(MIN_THUMB, shown));
+    const free = 1 - this._shown;
+    const rest = Math.max(1e-9, 1 - shown);
+    this._at = Math.min(1, Math.max(0, from / rest)) * free;
     if (!this._dragging) {
       this._place(this._at);
     }
     this.node.classList.toggle('jp-mod-full', shown >= 1);
-    this.node.setAttribute('aria-valuenow', String(Math.round(Math.min(1, from / most) * 100)));
+    this.node.setAttribute('aria-valuenow', String(Math.round(Math.min(1, from / rest) * 100)));
   }
 
   dispose(): void {
@@ -64,11 +64,11 @@ export class Scrollbar {
     this.node.setPointerCapture(event.pointerId);
     this._dragging = true;
     const move = (to: PointerEvent) => {
-      const room = 1 - this._shown;
+      const free = 1 - this._shown;
       const place = (to.clientY - box.top) / box.height - grip;
-      const bounded = Math.min(room, Math.max(0, place));
+      const bounded = Math.min(free, Math.max(0, place));
       this._place(bounded);
-      this._ask(room > 0 ? bounded / room : 0);
+      this._goSoon(free > 0 ? bounded / free : 0);
     };
     const stop = () => {
       this._dragging = false;
@@ -85,11 +85,11 @@ export class Scrollbar {
   }
 
   /** Limit the rate of requests. */
-  private _ask(part: number): void {
-    this._wanted = part;
+  private _goSoon(part: number): void {
+    this._target = part;
     this._timer ??= setTimeout(() => {
       this._timer = null;
-      this._onGo(this._wanted);
+      this._onGo(this._target);
     }, 80);
   }
 
@@ -97,6 +97,6 @@ export class Scrollbar {
   private _at = 0;
   private _shown = 1;
   private _dragging = false;
-  private _wanted = 0;
+  private _target = 0;
   private _timer: ReturnType<typeof setTimeout> | null = null;
 }

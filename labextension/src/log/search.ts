@@ -1,7 +1,7 @@
 /** Search the selected logs on the server: find the nearest match and count all matches. */
 
 import { Signal, type ISignal } from '@lumino/signaling';
-import { isAbort, sentence } from '../api/errors';
+import { isAbort, errorMessage } from '../api/errors';
 import type { ISearchHit } from '../api/log_types';
 import type { IRest } from '../tokens';
 import { MatchCount } from './match_count';
@@ -47,7 +47,7 @@ export class LogSearch {
 
   /** Start another search, or none; matches are counted in the background. */
   start(query: IQuery | null): void {
-    this._looking?.abort();
+    this._controller?.abort();
     this._query = query;
     this._current = null;
     this._message = '';
@@ -77,7 +77,7 @@ export class LogSearch {
       }
       this._current = found;
     } catch (error) {
-      this._message = sentence(error);
+      this._message = errorMessage(error);
       this._current = null;
     }
     this._emit();
@@ -90,13 +90,13 @@ export class LogSearch {
     from: ReadonlyMap<LogSource, number>,
     backward: boolean
   ): Promise<IFound | null | undefined> {
-    this._looking?.abort();
-    const { signal } = (this._looking = new AbortController());
-    const turned = new Map(this._sources().map(source => [source, backward ? source.length : 0]));
+    this._controller?.abort();
+    const { signal } = (this._controller = new AbortController());
+    const otherEnd = new Map(this._sources().map(source => [source, backward ? source.length : 0]));
     try {
       return (
         (await this._nearest(query, from, backward, signal)) ??
-        (await this._nearest(query, turned, backward, signal))
+        (await this._nearest(query, otherEnd, backward, signal))
       );
     } catch (error) {
       if (isAbort(error)) {
@@ -108,7 +108,7 @@ export class LogSearch {
 
   dispose(): void {
     this._count.dispose();
-    this._looking?.abort();
+    this._controller?.abort();
     Signal.clearData(this);
   }
 
@@ -153,8 +153,8 @@ export class LogSearch {
       const before: number = from;
       const wanted = { ...query, from: before, backward, limit: 1 };
       const { next } = await this._rest.search(this._job, where, wanted, take, signal);
-      const onward = next !== null && (backward ? next < before : next > before);
-      from = onward ? next : null;
+      const advanced = next !== null && (backward ? next < before : next > before);
+      from = advanced ? next : null;
     }
     return hits[0] ?? null;
   }
@@ -173,7 +173,7 @@ export class LogSearch {
   private _query: IQuery | null = null;
   private _current: IFound | null = null;
   private _message = '';
-  private _looking: AbortController | null = null;
+  private _controller: AbortController | null = null;
   private readonly _changed = new Signal<this, ICount>(this);
 }
 

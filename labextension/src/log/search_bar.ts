@@ -12,7 +12,7 @@ import type { ICount } from './search';
 import type { IQuery } from './search_query';
 
 /** Delay after the last key before a search starts, in milliseconds. */
-const PATIENCE = 350;
+const DELAY = 350;
 
 export interface ISearchBarOptions {
   readonly trans: TranslationBundle;
@@ -56,7 +56,7 @@ export class SearchBar {
     );
     this.input.addEventListener('input', () => {
       clearTimeout(this._timer);
-      this._timer = setTimeout(changed, PATIENCE);
+      this._timer = setTimeout(changed, DELAY);
     });
     this.input.addEventListener('keydown', event => {
       this._key(event);
@@ -112,11 +112,11 @@ export class SearchBar {
   }
 
   private _step(backward: boolean): void {
-    const before = this._sent;
+    const before = this._current;
     clearTimeout(this._timer);
     this._changed();
     // A new query goes to its nearest match by itself.
-    if (this._sent === before && this.input.value !== '') {
+    if (this._current === before && this.input.value !== '') {
       this._options.onStep(backward);
     }
   }
@@ -127,16 +127,16 @@ export class SearchBar {
       matchCase: this._case.pressed,
       regex: this._regex.pressed
     };
-    const sent = query.text === '' ? '' : JSON.stringify(query);
-    if (sent !== this._sent) {
-      this._sent = sent;
-      this._query = sent === '' ? null : query;
+    const current = query.text === '' ? '' : JSON.stringify(query);
+    if (current !== this._current) {
+      this._current = current;
+      this._query = current === '' ? null : query;
       this._options.onQuery(this._query);
     }
   }
 
   private _query: IQuery | null = null;
-  private _sent = '';
+  private _current = '';
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private readonly _case: Toggle;
   private readonly _regex: Toggle;

@@ -7,7 +7,7 @@ export interface IQuery {
 }
 
 /** Lines that report errors; same pattern as the server's preset. */
-export const TROUBLE: IQuery = {
+export const ERROR_QUERY: IQuery = {
   text: [
     String.raw`Traceback \(most recent call last\)`,
     String.raw`\b[A-Z][A-Za-z]*(?:Error|Exception)\b`,

@@ -37,7 +37,7 @@ export interface IFilter {
 }
 
 /** The logs that match a filter, in order of tasks, attempts and streams. */
-export function chosen(logs: readonly ILogInfo[], filter: IFilter): ILogInfo[] {
+export function selectLogs(logs: readonly ILogInfo[], filter: IFilter): ILogInfo[] {
   const newest = new Map<string, string>();
   for (const log of logs) {
     const known = newest.get(log.task);

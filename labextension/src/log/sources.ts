@@ -2,7 +2,7 @@
 
 import type { ILogInfo } from '../api/log_types';
 import type { IRow } from './row';
-import { chosen, keyOf, LogSource, type IFilter, type IWhere } from './source';
+import { selectLogs, keyOf, LogSource, type IFilter, type IWhere } from './source';
 
 export class Sources {
   constructor(filter: IFilter) {
@@ -48,7 +48,7 @@ export class Sources {
     }
     const old = this._shown;
     this._shown = new Map();
-    for (const log of chosen(this.logs, this._filter)) {
+    for (const log of selectLogs(this.logs, this._filter)) {
       const length = Math.max(log.length, old.get(keyOf(log))?.length ?? 0);
       this._shown.set(keyOf(log), new LogSource(log, length, this._shown.size));
     }
@@ -64,7 +64,7 @@ export class Sources {
    *
    * A new log belongs to the next attempt of a task, or to a task that started late.
    */
-  hear(
+  add(
     where: IWhere,
     offset: number,
     end: number
@@ -73,7 +73,7 @@ export class Sources {
     const log = this._logs.get(key);
     if (log === undefined) {
       const stream = where.stream === 'stderr' ? 'stderr' : 'stdout';
-      this._add({ ...where, stream, length: end }, offset);
+      this._addSource({ ...where, stream, length: end }, offset);
     } else {
       log.length = Math.max(log.length, end);
     }
@@ -95,9 +95,9 @@ export class Sources {
     return this.shown.reduce((sum, source) => sum + (next.get(source) ?? source.hi), 0);
   }
 
-  private _add(log: ILogInfo, offset: number): void {
+  private _addSource(log: ILogInfo, offset: number): void {
     this._logs.set(keyOf(log), log);
-    if (chosen(this.logs, this._filter).includes(log)) {
+    if (selectLogs(this.logs, this._filter).includes(log)) {
       const source = new LogSource(log, offset, this._shown.size);
       source.firstLength = 0;
       this._shown.set(source.key, source);

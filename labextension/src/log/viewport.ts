@@ -4,14 +4,14 @@
  */
 
 import { Signal, type ISignal } from '@lumino/signaling';
-import { DrawnLines } from './drawn_lines';
+import { RenderedLines } from './rendered_lines';
 import type { LogModel } from './model';
 import type { Anchor } from './reading';
 import type { IRowOptions } from './row_node';
 import type { LogSource } from './source';
 
 /** Maximum number of lines in the DOM, and number of lines added at an edge. */
-const MOST = 480;
+const MAX_LINES = 480;
 const STEP = 120;
 /** Number of lines in the DOM while following. */
 const FOLLOWED = 160;
@@ -30,7 +30,7 @@ export class Viewport {
     this.node.tabIndex = 0;
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', label);
-    this._lines = new DrawnLines(this.node, _model.window, options);
+    this._lines = new RenderedLines(this.node, _model.window, options);
     this.node.addEventListener('scroll', () => {
       this._onScroll();
     });
@@ -194,14 +194,14 @@ export class Viewport {
     this._lines.slice(first, last, !this.follow);
   }
 
-  /** Add lines at an edge, up to `MOST` in total. */
+  /** Add lines at an edge, up to `MAX_LINES` in total. */
   private _extend(by: number): void {
     const first = by < 0 ? this._lines.first + by : this._lines.first;
     const last = by > 0 ? this._lines.last + by : this._lines.last;
-    const room = this._selecting() ? Infinity : MOST;
+    const limit = this._selecting() ? Infinity : MAX_LINES;
     this._slice(
-      by > 0 ? Math.max(first, last - room) : first,
-      by < 0 ? Math.min(last, first + room) : last
+      by > 0 ? Math.max(first, last - limit) : first,
+      by < 0 ? Math.min(last, first + limit) : last
     );
   }
 
@@ -216,8 +216,8 @@ export class Viewport {
     }
     const node = this._lines.nodeOf(number);
     if (node !== undefined) {
-      const room = block === 'center' ? (this.node.clientHeight - node.offsetHeight) / 2 : 0;
-      this.node.scrollTop = node.offsetTop - this.node.offsetTop - room;
+      const margin = block === 'center' ? (this.node.clientHeight - node.offsetHeight) / 2 : 0;
+      this.node.scrollTop = node.offsetTop - this.node.offsetTop - margin;
       this._lastTop = this.node.scrollTop;
     }
   }
@@ -228,7 +228,7 @@ export class Viewport {
     return selection !== null && !selection.isCollapsed && this.node.contains(selection.anchorNode);
   }
 
-  private readonly _lines: DrawnLines;
+  private readonly _lines: RenderedLines;
   private _lastTop = 0;
   private readonly _scrolled = new Signal<this, undefined>(this);
   private readonly _followChanged = new Signal<this, boolean>(this);

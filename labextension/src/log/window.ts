@@ -7,13 +7,12 @@
  * numbers start at `base` and do not change when earlier lines are added or removed.
  */
 
-import { align, continuation, type IAlignment } from './alignment';
 import { LineReader, MAX_LINE, type IPiece } from './lines';
 import { type IPart, type IRow, rowOf, spansOf } from './row';
 import type { LogSource } from './source';
 
 /** Number of lines at the end in which an overwritten line is searched. */
-const REPAINTED = 600;
+const SEARCHED_LINES = 600;
 
 export const LIMITS = { rows: 4000, characters: 6_000_000, page: 1500 };
 
@@ -65,7 +64,7 @@ export class LogWindow {
       const lead = part.offset > source.hi ? continuation(part.data) : 0;
       this.skip(source, part.offset + lead);
       for (const piece of source.reader.push(part.data.subarray(lead))) {
-        this._put(source, piece, time);
+        this._add(source, piece, time);
       }
       source.hi = source.reader.offset;
     }
@@ -198,9 +197,9 @@ export class LogWindow {
     return pieces.slice(0, -1);
   }
 
-  private _put(source: LogSource, piece: IPiece, time: number | null): void {
-    if (piece.again === true) {
-      this._repaint(source, piece);
+  private _add(source: LogSource, piece: IPiece, time: number | null): void {
+    if (piece.replaces === true) {
+      this._replace(source, piece);
       return;
     }
     const row = this._open.get(source);
@@ -216,8 +215,8 @@ export class LogWindow {
   }
 
   /** Replace the text of an earlier line if it is near the end. */
-  private _repaint(source: LogSource, { offset, text, spans }: IPiece): void {
-    const near = this.rows.slice(-REPAINTED);
+  private _replace(source: LogSource, { offset, text, spans }: IPiece): void {
+    const near = this.rows.slice(-SEARCHED_LINES);
     const row = near.find(one => one.source === source && one.offset === offset);
     if (row?.kind === 'line') {
       this._characters += text.length - row.text.length;
@@ -242,4 +241,36 @@ export class LogWindow {
   private readonly _limits: typeof LIMITS;
   private readonly _open = new Map<LogSource, IRow>();
   private _characters = 0;
+}
+
+const LF = 0x0a;
+const CR = 0x0d;
+
+/** Start position within the bytes of a read. */
+export interface IAlignment {
+  skip: number;
+  /** `line`: start of a line; `cr`: after a carriage return; `cut`: within a line. */
+  kind: 'line' | 'cr' | 'cut';
+}
+
+/** The start position in bytes that were read from the middle of a log. */
+export function align(data: Uint8Array): IAlignment {
+  const newline = data.indexOf(LF);
+  if (newline >= 0 && newline + 1 < data.length) {
+    return { skip: newline + 1, kind: 'line' };
+  }
+  const cr = data.indexOf(CR);
+  if (cr >= 0 && cr + 1 < data.length && data[cr + 1] !== LF) {
+    return { skip: cr + 1, kind: 'cr' };
+  }
+  return { skip: continuation(data), kind: 'cut' };
+}
+
+/** Number of leading continuation bytes of a character that started earlier. */
+export function continuation(data: Uint8Array): number {
+  let skip = 0;
+  while (skip < Math.min(3, data.length) && ((data[skip] ?? 0) & 0xc0) === 0x80) {
+    skip++;
+  }
+  return skip;
 }

@@ -4,13 +4,12 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import type { IJobRow } from '../api/list_types';
 import type { JobsModel } from './model';
-import { JobRow, RunHeading } from './row';
-import { RowMenu } from './row_menu';
-import { above, type IPlaces, places, ROW_HEIGHT } from './runs';
-import { TypedWord } from './typed_word';
+import { JobRow, RowMenu, RunHeading } from './row';
+import { countAbove, type ILayout, layoutRows, ROW_HEIGHT } from './layout';
+import { TypeAhead } from './type_ahead';
 
-/** Number of rows rendered beyond each edge. */
-const SPARE = 6;
+/** Number of rows rendered beyond each margin. */
+const OVERSCAN = 6;
 
 export interface IListProps {
   readonly model: JobsModel;
@@ -47,17 +46,17 @@ export class JobList extends React.Component<IListProps, IListState> {
 
   override componentWillUnmount(): void {
     this._observer?.disconnect();
-    this._typed.dispose();
+    this._typeAhead.dispose();
   }
 
   override render(): React.ReactElement {
     const { model, trans, now } = this.props;
     const { rows } = model;
     const { top, height } = this.state;
-    const { tops, headings, height: whole } = this._places();
-    const first = Math.max(0, above(tops, top) - 1 - SPARE);
-    const last = Math.min(rows.length, above(tops, top + height) + SPARE);
-    const edge = SPARE * ROW_HEIGHT;
+    const { tops, headings, height: whole } = this._layout();
+    const first = Math.max(0, countAbove(tops, top) - 1 - OVERSCAN);
+    const last = Math.min(rows.length, countAbove(tops, top + height) + OVERSCAN);
+    const margin = OVERSCAN * ROW_HEIGHT;
     const active = this._activeIndex();
     const shown = active >= first && active < last;
     return (
@@ -84,7 +83,7 @@ export class JobList extends React.Component<IListProps, IListState> {
         >
           <div role="presentation" style={{ height: whole }}>
             {headings
-              .filter(one => one.top > top - edge && one.top < top + height + edge)
+              .filter(one => one.top > top - margin && one.top < top + height + margin)
               .map(one => (
                 <RunHeading key={one.key} heading={one} trans={trans} />
               ))}
@@ -133,16 +132,16 @@ export class JobList extends React.Component<IListProps, IListState> {
   }
 
   /** The layout, calculated once per list. */
-  private _places(): IPlaces {
+  private _layout(): ILayout {
     const { rows } = this.props.model;
-    if (this._placed.rows !== rows) {
-      this._placed = { rows, places: places(rows) };
+    if (this._cachedLayout.rows !== rows) {
+      this._cachedLayout = { rows, layout: layoutRows(rows) };
     }
-    return this._placed.places;
+    return this._cachedLayout.layout;
   }
 
   private _topOf(index: number): number {
-    return this._places().tops[index] ?? 0;
+    return this._layout().tops[index] ?? 0;
   }
 
   private _activeIndex(): number {
@@ -161,7 +160,7 @@ export class JobList extends React.Component<IListProps, IListState> {
   private _fill(): void {
     const { model } = this.props;
     const { top, height } = this.state;
-    if (model.canMore && !model.loading && top + 2 * height > this._places().height) {
+    if (model.canMore && !model.loading && top + 2 * height > this._layout().height) {
       void model.more();
     }
   }
@@ -197,12 +196,12 @@ export class JobList extends React.Component<IListProps, IListState> {
     const to = moves[event.key];
     if (to !== undefined) {
       this._moveTo(Math.min(last, Math.max(0, to)));
-    } else if (event.key === 'Enter' || (event.key === ' ' && this._typed.empty)) {
+    } else if (event.key === 'Enter' || (event.key === ' ' && this._typeAhead.empty)) {
       this._open(active);
     } else if (event.key === 'ContextMenu' || (event.shiftKey && event.key === 'F10')) {
       this._menuAt(active);
     } else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      this._moveTo(this._typed.find(event.key, this.props.model.rows, active));
+      this._moveTo(this._typeAhead.find(event.key, this.props.model.rows, active));
     } else {
       return;
     }
@@ -232,13 +231,13 @@ export class JobList extends React.Component<IListProps, IListState> {
     }
   }
 
-  private _placed: { rows: readonly IJobRow[]; places: IPlaces } = {
+  private _cachedLayout: { rows: readonly IJobRow[]; layout: ILayout } = {
     rows: [],
-    places: places([])
+    layout: layoutRows([])
   };
   private readonly _box = React.createRef<HTMLDivElement>();
   private _observer: ResizeObserver | null = null;
-  private readonly _typed = new TypedWord();
+  private readonly _typeAhead = new TypeAhead();
 }
 
 function idOf(index: number): string {

@@ -5,12 +5,12 @@
 
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IDisposable } from '@lumino/disposable';
-import { sentence } from '../api/errors';
-import { byUrgency } from '../api/job_feeds';
+import { errorMessage } from '../api/errors';
+import { byUrgency } from '../api/feeds';
 import type { State } from '../api/job_types';
 import type { ICluster, IJobRow } from '../api/list_types';
 import type { ISubmarine, ISubscription } from '../tokens';
-import { together } from './runs';
+import { groupRuns } from './layout';
 
 /** Rows per request. */
 const PAGE = 100;
@@ -72,7 +72,7 @@ export class JobsModel implements IDisposable {
   set visible(visible: boolean) {
     if (visible && this._subscription === null && !this._disposed) {
       this._subscription = this._submarine.channel.jobs((rows, _total, problem) => {
-        this._take(rows, problem);
+        this._merge(rows, problem);
       });
       void this.reload();
       void this.refreshCluster();
@@ -109,7 +109,7 @@ export class JobsModel implements IDisposable {
     } catch (error) {
       // Do not show outdated values.
       this._cluster = null;
-      this._clusterProblem = sentence(error);
+      this._clusterProblem = errorMessage(error);
     }
     this._emit();
   }
@@ -123,15 +123,15 @@ export class JobsModel implements IDisposable {
   }
 
   private async _page(after: string | undefined): Promise<void> {
-    const turn = (this._loading = {});
+    const request = (this._loading = {});
     this._emit();
     const { text, group } = this._query;
     try {
-      const wanted = { states: GROUPS[group], text, limit: PAGE };
+      const query = { states: GROUPS[group], text, limit: PAGE };
       const page = await this._submarine.rest.jobs(
-        after === undefined ? wanted : { ...wanted, after }
+        after === undefined ? query : { ...query, after }
       );
-      if (this._loading === turn) {
+      if (this._loading === request) {
         this._known = after === undefined ? new Map<string, IJobRow>() : this._known;
         for (const row of page.jobs) {
           this._known.set(row.job_id, row);
@@ -141,21 +141,21 @@ export class JobsModel implements IDisposable {
         this._problem = page.problem;
       }
     } catch (error) {
-      if (this._loading === turn) {
-        this._problem = sentence(error);
+      if (this._loading === request) {
+        this._problem = errorMessage(error);
       }
     }
-    if (this._loading === turn) {
+    if (this._loading === request) {
       this._loading = null;
       this._sort();
     }
   }
 
   /** Merge rows from the channel: changed rows, or all rows. */
-  private _take(rows: readonly IJobRow[], problem: string): void {
+  private _merge(rows: readonly IJobRow[], problem: string): void {
     for (const row of rows) {
       const old = this._known.get(row.job_id);
-      if (fits(row, this._query)) {
+      if (matches(row, this._query)) {
         this._total += old === undefined && !this.loading && !this.canMore ? 1 : 0;
         this._known.set(row.job_id, row);
       } else if (old !== undefined) {
@@ -168,7 +168,7 @@ export class JobsModel implements IDisposable {
   }
 
   private _sort(): void {
-    this._rows = together([...this._known.values()].sort(byUrgency));
+    this._rows = groupRuns([...this._known.values()].sort(byUrgency));
     this._emit();
   }
 
@@ -193,10 +193,10 @@ export class JobsModel implements IDisposable {
 }
 
 /** Whether a job matches a query. */
-export function fits(row: IJobRow, { text, group }: IJobsQuery): boolean {
+export function matches(row: IJobRow, { text, group }: IJobsQuery): boolean {
   const states: readonly State[] = GROUPS[group];
-  const wanted = text.trim().toLowerCase();
+  const needle = text.trim().toLowerCase();
   const { job_id, name, queue, workflow, workflow_run: run } = row;
-  const words = [job_id, name, queue ?? '', workflow, run].join(' ').toLowerCase();
-  return (states.length === 0 || states.includes(row.state)) && words.includes(wanted);
+  const haystack = [job_id, name, queue ?? '', workflow, run].join(' ').toLowerCase();
+  return (states.length === 0 || states.includes(row.state)) && haystack.includes(needle);
 }

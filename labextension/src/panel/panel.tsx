@@ -4,18 +4,18 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import React from 'react';
-import { everySecond, secondNow } from '../card/clock';
+import { everySecond, secondNow } from '../clock';
 import { GROUPS, type Group, JobsModel } from './model';
 import type { ISubmarine } from '../tokens';
 import { JobList } from './list';
 import { Queues } from './queues';
 
 /** Delay after the last key before a search starts, in milliseconds. */
-const PATIENCE = 250;
+const SEARCH_DELAY = 250;
 /**
- * Interval of cluster requests in milliseconds; the server caches the result for a similar time.
+X
  */
-const CLUSTER = 10_000;
+const CLUSTER_INTERVAL = 10_000;
 
 export interface IJobsPanelOptions {
   readonly submarine: ISubmarine;
@@ -38,30 +38,30 @@ export class JobsPanel extends ReactWidget {
   readonly model: JobsModel;
 
   override dispose(): void {
-    this._rest();
+    this._pause();
     this.model.dispose();
     super.dispose();
   }
 
   protected override onAfterShow(message: Message): void {
     super.onAfterShow(message);
-    this._wake();
+    this._resume();
   }
 
   protected override onAfterAttach(message: Message): void {
     super.onAfterAttach(message);
     if (this.isVisible) {
-      this._wake();
+      this._resume();
     }
   }
 
   protected override onAfterHide(message: Message): void {
     super.onAfterHide(message);
-    this._rest();
+    this._pause();
   }
 
   protected override onBeforeDetach(message: Message): void {
-    this._rest();
+    this._pause();
     super.onBeforeDetach(message);
   }
 
@@ -94,7 +94,7 @@ export class JobsPanel extends ReactWidget {
           {this._states()}
         </div>
         <Queues model={model} trans={trans} />
-        {this._said()}
+        {this._message()}
         <JobList
           model={model}
           trans={trans}
@@ -141,7 +141,7 @@ export class JobsPanel extends ReactWidget {
   }
 
   /** The problem, or a text for an empty list. */
-  private _said(): React.ReactElement | null {
+  private _message(): React.ReactElement | null {
     const { trans } = this._options;
     const { problem, rows, loading, query } = this.model;
     if (problem !== '') {
@@ -174,35 +174,35 @@ export class JobsPanel extends ReactWidget {
   }
 
   private _search(text: string): void {
-    clearTimeout(this._typing);
-    this._typing = setTimeout(() => {
+    clearTimeout(this._searchTimer);
+    this._searchTimer = setTimeout(() => {
       void this.model.search({ ...this.model.query, text });
-    }, PATIENCE);
+    }, SEARCH_DELAY);
   }
 
-  private _wake(): void {
+  private _resume(): void {
     this.model.visible = true;
-    this._still ??= everySecond(() => {
+    this._stopClock ??= everySecond(() => {
       this.update();
     });
-    this._looking ??= setInterval(() => {
+    this._clusterTimer ??= setInterval(() => {
       if (!document.hidden) {
         void this.model.refreshCluster();
       }
-    }, CLUSTER);
+    }, CLUSTER_INTERVAL);
   }
 
-  private _rest(): void {
+  private _pause(): void {
     this.model.visible = false;
-    this._still?.();
-    clearInterval(this._looking);
-    clearTimeout(this._typing);
-    this._still = this._looking = undefined;
+    this._stopClock?.();
+    clearInterval(this._clusterTimer);
+    clearTimeout(this._searchTimer);
+    this._stopClock = this._clusterTimer = undefined;
   }
 
-  private _still: (() => void) | undefined;
-  private _looking: ReturnType<typeof setInterval> | undefined;
-  private _typing: ReturnType<typeof setTimeout> | undefined;
+  private _stopClock: (() => void) | undefined;
+  private _clusterTimer: ReturnType<typeof setInterval> | undefined;
+  private _searchTimer: ReturnType<typeof setTimeout> | undefined;
 }
 
 function isGroup(text: string): text is Group {

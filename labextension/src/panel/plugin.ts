@@ -12,7 +12,7 @@ import { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { type Message } from '@lumino/messaging';
 import { Menu, Panel } from '@lumino/widgets';
-import { sentence } from '../api/errors';
+import { errorMessage } from '../api/errors';
 import { DOMAIN } from '../api/plugin';
 import { ENDED } from '../api/job_types';
 import type { IJobRow } from '../api/list_types';
@@ -39,13 +39,13 @@ class Tab extends Panel {
 
   protected override onAfterShow(message: Message): void {
     super.onAfterShow(message);
-    this._begin();
+    this._loadOnce();
   }
 
   protected override onAfterAttach(message: Message): void {
     super.onAfterAttach(message);
     if (this.isVisible) {
-      this._begin();
+      this._loadOnce();
     }
   }
 
@@ -54,10 +54,10 @@ class Tab extends Panel {
     this.widgets[0]?.activate();
   }
 
-  private _begin(): void {
+  private _loadOnce(): void {
     this._loading ??= this._load(this).catch((error: unknown) => {
       this._loading = null;
-      Notification.error(sentence(error));
+      Notification.error(errorMessage(error));
     });
   }
 
@@ -176,6 +176,6 @@ async function run(
   try {
     await commands.execute(command, args);
   } catch (error) {
-    Notification.error(sentence(error));
+    Notification.error(errorMessage(error));
   }
 }

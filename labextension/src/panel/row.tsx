@@ -6,9 +6,9 @@ import React from 'react';
 import { ENDED } from '../api/job_types';
 import type { IJobRow } from '../api/list_types';
 import { StateIcon } from '../card/icons';
-import { elapsedWords } from '../card/phases';
-import { percent } from '../card/words';
-import { type IHeading, HEADING_HEIGHT, ROW_HEIGHT } from './runs';
+import { elapsedText } from '../card/phases';
+import { percent } from '../format';
+import { type IHeading, HEADING_HEIGHT, ROW_HEIGHT } from './layout';
 
 export interface IRowProps {
   readonly row: IJobRow;
@@ -49,7 +49,7 @@ export function JobRow(props: IRowProps): React.ReactElement {
     >
       <StateIcon state={row.state} />
       <span className="jp-Submarine-jobs-name">{row.name || row.job_id}</span>
-      <span className="jp-Submarine-jobs-time">{elapsedWords(row, now)}</span>
+      <span className="jp-Submarine-jobs-time">{elapsedText(row, now)}</span>
       <span className="jp-Submarine-jobs-menu" aria-hidden="true" onClick={menu}>
         <ellipsesIcon.react tag="span" width="16px" />
       </span>
@@ -113,4 +113,38 @@ function detailOf({ row, trans }: IRowProps): string {
     parts.push(row.queue);
   }
   return parts.join(' · ');
+}
+
+export function RowMenu(props: {
+  /** Label with the name of the job. */
+  label: string;
+  /** Distance from the edges of the frame in pixels. */
+  top: number;
+  right: number;
+  onOpen: () => void;
+}): React.ReactElement {
+  const open = (event: React.SyntheticEvent): void => {
+    event.preventDefault();
+    event.stopPropagation();
+    props.onOpen();
+  };
+  return (
+    <button
+      type="button"
+      className="jp-Submarine-jobs-menuButton"
+      aria-haspopup="menu"
+      aria-label={props.label}
+      title={props.label}
+      style={{ top: props.top, right: props.right }}
+      onClick={open}
+      onContextMenu={open}
+      onKeyDown={event => {
+        if (event.key === 'ContextMenu' || (event.shiftKey && event.key === 'F10')) {
+          open(event);
+        }
+      }}
+    >
+      <ellipsesIcon.react tag="span" width="16px" />
+    </button>
+  );
 }

@@ -8,7 +8,7 @@
  */
 export function createFrame(url: string, title: string): HTMLIFrameElement {
   const frame = document.createElement('iframe');
-  frame.className = 'jp-Submarine-boardFrame';
+  frame.className = 'jp-Submarine-tensorboardFrame';
   frame.title = title;
   frame.loading = 'lazy';
   frame.referrerPolicy = 'same-origin';

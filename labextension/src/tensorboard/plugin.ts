@@ -17,11 +17,11 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { DOMAIN } from '../api/plugin';
 import { CommandIDs, ISubmarine } from '../tokens';
 import { jobIds, nameOf } from './jobs';
-import { BoardRenderer } from './renderer';
-import { BoardWidget } from './widget';
+import { TensorBoardRenderer } from './renderer';
+import { TensorBoardWidget } from './widget';
 
 /** MIME type of `%submarine tensorboard`: `{ jobs: string[] }`. */
-export const BOARD_MIME_TYPE = 'application/vnd.submarine.tensorboard.v1+json';
+export const TENSORBOARD_MIME_TYPE = 'application/vnd.submarine.tensorboard.v1+json';
 const RANK = 40;
 
 export const tensorboardPlugin: JupyterFrontEndPlugin<void> = {
@@ -39,7 +39,7 @@ export const tensorboardPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const { commands, shell } = app;
     const trans = (translator ?? nullTranslator).load(DOMAIN);
-    const tracker = new WidgetTracker<MainAreaWidget<BoardWidget>>({
+    const tracker = new WidgetTracker<MainAreaWidget<TensorBoardWidget>>({
       namespace: 'submarine-tensorboard'
     });
 
@@ -78,8 +78,8 @@ export const tensorboardPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
 
-    function createTab(jobs: readonly string[]): MainAreaWidget<BoardWidget> {
-      const content = new BoardWidget(jobs, submarine.rest.tensorboardUrl(jobs), trans);
+    function createTab(jobs: readonly string[]): MainAreaWidget<TensorBoardWidget> {
+      const content = new TensorBoardWidget(jobs, submarine.rest.tensorboardUrl(jobs), trans);
       const widget = new MainAreaWidget({ content });
       widget.id = `submarine-tensorboard-tab-${nameOf(jobs)}`;
       return widget;
@@ -109,9 +109,9 @@ export const tensorboardPlugin: JupyterFrontEndPlugin<void> = {
         // Safe in untrusted notebooks: the output names jobs, and TensorBoard starts only after a
         // click.
         safe: true,
-        mimeTypes: [BOARD_MIME_TYPE],
+        mimeTypes: [TENSORBOARD_MIME_TYPE],
         defaultRank: RANK,
-        createRenderer: options => new BoardRenderer(options.mimeType, context)
+        createRenderer: options => new TensorBoardRenderer(options.mimeType, context)
       },
       RANK
     );

@@ -8,7 +8,7 @@ import { createFrame } from './frame';
 import { jobIds } from './jobs';
 
 /** Services of the application for an output. */
-export interface IBoardContext {
+export interface ITensorBoardContext {
   readonly trans: TranslationBundle;
   /** Why TensorBoard cannot be shown, one sentence; empty if it can. */
   readonly problem: () => Promise<string>;
@@ -25,12 +25,12 @@ function isObject(data: ReadonlyPartialJSONValue | undefined): data is ReadonlyP
  *
  * In an untrusted notebook, it starts only after a click.
  */
-export class BoardRenderer extends Widget implements IRenderMime.IRenderer {
-  constructor(mimeType: string, context: IBoardContext) {
+export class TensorBoardRenderer extends Widget implements IRenderMime.IRenderer {
+  constructor(mimeType: string, context: ITensorBoardContext) {
     super();
     this._mimeType = mimeType;
     this._context = context;
-    this.addClass('jp-Submarine-boardOutput');
+    this.addClass('jp-Submarine-tensorboardOutput');
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
@@ -38,7 +38,7 @@ export class BoardRenderer extends Widget implements IRenderMime.IRenderer {
     const data = model.data[this._mimeType];
     const jobs = isObject(data) ? jobIds(data['jobs']) : [];
     if (jobs.length === 0) {
-      this._say(trans.__('This output does not name a job.'));
+      this._showText(trans.__('This output does not name a job.'));
       return;
     }
     const problem = await this._context.problem();
@@ -46,21 +46,21 @@ export class BoardRenderer extends Widget implements IRenderMime.IRenderer {
       return;
     }
     if (problem) {
-      this._say(trans.__('TensorBoard of %1: %2', jobs.join(', '), problem));
+      this._showText(trans.__('TensorBoard of %1: %2', jobs.join(', '), problem));
     } else if (model.trusted) {
       this._show(jobs);
     } else {
-      this._offer(jobs);
+      this._showButton(jobs);
     }
   }
 
-  private _say(text: string): void {
+  private _showText(text: string): void {
     const line = document.createElement('p');
     line.textContent = text;
     this.node.replaceChildren(line);
   }
 
-  private _offer(jobs: readonly string[]): void {
+  private _showButton(jobs: readonly string[]): void {
     const { trans } = this._context;
     this.node.replaceChildren(
       this._button(trans.__('Show TensorBoard of %1', jobs.join(', ')), () => {
@@ -72,7 +72,7 @@ export class BoardRenderer extends Widget implements IRenderMime.IRenderer {
   private _show(jobs: readonly string[]): void {
     const { trans, url, openTab } = this._context;
     const bar = document.createElement('div');
-    bar.className = 'jp-Submarine-boardBar';
+    bar.className = 'jp-Submarine-tensorboardBar';
     const name = document.createElement('span');
     name.textContent = trans.__('TensorBoard: %1', jobs.join(', '));
     bar.append(
@@ -88,12 +88,12 @@ export class BoardRenderer extends Widget implements IRenderMime.IRenderer {
   private _button(text: string, clicked: () => void): HTMLButtonElement {
     const button = document.createElement('button');
     button.type = 'button';
-    button.className = 'jp-mod-styled jp-Submarine-boardButton';
+    button.className = 'jp-mod-styled jp-Submarine-tensorboardButton';
     button.textContent = text;
     button.addEventListener('click', clicked);
     return button;
   }
 
   private readonly _mimeType: string;
-  private readonly _context: IBoardContext;
+  private readonly _context: ITensorBoardContext;
 }

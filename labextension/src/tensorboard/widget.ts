@@ -6,14 +6,14 @@ import { createFrame } from './frame';
 import { nameOf } from './jobs';
 
 /** The TensorBoard of a set of jobs. */
-export class BoardWidget extends Widget {
+export class TensorBoardWidget extends Widget {
   readonly jobs: readonly string[];
 
   constructor(jobs: readonly string[], url: string, trans: TranslationBundle) {
     super();
     this.jobs = jobs;
     this.id = `submarine-tensorboard-${nameOf(jobs)}`;
-    this.addClass('jp-Submarine-board');
+    this.addClass('jp-Submarine-tensorboard');
     const [first = ''] = jobs;
     this.title.label =
       jobs.length === 1

@@ -10,7 +10,7 @@ import {
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { DOMAIN } from '../api/plugin';
 import { ISubmarine } from '../tokens';
-import type { Draw } from './renderer';
+import type { RenderHtml } from './renderer';
 import { WorkflowRenderer } from './renderer';
 import { MIME_TYPE } from './snapshot';
 
@@ -37,14 +37,14 @@ export const workflowPlugin: JupyterFrontEndPlugin<void> = {
         mimeTypes: [MIME_TYPE],
         defaultRank: RANK,
         createRenderer: options => {
-          const draw: Draw = async (data, trusted) => {
+          const renderHtml: RenderHtml = async (data, trusted) => {
             const factory = 'text/html' in data ? htmlRendererFactory : textRendererFactory;
             const [mimeType = ''] = Object.keys(data);
             const renderer = factory.createRenderer({ ...options, mimeType });
             await renderer.renderModel(new MimeModel({ data, trusted }));
             return renderer;
           };
-          return new WorkflowRenderer(submarine, draw, trans);
+          return new WorkflowRenderer(submarine, renderHtml, trans);
         }
       },
       RANK

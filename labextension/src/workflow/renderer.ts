@@ -9,13 +9,13 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Panel } from '@lumino/widgets';
-import { Sight } from '../sight';
+import { VisibilityObserver } from '../visibility';
 import type { IRunPicture, ISubmarine, ISubscription } from '../tokens';
 import type { IRunSnapshot } from './snapshot';
 import { MIME_TYPE, readSnapshot, textOf } from './snapshot';
 
 /** Renders HTML or text with JupyterLab's rules for untrusted content. */
-export type Draw = (
+export type RenderHtml = (
   data: Record<string, string>,
   trusted: boolean
 ) => Promise<IRenderMime.IRenderer>;
@@ -23,7 +23,7 @@ export type Draw = (
 export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
   constructor(
     private readonly submarine: ISubmarine | null,
-    private readonly draw: Draw,
+    private readonly renderHtml: RenderHtml,
     private readonly trans: TranslationBundle
   ) {
     super();
@@ -36,25 +36,25 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
     const shown = readSnapshot(model.data[MIME_TYPE]);
     if (shown?.run !== this._run?.run || shown?.url !== this._run?.url) {
       this.unfollow();
-      this._drawn = 0;
-      this.say('');
+      this._renderedTime = 0;
+      this.showNote('');
     }
     this._run = shown;
     const time = shown?.time ?? 0;
     // Outputs of the kernel may be older than updates of the server.
-    if (time >= this._drawn) {
+    if (time >= this._renderedTime) {
       const html = textOf(model.data['text/html']);
       const data = html
         ? { 'text/html': html }
         : { 'text/plain': textOf(model.data['text/plain']) };
-      await this.paint(data, model.trusted, time);
+      await this.render(data, model.trusted, time);
     }
     this.follow();
   }
 
   override dispose(): void {
     if (!this.isDisposed) {
-      this._sight?.dispose();
+      this._visibility?.dispose();
       this.unfollow();
       super.dispose();
     }
@@ -62,14 +62,14 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
 
   protected override onAfterAttach(message: Message): void {
     super.onAfterAttach(message);
-    this._sight = new Sight(this.node, visible => {
+    this._visibility = new VisibilityObserver(this.node, visible => {
       this._visible = visible;
       this.follow();
     });
   }
 
   protected override onBeforeDetach(message: Message): void {
-    this._sight?.dispose();
+    this._visibility?.dispose();
     this._visible = false;
     this.follow();
     super.onBeforeDetach(message);
@@ -86,10 +86,10 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
       run.run,
       run.url,
       picture => {
-        void this.take(picture);
+        void this.showPicture(picture);
       },
       problem => {
-        this.fail(problem);
+        this.showProblem(problem);
       }
     );
   }
@@ -99,34 +99,38 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
     this._following = null;
   }
 
-  private async take({ time, html }: IRunPicture): Promise<void> {
+  private async showPicture({ time, html }: IRunPicture): Promise<void> {
     this._live = true;
-    this.say('');
-    if (time >= this._drawn) {
-      await this.paint({ 'text/html': html }, true, time);
+    this.showNote('');
+    if (time >= this._renderedTime) {
+      await this.render({ 'text/html': html }, true, time);
     }
   }
 
   /** Keep the display, and show why it is not updated. */
-  private fail(problem: string): void {
+  private showProblem(problem: string): void {
     if (!this._live && this._run?.ended === false) {
-      this.say(this.trans.__('Not live. This is the last stored state: %1', problem));
+      this.showNote(this.trans.__('Not live. This is the last stored state: %1', problem));
     }
   }
 
-  private say(words: string): void {
-    this._note.textContent = words;
-    if (words) {
+  private showNote(text: string): void {
+    this._note.textContent = text;
+    if (text) {
       this.node.append(this._note);
     } else {
       this._note.remove();
     }
   }
 
-  private async paint(data: Record<string, string>, trusted: boolean, time: number): Promise<void> {
-    this._drawn = time;
+  private async render(
+    data: Record<string, string>,
+    trusted: boolean,
+    time: number
+  ): Promise<void> {
+    this._renderedTime = time;
     const call = ++this._call;
-    const fresh = await this.draw(data, trusted);
+    const fresh = await this.renderHtml(data, trusted);
     if (this.isDisposed || call !== this._call) {
       fresh.dispose();
       return;
@@ -145,10 +149,10 @@ export class WorkflowRenderer extends Panel implements IRenderMime.IRenderer {
   private _run: IRunSnapshot | null = null;
   private _shown: IRenderMime.IRenderer | null = null;
   private _following: ISubscription | null = null;
-  private _sight: Sight | null = null;
+  private _visibility: VisibilityObserver | null = null;
   private _visible = false;
   private _live = false;
-  private _drawn = 0;
+  private _renderedTime = 0;
   private _call = 0;
 }
 

@@ -2,7 +2,7 @@
 
 /** MIME type of a workflow and of a run. */
 export const MIME_TYPE = 'application/vnd.submarine.workflow.v1+json';
-const MOST = 500;
+const MAX_LENGTH = 500;
 
 /** A workflow run in an output. */
 export interface IRunSnapshot {
@@ -23,10 +23,10 @@ export function readSnapshot(data: unknown): IRunSnapshot | null {
   const source = data as Record<string, unknown>;
   const { run, time, ended } = source;
   const url = source['url'] ?? '';
-  if (typeof run !== 'string' || run === '' || run.length > MOST) {
+  if (typeof run !== 'string' || run === '' || run.length > MAX_LENGTH) {
     return null;
   }
-  if (typeof url !== 'string' || url.length > MOST) {
+  if (typeof url !== 'string' || url.length > MAX_LENGTH) {
     return null;
   }
   return {

@@ -3,9 +3,9 @@
 import type { IJobRow } from '../api/list_types';
 
 /** Maximum time between two keys of a word, in milliseconds. */
-const TYPING = 700;
+const MAX_PAUSE = 700;
 
-export class TypedWord {
+export class TypeAhead {
   /** Whether no word is being typed. */
   get empty(): boolean {
     return this._text === '';
@@ -21,7 +21,7 @@ export class TypedWord {
     clearTimeout(this._timer);
     this._timer = setTimeout(() => {
       this._text = '';
-    }, TYPING);
+    }, MAX_PAUSE);
     this._text += key.toLowerCase();
     const from = Math.max(0, active) + (this._text.length === 1 ? 1 : 0);
     for (let i = 0; i < rows.length; i++) {

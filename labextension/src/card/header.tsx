@@ -3,27 +3,27 @@
 import React from 'react';
 import { ENDED, type IJobView } from '../api/job_types';
 import { useCard } from './context';
-import { cancelSentence, type ICancelling } from './cancelling';
+import { cancellingText, type ICancellation } from './cancellation';
 import { Pill, StatePill } from './icons';
 import type { CardModel } from './model';
-import { elapsedWords, queued } from './phases';
-import { sentence } from './situation';
-import { duration, moment, percent, ticking } from './words';
+import { elapsedText, queued } from './phases';
+import { statusText } from './status_text';
+import { duration, formatTime, percent, runningDuration } from '../format';
 
 export function Head(props: {
   view: IJobView;
   now: number;
-  cancelling: ICancelling | null;
+  cancellation: ICancellation | null;
 }): React.ReactElement {
   const { trans } = useCard();
   const { record } = props.view;
   const ended = ENDED.has(record.state);
-  const took = elapsedWords(record, props.now);
-  const waited = queued(record, props.now);
-  const words = ended ? duration : (seconds: number) => ticking(seconds);
+  const elapsed = elapsedText(record, props.now);
+  const queueTime = queued(record, props.now);
+  const words = ended ? duration : (seconds: number) => runningDuration(seconds);
   return (
     <div className="jp-Submarine-head">
-      {props.cancelling && !props.cancelling.overdue ? (
+      {props.cancellation && !props.cancellation.overdue ? (
         <Pill tone="quiet" words={trans.__('CANCELLING')} />
       ) : (
         <StatePill state={record.state} />
@@ -31,9 +31,9 @@ export function Head(props: {
       <strong className="jp-Submarine-name">{record.name}</strong>
       <code className="jp-Submarine-id">{record.job_id}</code>
       <span className="jp-Submarine-times">
-        {took !== '' && <span title={trans.__('Time from submission to end')}>{took}</span>}
-        {waited !== null && (
-          <span className="jp-Submarine-quiet"> · {trans.__('queued %1', words(waited))}</span>
+        {elapsed !== '' && <span title={trans.__('Time from submission to end')}>{elapsed}</span>}
+        {queueTime !== null && (
+          <span className="jp-Submarine-quiet"> · {trans.__('queued %1', words(queueTime))}</span>
         )}
       </span>
     </div>
@@ -50,46 +50,46 @@ export function Origin({ view }: { view: IJobView }): React.ReactElement | null 
   ) : null;
 }
 
-export function Sentence(props: {
+export function StatusText(props: {
   view: IJobView;
   now: number;
-  cancelling: ICancelling | null;
+  cancellation: ICancellation | null;
 }): React.ReactElement {
   const { trans } = useCard();
   const { view } = props;
-  if (props.cancelling) {
+  if (props.cancellation) {
     return (
       <p className="jp-Submarine-sentence">
-        {cancelSentence(view, props.cancelling, props.now, trans)}
+        {cancellingText(view, props.cancellation, props.now, trans)}
       </p>
     );
   }
   const advice = ENDED.has(view.record.state) && view.record.state !== 'SUCCEEDED';
   return (
     <p className="jp-Submarine-sentence">
-      {sentence(view, trans)}
+      {statusText(view, trans)}
       {advice && view.advice && <span className="jp-Submarine-advice"> {view.advice}</span>}
     </p>
   );
 }
 
 /** Announce changes of the state to screen readers; the initial state is not announced. */
-export function Announcer(props: { view: IJobView; cancelling: boolean }): React.ReactElement {
+export function Announcer(props: { view: IJobView; cancellation: boolean }): React.ReactElement {
   const { trans } = useCard();
   const { record } = props.view;
-  const state = props.cancelling ? trans.__('CANCELLING') : record.state;
+  const state = props.cancellation ? trans.__('CANCELLING') : record.state;
   const before = React.useRef(state);
-  const [said, say] = React.useState('');
+  const [announcement, announce] = React.useState('');
   React.useEffect(() => {
     if (before.current !== state) {
       before.current = state;
-      const why = props.cancelling ? '' : ` ${sentence(props.view, trans)}`;
-      say(`${record.name}: ${state}.${why}`);
+      const why = props.cancellation ? '' : ` ${statusText(props.view, trans)}`;
+      announce(`${record.name}: ${state}.${why}`);
     }
   }, [state]);
   return (
     <div className="jp-Submarine-unseen" role="status" aria-live="polite">
-      {said}
+      {announcement}
     </div>
   );
 }
@@ -98,17 +98,17 @@ export function Announcer(props: { view: IJobView; cancelling: boolean }): React
 export function Freshness(props: { model: CardModel; now: number }): React.ReactElement | null {
   const { trans } = useCard();
   const { model } = props;
-  if (model.standing === 'live' || !model.view) {
+  if (model.connection === 'live' || !model.view) {
     return null;
   }
-  if (model.standing === 'asking') {
+  if (model.connection === 'loading') {
     return ENDED.has(model.view.record.state) ? null : (
       <p className="jp-Submarine-note jp-Submarine-quiet">
         {trans.__('Requesting the current state …')}
       </p>
     );
   }
-  const at = model.time === null ? '' : moment(model.time, props.now);
+  const at = model.time === null ? '' : formatTime(model.time, props.now);
   const what = model.fromServer
     ? trans.__('Last known state, from %1.', at)
     : at
@@ -157,8 +157,8 @@ export function Notes(props: { view: IJobView }): React.ReactElement | null {
   const warnings = record.warnings
     .slice(0, 25)
     .map(words => ({ label: trans.__('Warning'), words }));
-  const said = [...record.notes.slice(0, 5), ...record.missing.slice(0, 5)];
-  const notes = [...said, ...behind].map(words => ({
+  const stated = [...record.notes.slice(0, 5), ...record.missing.slice(0, 5)];
+  const notes = [...stated, ...behind].map(words => ({
     label: trans.__('Note'),
     words
   }));

@@ -1,7 +1,6 @@
-
 const MAGIC = /^(?:[ \t]*|.*=[ \t]*)(%%?)submarine[ \t](.*)$/;
 
-export interface ITyped {
+export interface IMagicLine {
   /** `%%` at the top of a cell; `%` on its own line or after `name =`. */
   marks: '%' | '%%';
   /** The words before the cursor. The last one is being typed and may be empty. */
@@ -9,7 +8,7 @@ export interface ITyped {
 }
 
 /** The submarine line that ends at `offset` of a cell's text; null if it is another line. */
-export function typedAt(text: string, offset: number): ITyped | null {
+export function parseMagicLine(text: string, offset: number): IMagicLine | null {
   const before = text.slice(0, offset);
   const match = MAGIC.exec(before.slice(before.lastIndexOf('\n') + 1));
   if (!match) {

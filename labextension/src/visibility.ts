@@ -2,26 +2,26 @@
 
 import type { IDisposable } from '@lumino/disposable';
 
-export class Sight implements IDisposable {
+export class VisibilityObserver implements IDisposable {
   /** @param onChange - Called once at the start and after each change. */
   constructor(
     node: HTMLElement,
-    private readonly tell: (visible: boolean) => void
+    private readonly onChange: (visible: boolean) => void
   ) {
-    this._seen = typeof IntersectionObserver === 'undefined';
-    if (!this._seen) {
+    this._inView = typeof IntersectionObserver === 'undefined';
+    if (!this._inView) {
       this._observer = new IntersectionObserver(
         entries => {
-          this._seen = entries.at(-1)?.isIntersecting ?? false;
-          this.look();
+          this._inView = entries.at(-1)?.isIntersecting ?? false;
+          this.update();
         },
         // Load slightly before the output scrolls into view.
         { rootMargin: '200px' }
       );
       this._observer.observe(node);
     }
-    document.addEventListener('visibilitychange', this.look);
-    this.look();
+    document.addEventListener('visibilitychange', this.update);
+    this.update();
   }
 
   get isDisposed(): boolean {
@@ -32,14 +32,14 @@ export class Sight implements IDisposable {
     this._disposed = true;
     this._observer?.disconnect();
     this._observer = null;
-    document.removeEventListener('visibilitychange', this.look);
+    document.removeEventListener('visibilitychange', this.update);
   }
 
-  private readonly look = (): void => {
-    this.tell(this._seen && document.visibilityState === 'visible');
+  private readonly update = (): void => {
+    this.onChange(this._inView && document.visibilityState === 'visible');
   };
 
-  private _seen: boolean;
+  private _inView: boolean;
   private _disposed = false;
   private _observer: IntersectionObserver | null = null;
 }

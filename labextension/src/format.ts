@@ -26,7 +26,7 @@ export function duration(seconds: number | null | undefined): string {
 }
 
 /** A running duration: without tenths, so that it changes once a second. */
-export function ticking(seconds: number): string {
+export function runningDuration(seconds: number): string {
   return seconds < 10 ? `${Math.floor(Math.max(seconds, 0))} s` : duration(Math.floor(seconds));
 }
 
@@ -73,7 +73,7 @@ export function figure(value: number): string {
 }
 
 /** Local time of day, with the date if it is not today. */
-export function moment(time: number | null, now: number = Date.now() / 1000): string {
+export function formatTime(time: number | null, now: number = Date.now() / 1000): string {
   if (time === null || !Number.isFinite(time) || Math.abs(time) > 8.64e12) {
     return '-';
   }

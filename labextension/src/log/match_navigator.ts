@@ -3,26 +3,26 @@
 import type { LogModel } from './model';
 import type { Anchor } from './reading';
 import type { IFound, LogSearch } from './search';
-import { TROUBLE, type IQuery } from './search_query';
+import { ERROR_QUERY, type IQuery } from './search_query';
 import type { LogSource } from './source';
 import type { Viewport } from './viewport';
 
-export interface IFinderOptions {
+export interface IMatchNavigatorOptions {
   readonly model: LogModel;
   readonly viewport: Viewport;
   readonly search: LogSearch;
   /** Read around a position. */
   readonly goTo: (anchor: Anchor) => Promise<void>;
   /** The highlighted query has changed. */
-  readonly onMarked: () => void;
+  readonly onHighlight: () => void;
 }
 
-export class Finder {
-  constructor(private readonly _options: IFinderOptions) {}
+export class MatchNavigator {
+  constructor(private readonly _options: IMatchNavigatorOptions) {}
 
   /** The query whose matches are highlighted. */
-  get marked(): IQuery | null {
-    return this._marked;
+  get highlighted(): IQuery | null {
+    return this._highlighted;
   }
 
   /** Start another search and go to the nearest match. */
@@ -30,7 +30,7 @@ export class Finder {
     const { search, model } = this._options;
     this._found = null;
     search.start(query);
-    this._mark(query);
+    this._highlight(query);
     if (query !== null) {
       void this.step(model.follow);
     }
@@ -63,19 +63,19 @@ export class Finder {
   }
 
   /** Go to the next error; false if there is none, null if the search was aborted. */
-  async goToTrouble(backward: boolean): Promise<boolean | null> {
-    const found = await this._options.search.around(TROUBLE, this._from(backward), backward);
+  async goToError(backward: boolean): Promise<boolean | null> {
+    const found = await this._options.search.around(ERROR_QUERY, this._from(backward), backward);
     if (!found) {
       return found === null ? false : null;
     }
-    this._mark(TROUBLE);
+    this._highlight(ERROR_QUERY);
     await this._show(found);
     return true;
   }
 
-  private _mark(query: IQuery | null): void {
-    this._marked = query;
-    this._options.onMarked();
+  private _highlight(query: IQuery | null): void {
+    this._highlighted = query;
+    this._options.onHighlight();
   }
 
   private async _show(found: IFound): Promise<void> {
@@ -108,6 +108,6 @@ export class Finder {
   }
 
   private _found: IFound | null = null;
-  private _marked: IQuery | null = null;
+  private _highlighted: IQuery | null = null;
   private _stepping: Promise<void> = Promise.resolve();
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { IJobRow } from '../src/api/list_types';
-import { TypedWord } from '../src/panel/typed_word';
+import { TypeAhead } from '../src/panel/type_ahead';
 
 const row = (name: string, job_id = name): IJobRow => ({ name, job_id }) as IJobRow;
 const ROWS = [row('digits'), row('Deep'), row('', 'dense-1'), row('other')];
@@ -14,7 +14,7 @@ describe('a typed word', () => {
   });
 
   it('finds a name or an id, whatever its case', () => {
-    const word = new TypedWord();
+    const word = new TypeAhead();
     expect(word.find('D', ROWS, -1)).toBe(1);
     expect(word.find('e', ROWS, 1)).toBe(1);
     expect(word.find('n', ROWS, 1)).toBe(2);
@@ -22,12 +22,12 @@ describe('a typed word', () => {
   });
 
   it('goes on behind the row where the keyboard is, and around', () => {
-    const word = new TypedWord();
+    const word = new TypeAhead();
     expect(word.find('d', ROWS, 2)).toBe(0);
   });
 
   it('begins anew after a pause', () => {
-    const word = new TypedWord();
+    const word = new TypeAhead();
     word.find('d', ROWS, 0);
     expect(word.empty).toBe(false);
     vi.advanceTimersByTime(1000);

@@ -19,7 +19,7 @@ export interface IHeading {
   readonly count: number;
 }
 
-export interface IPlaces {
+export interface ILayout {
   /** Top of each row. */
   readonly tops: readonly number[];
   readonly headings: readonly IHeading[];
@@ -32,7 +32,7 @@ export function runOf({ workflow, workflow_run: run }: IJobRow): string {
 }
 
 /** The rows with those of a run grouped at the position of its first one. */
-export function together(rows: readonly IJobRow[]): IJobRow[] {
+export function groupRuns(rows: readonly IJobRow[]): IJobRow[] {
   const runs = new Map<string, IJobRow[]>();
   for (const row of rows) {
     const key = runOf(row) || row.job_id;
@@ -47,7 +47,7 @@ export function together(rows: readonly IJobRow[]): IJobRow[] {
 }
 
 /** The layout of grouped rows. */
-export function places(rows: readonly IJobRow[]): IPlaces {
+export function layoutRows(rows: readonly IJobRow[]): ILayout {
   const tops: number[] = [];
   const headings: { -readonly [K in keyof IHeading]: IHeading[K] }[] = [];
   let top = 0;
@@ -70,7 +70,7 @@ export function places(rows: readonly IJobRow[]): IPlaces {
 }
 
 /** Number of values in the sorted `tops` that are not below `edge`. */
-export function above(tops: readonly number[], edge: number): number {
+export function countAbove(tops: readonly number[], edge: number): number {
   let from = 0;
   let to = tops.length;
   while (from < to) {

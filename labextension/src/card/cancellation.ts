@@ -3,12 +3,12 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ENDED, type IJobView } from '../api/job_types';
 import type { ICancelRequest } from '../tokens';
-import { duration, moment } from './words';
+import { duration, formatTime } from '../format';
 
 /** Seconds after which the cancellation may have failed; longer than the server's own timeout. */
-const LONG = 120;
+const OVERDUE = 120;
 
-export interface ICancelling {
+export interface ICancellation {
   readonly since: number;
   /** The cancellation takes so long that it can be requested again. */
   readonly overdue: boolean;
@@ -19,23 +19,23 @@ export interface ICancelling {
  *
  * @param request - Request of this page. Requests of other pages are among the job's events.
  */
-export function cancelling(
+export function cancellation(
   view: IJobView,
   request: ICancelRequest | null,
   now: number
-): ICancelling | null {
+): ICancellation | null {
   if (ENDED.has(view.record.state)) {
     return null;
   }
-  const told = view.events.filter(event => event.kind === 'cancel_requested').at(-1)?.time;
-  const since = request?.since ?? told;
-  return since === undefined ? null : { since, overdue: now - since > LONG };
+  const requested = view.events.filter(event => event.kind === 'cancel_requested').at(-1)?.time;
+  const since = request?.since ?? requested;
+  return since === undefined ? null : { since, overdue: now - since > OVERDUE };
 }
 
 /** The status text while a job is being cancelled. */
-export function cancelSentence(
+export function cancellingText(
   view: IJobView,
-  { since, overdue }: ICancelling,
+  { since, overdue }: ICancellation,
   now: number,
   trans: TranslationBundle
 ): string {
@@ -48,7 +48,7 @@ export function cancelSentence(
       )
     : trans.__(
         'Cancellation was requested at %1. The job is %2 until it has stopped.',
-        moment(since, now),
+        formatTime(since, now),
         state
       );
 }

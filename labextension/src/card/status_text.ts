@@ -10,9 +10,9 @@ import {
 } from '../api/job_types';
 
 /** Up to this number, tasks are listed by name. */
-const NAMED = 4;
+const MAX_LISTED = 4;
 /** Kinds of events that are not listed, or are shown elsewhere. */
-const QUIET: ReadonlySet<string> = new Set([
+const HIDDEN_KINDS: ReadonlySet<string> = new Set([
   'task',
   'claimed',
   'gang',
@@ -25,12 +25,12 @@ const QUIET: ReadonlySet<string> = new Set([
 ]);
 
 /** One sentence about the current state of a job. */
-export function sentence(view: IJobView, trans: TranslationBundle): string {
+export function statusText(view: IJobView, trans: TranslationBundle): string {
   const { record } = view;
   if (ENDED.has(record.state)) {
     return ending(view, trans);
   }
-  const waits = ownSentence(view.pending || record.pending, trans);
+  const waits = waitingSentence(view.pending || record.pending, trans);
   const several = Math.max(view.task_count, record.tasks.length) > 1;
   switch (record.state) {
     case 'SUBMITTING':
@@ -58,14 +58,16 @@ export function sentence(view: IJobView, trans: TranslationBundle): string {
       return join(trans.__('The program has ended; its output is being saved.'), waits);
     default:
       return join(
-        several ? running(view, trans) : trans.__('The program is running%1.', where(record, trans)),
+        several
+          ? running(view, trans)
+          : trans.__('The program is running%1.', where(record, trans)),
         waits
       );
   }
 }
 
 /** The reason for waiting as a complete sentence. */
-function ownSentence(waits: string, trans: TranslationBundle): string {
+function waitingSentence(waits: string, trans: TranslationBundle): string {
   return waits.startsWith('waiting for ') ? trans.__('The job is %1', waits) : waits;
 }
 
@@ -77,12 +79,12 @@ function ending(view: IJobView, trans: TranslationBundle): string {
       ? trans.__('The job ended: %1.', record.reason.replace(/_/g, ' '))
       : trans.__('The job ended for an unknown reason.'));
   const detail = record.detail.trim();
-  const told = detail && !/[.!?:]$/.test(detail) ? `${detail}.` : detail;
+  const detailSentence = detail && !/[.!?:]$/.test(detail) ? `${detail}.` : detail;
   const code =
-    record.failure === null && record.exit_code && !/exit code/i.test(told)
+    record.failure === null && record.exit_code && !/exit code/i.test(detailSentence)
       ? trans.__('Exit code %1.', record.exit_code)
       : '';
-  return join(first, first.includes(detail) ? '' : told, code);
+  return join(first, first.includes(detail) ? '' : detailSentence, code);
 }
 
 function running(view: IJobView, trans: TranslationBundle): string {
@@ -95,7 +97,7 @@ function running(view: IJobView, trans: TranslationBundle): string {
     return trans.__('All %1 tasks are running%2.', view.task_count, where(view.record, trans));
   }
   const others =
-    rest.length <= NAMED
+    rest.length <= MAX_LISTED
       ? rest.map(task => `${task.task} ${task.state}`)
       : [...new Set(rest.map(task => task.state))].map(
           state => `${rest.filter(task => task.state === state).length} ${state}`
@@ -124,15 +126,16 @@ function join(...parts: string[]): string {
 }
 
 /** Events that are always shown: restarts, failures and warnings. */
-export function telling(events: readonly IJobEvent[]): IJobEvent[] {
+export function notableEvents(events: readonly IJobEvent[]): IJobEvent[] {
   return events.filter(
     event =>
-      event.detail && (event.state === null ? !QUIET.has(event.kind) : event.state === 'RESTARTING')
+      event.detail &&
+      (event.state === null ? !HIDDEN_KINDS.has(event.kind) : event.state === 'RESTARTING')
   );
 }
 
 /** Display name of an event. */
-export function eventWord(event: IJobEvent, trans: TranslationBundle): string {
+export function eventName(event: IJobEvent, trans: TranslationBundle): string {
   if (event.state) {
     return event.state;
   }
@@ -159,7 +162,7 @@ export const PHASES: readonly string[] = [
 ];
 
 /** Display name of a phase. */
-export function phaseWord(name: string, trans: TranslationBundle): string {
+export function phaseName(name: string, trans: TranslationBundle): string {
   const words: Record<string, string> = {
     upload: trans.__('upload'),
     queue: trans.__('queue'),

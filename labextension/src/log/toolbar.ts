@@ -5,38 +5,38 @@ import { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 import { downloadIcon } from '@jupyterlab/ui-components';
 import type { ILogInfo } from '../api/log_types';
-import { size } from '../card/words';
+import { size } from '../format';
 import { openMenu } from '../menus';
 import { button, Choice, Toggle } from './controls';
-import { chosen, compareAttempts, compareTasks, type IFilter } from './source';
+import { selectLogs, compareAttempts, compareTasks, type IFilter } from './source';
 
 /** Appearance of lines. */
-export interface ILook {
+export interface IAppearance {
   readonly wrap: boolean;
   readonly times: boolean;
 }
 
-export interface IToolBarOptions {
+export interface IToolbarOptions {
   readonly trans: TranslationBundle;
   readonly filter: IFilter;
-  readonly look: ILook;
+  readonly appearance: IAppearance;
   readonly follow: boolean;
   readonly onFilter: (filter: IFilter) => void;
-  readonly onLook: (look: ILook) => void;
+  readonly onAppearance: (appearance: IAppearance) => void;
   readonly onFollow: (follow: boolean) => void;
-  readonly onTrouble: (backward: boolean) => void;
+  readonly onNextError: (backward: boolean) => void;
   readonly downloadUrl: (log: ILogInfo) => string;
 }
 
 /** Maximum number of logs in the download menu. */
-const NAMED = 40;
+const MAX_LISTED = 40;
 
-export class ToolBar {
+export class Toolbar {
   constructor(
-    private readonly _options: IToolBarOptions,
+    private readonly _options: IToolbarOptions,
     search: HTMLElement
   ) {
-    const { trans, look } = _options;
+    const { trans, appearance } = _options;
     this._filter = _options.filter;
     this.node = document.createElement('div');
     this.node.className = 'jp-Submarine-log-toolbar';
@@ -56,26 +56,26 @@ export class ToolBar {
       _options.follow,
       _options.onFollow
     );
-    this._wrap = new Toggle(trans.__('Wrap'), trans.__('Wrap long lines'), look.wrap, () => {
-      this._look();
+    this._wrap = new Toggle(trans.__('Wrap'), trans.__('Wrap long lines'), appearance.wrap, () => {
+      this._onAppearance();
     });
     this._times = new Toggle(
       trans.__('Times'),
       trans.__('Show the times of lines where they are known'),
-      look.times,
+      appearance.times,
       () => {
-        this._look();
+        this._onAppearance();
       }
     );
-    const trouble = button(trans.__('Next error'), trans.__('Go to the next error (F8)'), () => {
-      _options.onTrouble(false);
+    const nextError = button(trans.__('Next error'), trans.__('Go to the next error (F8)'), () => {
+      _options.onNextError(false);
     });
     const download = button(downloadIcon, trans.__('Download'), () => {
       this._download(download);
     });
-    const chosenParts = [this._task.node, this._attempt.node, this._stream.node];
-    const looks = [this._follow.node, this._wrap.node, this._times.node, download];
-    this.node.append(...chosenParts, search, trouble, ...looks);
+    const selections = [this._task.node, this._attempt.node, this._stream.node];
+    const appearanceControls = [this._follow.node, this._wrap.node, this._times.node, download];
+    this.node.append(...selections, search, nextError, ...appearanceControls);
     this.update([]);
   }
 
@@ -121,12 +121,12 @@ export class ToolBar {
     this._options.onFilter(this._filter);
   }
 
-  private _look(): void {
-    this._options.onLook({ wrap: this._wrap.pressed, times: this._times.pressed });
+  private _onAppearance(): void {
+    this._options.onAppearance({ wrap: this._wrap.pressed, times: this._times.pressed });
   }
 
   private _download(at: HTMLElement): void {
-    const logs = chosen(this._logs, this._filter).filter(log => log.length > 0);
+    const logs = selectLogs(this._logs, this._filter).filter(log => log.length > 0);
     const [only] = logs;
     if (only !== undefined && logs.length === 1) {
       this._save(only);
@@ -134,7 +134,7 @@ export class ToolBar {
     }
     const commands = new CommandRegistry();
     const menu = new Menu({ commands });
-    logs.slice(0, NAMED).forEach((log, index) => {
+    logs.slice(0, MAX_LISTED).forEach((log, index) => {
       const command = `download-${index}`;
       const label = `${log.task} ${log.attempt} ${log.stream} (${size(log.length)})`;
       commands.addCommand(command, {
@@ -152,13 +152,13 @@ export class ToolBar {
 
   private _addRest(commands: CommandRegistry, menu: Menu, count: number): void {
     const { trans } = this._options;
-    if (count > 0 && count <= NAMED) {
+    if (count > 0 && count <= MAX_LISTED) {
       return;
     }
     const label =
       count === 0
         ? trans.__('Nothing to download yet')
-        : trans.__('%1 more logs: choose a task first', count - NAMED);
+        : trans.__('%1 more logs: choose a task first', count - MAX_LISTED);
     commands.addCommand('rest', { label, execute: () => undefined, isEnabled: () => false });
     menu.addItem({ command: 'rest' });
   }

@@ -15,7 +15,7 @@ export interface IChunk {
 }
 
 /** Maximum number of queued bytes. */
-export const MOST_WAITING = 4 * 1024 * 1024;
+export const MAX_QUEUED = 4 * 1024 * 1024;
 
 export class LiveQueue {
   /**
@@ -37,17 +37,17 @@ export class LiveQueue {
   set paused(paused: boolean) {
     this._paused = paused;
     if (!paused && this._chunks.length > 0) {
-      this._plan();
+      this._scheduleFlush();
     }
   }
 
   push(chunk: IChunk): void {
     this._chunks.push(chunk);
     this._bytes += chunk.data.length;
-    while (this._bytes > MOST_WAITING) {
-      this._forgetOldest();
+    while (this._bytes > MAX_QUEUED) {
+      this._dropOldest();
     }
-    this._plan();
+    this._scheduleFlush();
   }
 
   flush(): void {
@@ -61,49 +61,49 @@ export class LiveQueue {
   clear(): void {
     this._chunks = [];
     this._bytes = 0;
-    this._forgotten = 0;
+    this._dropped = 0;
   }
 
-  private _plan(): void {
-    if (!this._planned && !this._paused) {
-      this._planned = true;
+  private _scheduleFlush(): void {
+    if (!this._scheduled && !this._paused) {
+      this._scheduled = true;
       this._schedule(() => {
-        this._planned = false;
+        this._scheduled = false;
         this.flush();
       });
     }
   }
 
-  private _forgetOldest(): void {
-    const index = this._forgotten++;
+  private _dropOldest(): void {
+    const index = this._dropped++;
     const chunk = this._chunks[index];
     if (chunk !== undefined) {
       this._bytes -= chunk.data.length;
       const offset = chunk.offset + chunk.data.length;
       this._chunks[index] = { ...chunk, offset, data: new Uint8Array() };
     }
-    if (this._forgotten > 1000) {
-      this._thin();
+    if (this._dropped > 1000) {
+      this._compact();
     }
   }
 
   /** Keep only the last position of each log among the dropped chunks. */
-  private _thin(): void {
+  private _compact(): void {
     const last = new Map<string, IChunk>();
-    for (const chunk of this._chunks.slice(0, this._forgotten)) {
+    for (const chunk of this._chunks.slice(0, this._dropped)) {
       const { task, attempt, stream } = chunk.where;
       last.set(`${task}/${attempt}/${stream}`, chunk);
     }
-    this._chunks = [...last.values(), ...this._chunks.slice(this._forgotten)];
-    this._forgotten = last.size;
+    this._chunks = [...last.values(), ...this._chunks.slice(this._dropped)];
+    this._dropped = last.size;
   }
 
   private _chunks: IChunk[] = [];
   private _bytes = 0;
   /** Number of leading chunks without bytes. */
-  private _forgotten = 0;
+  private _dropped = 0;
   private _paused = false;
-  private _planned = false;
+  private _scheduled = false;
   private readonly _take: (chunks: readonly IChunk[]) => void;
   private readonly _schedule: (run: () => void) => void;
 }

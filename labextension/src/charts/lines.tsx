@@ -1,18 +1,18 @@
 /** SVG lines of a chart, and the box with the values at the pointer. */
 
 import React from 'react';
-import { figure } from '../card/words';
-import { type ICursor, TOLD, range } from './cursor';
+import { figure } from '../format';
+import { type ICursor, MAX_LISTED, range } from './cursor';
 import { type ICurve, strokes } from './scale';
 
 /** Number of lines with their own color. */
-export const COLOURS = 6;
+export const COLORS = 6;
 
 /** CSS class of the n-th line: color and dashes. */
 export function lineClass(n: number, faint: boolean): string {
   return faint
     ? 'jp-Submarine-line jp-mod-faint'
-    : `jp-Submarine-line jp-Submarine-line${n % COLOURS}`;
+    : `jp-Submarine-line jp-Submarine-line${n % COLORS}`;
 }
 
 /** The polylines of one line; a single point is drawn as a dot. */
@@ -38,9 +38,9 @@ export function Strokes(props: {
 }
 
 /** The values at the pointer with the names of their lines. */
-export function Tip(props: { cursor: ICursor; faint: boolean; left: boolean; x: number }) {
+export function Tooltip(props: { cursor: ICursor; faint: boolean; left: boolean; x: number }) {
   const { cursor, faint, left, x } = props;
-  const shown = cursor.values.slice(0, TOLD);
+  const shown = cursor.values.slice(0, MAX_LISTED);
   return (
     <div
       className="jp-Submarine-chartTip"

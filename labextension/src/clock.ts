@@ -38,15 +38,15 @@ function tick(): void {
   }
 }
 
-const still = (): (() => void) => () => undefined;
+const noSubscription = (): (() => void) => () => undefined;
 
 /** Seconds since the epoch, updated every second while `running`. */
-export function useNow(going: boolean): number {
-  const [at] = React.useState(secondNow);
+export function useNow(running: boolean): number {
+  const [initial] = React.useState(secondNow);
   const ticked = React.useSyncExternalStore(
-    going ? everySecond : still,
-    going ? secondNow : () => at,
-    going ? secondNow : () => at
+    running ? everySecond : noSubscription,
+    running ? secondNow : () => initial,
+    running ? secondNow : () => initial
   );
-  return Math.max(at, ticked);
+  return Math.max(initial, ticked);
 }

@@ -3,40 +3,40 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { sentence } from '../api/errors';
+import { errorMessage } from '../api/errors';
 import { CommandIDs } from '../tokens';
 
 /** Shows messages about one kernel. */
-export interface IVoice {
+export interface INotifier {
   /**
    * The kernel is starting; called again with each new message. `job` is empty before submission.
    */
-  waits(sentence: string, job: string): void;
+  showWaiting(message: string, job: string): void;
   /** Remove the message: the kernel runs or was shut down. */
-  done(): void;
+  clear(): void;
   /** The kernel is lost. */
-  gone(sentence: string, job: string): void;
+  showLost(message: string, job: string): void;
   /** The kernel runs but the server has lost it; a restart reconnects. */
-  lives(sentence: string, job: string): void;
+  showDisconnected(message: string, job: string): void;
 }
 
 type Commands = JupyterFrontEnd['commands'];
 
-export class Notifications implements IVoice {
+export class KernelNotifications implements INotifier {
   constructor(
     private readonly _commands: Commands,
     private readonly _restart: () => Promise<unknown>,
     private readonly _trans: TranslationBundle
   ) {}
 
-  waits(message: string, job: string): void {
-    if (message === this._said) {
+  showWaiting(message: string, job: string): void {
+    if (message === this._message) {
       return;
     }
-    this._said = message;
+    this._message = message;
     const cancel = this._trans.__('Cancel job…');
     const actions = job
-      ? [this._show(job), this._action(cancel, () => this._run(CommandIDs.cancel, job))]
+      ? [this._showAction(job), this._action(cancel, () => this._run(CommandIDs.cancel, job))]
       : [];
     if (this._id && Notification.manager.has(this._id)) {
       Notification.update({ id: this._id, message, actions });
@@ -48,52 +48,57 @@ export class Notifications implements IVoice {
     this._id = Notification.emit(message, 'in-progress', { autoClose: false, actions });
   }
 
-  done(): void {
+  clear(): void {
     if (this._id) {
       Notification.dismiss(this._id);
     }
-    this._id = this._said = '';
+    this._id = this._message = '';
   }
 
-  gone(message: string, job: string): void {
+  showLost(message: string, job: string): void {
     const caption = this._trans.__('Restart the kernel in a new container');
-    this._end(message, 'error', job, this._again(this._trans.__('New kernel'), caption));
+    this._showEnd(
+      message,
+      'error',
+      job,
+      this._restartAction(this._trans.__('New kernel'), caption)
+    );
   }
 
-  lives(message: string, job: string): void {
+  showDisconnected(message: string, job: string): void {
     const caption = this._trans.__('Reconnect to this kernel and keep its variables');
-    this._end(message, 'warning', job, this._again(this._trans.__('Connect'), caption));
+    this._showEnd(message, 'warning', job, this._restartAction(this._trans.__('Connect'), caption));
   }
 
   /** Show one at a time: the action of an older notification would end the current kernel. */
-  private _end(
+  private _showEnd(
     message: string,
     type: 'error' | 'warning',
     job: string,
     action: Notification.IAction
   ): void {
-    if (message === this._said) {
+    if (message === this._message) {
       return;
     }
-    this.done();
-    this._said = message;
+    this.clear();
+    this._message = message;
     this._id = Notification.emit(message, type, {
       autoClose: false,
-      actions: [this._show(job), action]
+      actions: [this._showAction(job), action]
     });
   }
 
-  private _show(job: string): Notification.IAction {
+  private _showAction(job: string): Notification.IAction {
     return this._action(this._trans.__('Show job'), () => this._run(CommandIDs.show, job));
   }
 
-  private _again(label: string, caption: string): Notification.IAction {
+  private _restartAction(label: string, caption: string): Notification.IAction {
     return {
       label,
       caption,
       displayType: 'accent',
       callback: () => {
-        this._restart().catch((error: unknown) => Notification.error(sentence(error)));
+        this._restart().catch((error: unknown) => Notification.error(errorMessage(error)));
       }
     };
   }
@@ -104,7 +109,7 @@ export class Notifications implements IVoice {
       label,
       callback: event => {
         event.preventDefault();
-        act().catch((error: unknown) => Notification.error(sentence(error)));
+        act().catch((error: unknown) => Notification.error(errorMessage(error)));
       }
     };
   }
@@ -114,5 +119,5 @@ export class Notifications implements IVoice {
   }
 
   private _id = '';
-  private _said = '';
+  private _message = '';
 }

@@ -3,14 +3,13 @@
  * runs.
  */
 
-import type { FeedMessage, IFeed } from './feed';
-import { Listeners, NewestFeed, words } from './feed';
-import type { IJobView, ISeries } from './job_types';
-import type { IJobRow } from './list_types';
+import { type FeedMessage, type IFeed, Listeners, LatestValueFeed, errorText } from './feed';
+import { type IJobView, type ISeries, ENDED } from './job_types';
+import type { IJobRow, IKernelStart } from './list_types';
 import type { ClientMessage } from './wire_types';
-import { ENDED } from './job_types';
+import type { IRunPicture } from '../tokens';
 
-export interface IJobsNews {
+export interface IJobsUpdate {
   rows: readonly IJobRow[];
   total: number;
   problem: string;
@@ -18,16 +17,16 @@ export interface IJobsNews {
 
 /** The user's job list, updated from changed rows. */
 export class JobsFeed implements IFeed {
-  readonly card = false;
-  readonly listeners = new Listeners<IJobsNews>();
-  last: IJobsNews | null = null;
+  readonly isCard = false;
+  readonly listeners = new Listeners<IJobsUpdate>();
+  last: IJobsUpdate | null = null;
   private readonly _rows = new Map<string, IJobRow>();
 
   request(id: number): ClientMessage {
     return { op: 'subscribe', id, kind: 'jobs' };
   }
 
-  take(message: FeedMessage) {
+  handle(message: FeedMessage) {
     if (message.type === 'jobs') {
       if (message.whole) {
         this._rows.clear();
@@ -35,20 +34,20 @@ export class JobsFeed implements IFeed {
       for (const row of message.rows) {
         this._rows.set(row.job_id, row);
       }
-      this.news([...this._rows.values()].sort(byUrgency), message.total, message.problem);
+      this.update([...this._rows.values()].sort(byUrgency), message.total, message.problem);
     } else if (message.type === 'error') {
-      this.fail(words(message));
+      this.fail(errorText(message));
     }
     return {};
   }
 
-  fail(sentence: string): void {
-    this.news(this.last?.rows ?? [], this.last?.total ?? 0, sentence);
+  fail(message: string): void {
+    this.update(this.last?.rows ?? [], this.last?.total ?? 0, message);
   }
 
-  private news(rows: readonly IJobRow[], total: number, problem: string): void {
+  private update(rows: readonly IJobRow[], total: number, problem: string): void {
     this.last = { rows, total, problem };
-    this.listeners.tell(this.last);
+    this.listeners.notify(this.last);
   }
 }
 
@@ -59,7 +58,7 @@ export function byUrgency(one: IJobRow, other: IJobRow): number {
 }
 
 /** The view of one job. */
-export class JobFeed extends NewestFeed<IJobView> {
+export class JobFeed extends LatestValueFeed<IJobView> {
   constructor(readonly job: string) {
     super();
   }
@@ -75,7 +74,7 @@ export class JobFeed extends NewestFeed<IJobView> {
 
 /** Metrics of one job; new points are appended to the known series. */
 export class MetricsFeed implements IFeed {
-  readonly card = true;
+  readonly isCard = true;
   readonly listeners = new Listeners<readonly ISeries[]>();
   last: readonly ISeries[] | null = null;
 
@@ -88,15 +87,15 @@ export class MetricsFeed implements IFeed {
     return { op: 'subscribe', id, kind: 'metrics', job: this.job, points: this.points };
   }
 
-  take(message: FeedMessage) {
+  handle(message: FeedMessage) {
     if (message.type !== 'metrics') {
       return {};
     }
-    this.last = message.whole ? message.series : joined(this.last ?? [], message.series);
-    this.listeners.tell(this.last);
+    this.last = message.whole ? message.series : appendPoints(this.last ?? [], message.series);
+    this.listeners.notify(this.last);
     // The server has all points and reduces their number: restart before the series become too
     // long.
-    return { again: this.last.some(series => series.t.length > 3 * this.points) };
+    return { restart: this.last.some(series => series.t.length > 3 * this.points) };
   }
 
   fail(): void {
@@ -105,9 +104,9 @@ export class MetricsFeed implements IFeed {
 }
 
 /** Append the new points to each series; skip points that are not later than the last known one. */
-function joined(known: readonly ISeries[], news: readonly ISeries[]): readonly ISeries[] {
+function appendPoints(known: readonly ISeries[], added: readonly ISeries[]): readonly ISeries[] {
   const all = new Map(known.map(series => [nameOf(series), series]));
-  for (const series of news) {
+  for (const series of added) {
     const before = all.get(nameOf(series));
     const last = before?.t.at(-1) ?? -Infinity;
     const first = series.t.findIndex(time => time > last);
@@ -123,4 +122,33 @@ function joined(known: readonly ISeries[], news: readonly ISeries[]): readonly I
 
 function nameOf(series: ISeries): string {
   return JSON.stringify([series.task, series.attempt, series.kind, series.name]);
+}
+
+export class StartsFeed extends LatestValueFeed<readonly IKernelStart[]> {
+  override readonly isCard = false;
+
+  request(id: number): ClientMessage {
+    return { op: 'subscribe', id, kind: 'starts' };
+  }
+
+  protected read(message: FeedMessage): readonly IKernelStart[] | null {
+    return message.type === 'starts' ? message.starts : null;
+  }
+}
+
+export class WorkflowFeed extends LatestValueFeed<IRunPicture> {
+  constructor(
+    readonly run: string,
+    readonly url: string
+  ) {
+    super();
+  }
+
+  request(id: number): ClientMessage {
+    return { op: 'subscribe', id, kind: 'workflow', run: this.run, url: this.url };
+  }
+
+  protected read(message: FeedMessage): IRunPicture | null {
+    return message.type === 'workflow' ? { time: message.time, html: message.html } : null;
+  }
 }

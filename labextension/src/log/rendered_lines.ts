@@ -7,13 +7,13 @@ import type { IRow } from './row';
 import { rowNode, type IRowOptions } from './row_node';
 import type { LogWindow } from './window';
 
-interface IDrawn {
+interface IRenderedLine {
   readonly row: IRow;
   node: HTMLElement;
   version: number;
 }
 
-export class DrawnLines {
+export class RenderedLines {
   /** @param node - The scroll container; contains only the lines. */
   constructor(
     private readonly _node: HTMLElement,
@@ -137,8 +137,8 @@ export class DrawnLines {
     }
   }
 
-  private _build(from: number, to: number): IDrawn[] {
-    const built: IDrawn[] = [];
+  private _build(from: number, to: number): IRenderedLine[] {
+    const built: IRenderedLine[] = [];
     for (let number = from; number < to; number++) {
       const row = this._window.at(number);
       if (row !== undefined) {
@@ -148,7 +148,7 @@ export class DrawnLines {
     return built;
   }
 
-  private readonly _drawn: IDrawn[] = [];
+  private readonly _drawn: IRenderedLine[] = [];
   private _first = 0;
   private _last = 0;
   private _generation = -1;

@@ -7,7 +7,11 @@ import type { CardModel } from './model';
 import { type IRole, PAGE, type page } from './tasks';
 
 /** The number of tasks that the view omits, with a button that loads them. */
-export function Left(props: { model: CardModel; here: number; total: number }): React.ReactElement {
+export function OmittedTasks(props: {
+  model: CardModel;
+  loaded: number;
+  total: number;
+}): React.ReactElement {
   const { trans } = useCard();
   const [problem, setProblem] = React.useState('');
   const [busy, setBusy] = React.useState(false);
@@ -23,7 +27,7 @@ export function Left(props: { model: CardModel; here: number; total: number }): 
   };
   return (
     <p className="jp-Submarine-quiet jp-Submarine-small">
-      {trans.__('%1 of %2 tasks, the most relevant ones.', props.here, props.total)}{' '}
+      {trans.__('%1 of %2 tasks, the most relevant ones.', props.loaded, props.total)}{' '}
       {props.model.fromServer && (
         <button
           type="button"
@@ -48,7 +52,7 @@ export function Roles(props: {
   const { trans } = useCard();
   return (
     <div className="jp-Submarine-roles" role="group" aria-label={trans.__('Roles')}>
-      {props.roles.map(({ role, size, states, words }) => (
+      {props.roles.map(({ role, size, states, summary }) => (
         <button
           key={role}
           type="button"
@@ -67,7 +71,7 @@ export function Roles(props: {
               <StateIcon state={state} /> {count} {state}
             </span>
           ))}
-          {words && <span className="jp-Submarine-quiet">{words}</span>}
+          {summary && <span className="jp-Submarine-quiet">{summary}</span>}
         </button>
       ))}
     </div>

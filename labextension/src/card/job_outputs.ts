@@ -6,7 +6,7 @@ import type { ISubmarine, ISubscription } from '../tokens';
 /** Points per series; enough for a small chart. */
 const POINTS = 200;
 
-export class Extras {
+export class JobOutputs {
   /** @param onChange - Called when metrics or models have changed. */
   constructor(
     private readonly submarine: ISubmarine,
@@ -18,25 +18,29 @@ export class Extras {
   models: readonly IModelVersion[] = [];
 
   /** Subscribe to the metrics once a task has started. */
-  listen(view: IJobView): void {
+  subscribe(view: IJobView): void {
     const ran = view.record.tasks.some(task => task.started !== null);
     if (!this._metrics && ran) {
       this._metrics = this.submarine.channel.metrics(this.job, POINTS, series => {
         this.series = series;
-        this.tell();
+        this.notify();
       });
     }
   }
 
   /** Unsubscribe from the metrics. */
-  rest(): void {
+  unsubscribe(): void {
     this._metrics?.dispose();
     this._metrics = null;
   }
 
   /** Reload the models if the view indicates a new version. */
-  look(before: IJobView | null, view: IJobView): void {
-    if (!before || before.record.state !== view.record.state || saves(before) !== saves(view)) {
+  update(before: IJobView | null, view: IJobView): void {
+    if (
+      !before ||
+      before.record.state !== view.record.state ||
+      fileCount(before) !== fileCount(view)
+    ) {
       void this.refreshModels();
     }
   }
@@ -45,7 +49,7 @@ export class Extras {
   async refreshModels(): Promise<void> {
     try {
       this.models = await this.submarine.rest.models(this.job);
-      this.tell();
+      this.notify();
     } catch (problem) {
       // The next change of state retries.
       console.warn('jupyter-submarine: the models of a job cannot be listed.', problem);
@@ -54,10 +58,10 @@ export class Extras {
 
   dispose(): void {
     this._disposed = true;
-    this.rest();
+    this.unsubscribe();
   }
 
-  private tell(): void {
+  private notify(): void {
     if (!this._disposed) {
       this.onChange();
     }
@@ -68,6 +72,6 @@ export class Extras {
 }
 
 /** Number of saved files; it changes with each new version of a model. */
-function saves(view: IJobView): number {
+function fileCount(view: IJobView): number {
   return view.record.outputs.length;
 }

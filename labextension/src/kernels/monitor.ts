@@ -9,16 +9,16 @@ import type { IDisposable } from '@lumino/disposable';
 import { ENDED } from '../api/job_types';
 import type { IJobRow } from '../api/list_types';
 import type { IChannel, ISubscription } from '../tokens';
-import { isRemote, isWaiting, newestOf } from './jobs';
-import type { IVoice } from './voice';
+import { isRemote, isWaiting, newestJob } from './jobs';
+import type { INotifier } from './notifications';
 
 /** Delay before a starting kernel is reported, in milliseconds. */
-export const QUICK = 1500;
+export const REPORT_DELAY = 1500;
 /** Milliseconds to wait for the end of a lost kernel's job before it is reported as running. */
-export const GRACE = 10_000;
+export const END_TIMEOUT = 10_000;
 
 /** Maximum length of a document name; a notification shows 140 characters. */
-const LONGEST = 28;
+const MAX_NAME = 28;
 
 export type SessionPart = Pick<
   ISessionContext,
@@ -30,7 +30,7 @@ export type SessionPart = Pick<
   | 'statusChanged'
 > & { specsManager: Pick<ISessionContext['specsManager'], 'specs'> };
 
-export class KernelWatch implements IDisposable {
+export class KernelMonitor implements IDisposable {
   constructor(
     private readonly _session: SessionPart,
     private readonly _channel: Pick<IChannel, 'jobs' | 'job' | 'starts'>,
@@ -38,7 +38,7 @@ export class KernelWatch implements IDisposable {
      * The documents of the kernel's job, the own document first; empty if another panel reports it.
      */
     private readonly _documents: () => readonly string[],
-    private readonly _voice: IVoice,
+    private readonly _notifier: INotifier,
     private readonly _trans: TranslationBundle
   ) {
     _session.statusChanged.connect(this._onStatus);
@@ -59,13 +59,13 @@ export class KernelWatch implements IDisposable {
 
   private readonly _onStatus = (): void => {
     const status = this._session.kernelDisplayStatus;
-    const kernel = this._kernel();
+    const kernel = this._selectedKernel();
     this._leaving = status === 'terminating' || (this._leaving && status === 'unknown');
     if (status === 'dead') {
-      this._lose();
+      this._onLost();
     } else if (kernel !== undefined && (status === 'starting' || status === 'initializing')) {
       if (this._phase !== 'starting') {
-        this._begin('starting', kernel);
+        this._start('starting', kernel);
       }
     } else if (this._phase === 'starting' || status === 'idle' || status === 'busy') {
       this._stop();
@@ -75,53 +75,53 @@ export class KernelWatch implements IDisposable {
   /** A restarted server has no session and does not report a dead kernel. */
   private readonly _onSession = (): void => {
     if (this._session.session === null && !this._leaving) {
-      this._lose();
+      this._onLost();
     }
   };
 
-  private _lose(): void {
-    const lost = this._remote(this._session.prevKernelName);
-    if (lost !== undefined && this._phase !== 'gone') {
-      this._begin('gone', lost);
+  private _onLost(): void {
+    const lost = this._remoteKernel(this._session.prevKernelName);
+    if (lost !== undefined && this._phase !== 'lost') {
+      this._start('lost', lost);
     }
   }
 
   /** The selected kernelspec if its kernels run in containers. */
-  private _kernel(): string | undefined {
+  private _selectedKernel(): string | undefined {
     const shown = this._session.kernelDisplayName;
     const specs = this._session.specsManager.specs?.kernelspecs ?? {};
     const found = Object.values(specs).find(spec => spec?.display_name === shown);
-    return found && this._remote(found.name);
+    return found && this._remoteKernel(found.name);
   }
 
-  private _remote(name: string): string | undefined {
+  private _remoteKernel(name: string): string | undefined {
     const spec = this._session.specsManager.specs?.kernelspecs[name];
     return isRemote(spec?.metadata) ? name : undefined;
   }
 
-  private _begin(phase: 'starting' | 'gone', kernel: string): void {
+  private _start(phase: 'starting' | 'lost', kernel: string): void {
     this._stop();
     this._phase = phase;
     this._kernelName = kernel;
     this._since = Date.now();
     const document = PathExt.basename(this._documents()[0] ?? '');
-    const short = document.length > LONGEST ? `${document.slice(0, LONGEST - 1)}…` : document;
+    const short = document.length > MAX_NAME ? `${document.slice(0, MAX_NAME - 1)}…` : document;
     this._title = this._trans.__('%1 of %2', kernel, short);
     const follow = (): void => {
       this._jobs = this._channel.jobs(rows => {
         const documents = this._documents();
-        const row = newestOf(rows, kernel, documents);
-        if (this._phase === 'gone' && row) {
-          this._tellEnd(row);
+        const row = newestJob(rows, kernel, documents);
+        if (this._phase === 'lost' && row) {
+          this._reportEnd(row);
         } else if (this._phase === 'starting' && documents.length > 0) {
-          this._tellStart(row);
+          this._reportStart(row);
         }
       });
     };
-    if (phase === 'gone') {
+    if (phase === 'lost') {
       follow();
     } else {
-      this._timer = window.setTimeout(follow, QUICK);
+      this._timer = window.setTimeout(follow, REPORT_DELAY);
     }
   }
 
@@ -129,23 +129,23 @@ export class KernelWatch implements IDisposable {
    * @param row - The newest job of the kernelspec. While the start is being prepared, it is an
    * older one.
    */
-  private _tellStart(row: IJobRow | undefined): void {
+  private _reportStart(row: IJobRow | undefined): void {
     if (row && isWaiting(row)) {
-      this._prepared();
+      this._endPreparation();
       if (row.job_id !== this._waiting) {
-        this._explain(row.job_id);
+        this._watchJob(row.job_id);
       }
-      this._tellWait(this._why || row.detail, row.job_id);
+      this._reportWaiting(this._reason || row.detail, row.job_id);
     } else if (!row || (ENDED.has(row.state) && row.job_id !== this._waiting)) {
-      this._tellPrepared();
+      this._reportPreparation();
     } else {
-      this._prepared();
-      this._voice.done();
+      this._endPreparation();
+      this._notifier.clear();
     }
   }
 
-  private _tellPrepared(): void {
-    this._sayPrepared();
+  private _reportPreparation(): void {
+    this._showPreparation();
     this._starts ??= this._channel.starts(starts => {
       const documents = this._documents();
       const own = starts.find(
@@ -153,49 +153,52 @@ export class KernelWatch implements IDisposable {
       );
       // Keep the last progress when the server has finished its part.
       if (own?.words) {
-        this._far = own.words;
-        this._sayPrepared();
+        this._progress = own.words;
+        this._showPreparation();
       }
     });
   }
 
-  private _sayPrepared(): void {
+  private _showPreparation(): void {
     const trans = this._trans;
-    const far =
-      this._far || trans.__('Its files are being uploaded (minutes for a new environment)');
-    this._voice.waits(trans.__('The kernel %1 is being prepared. %2', this._title, far), '');
+    const progress =
+      this._progress || trans.__('Its files are being uploaded (minutes for a new environment)');
+    this._notifier.showWaiting(
+      trans.__('The kernel %1 is being prepared. %2', this._title, progress),
+      ''
+    );
   }
 
-  private _prepared(): void {
+  private _endPreparation(): void {
     this._starts?.dispose();
     this._starts = null;
-    this._far = '';
+    this._progress = '';
   }
 
-  private _tellWait(why: string, job: string): void {
+  private _reportWaiting(why: string, job: string): void {
     const { _trans: trans } = this;
     const reason = why || trans.__('its container is being started');
-    this._voice.waits(trans.__('The kernel %1 is waiting: %2', this._title, reason), job);
+    this._notifier.showWaiting(trans.__('The kernel %1 is waiting: %2', this._title, reason), job);
   }
 
   /** Subscribe to the job: the server determines the reason for waiting only for displayed jobs. */
-  private _explain(job: string): void {
+  private _watchJob(job: string): void {
     this._view?.dispose();
     this._waiting = job;
-    this._why = '';
+    this._reason = '';
     this._view = this._channel.job(
       job,
       ({ pending }) => {
-        this._why = pending;
+        this._reason = pending;
         if (pending && this._phase === 'starting') {
-          this._tellWait(pending, job);
+          this._reportWaiting(pending, job);
         }
       },
       () => undefined // the list reports the state
     );
   }
 
-  private _tellEnd(row: IJobRow): void {
+  private _reportEnd(row: IJobRow): void {
     const { _trans: trans } = this;
     window.clearTimeout(this._timer);
     if (row.state === 'SUCCEEDED') {
@@ -203,52 +206,52 @@ export class KernelWatch implements IDisposable {
     } else if (ENDED.has(row.state)) {
       this._unsubscribe();
       const why = row.detail || row.state;
-      this._voice.gone(
+      this._notifier.showLost(
         trans.__('The kernel %1 has lost its container: %2', this._title, why),
         row.job_id
       );
     } else if (row.state === 'RUNNING') {
-      const left = Math.max(0, this._since + GRACE - Date.now());
+      const left = Math.max(0, this._since + END_TIMEOUT - Date.now());
       this._timer = window.setTimeout(() => {
-        const words = trans.__(
+        const message = trans.__(
           'The kernel %1 still runs in its container, but the server has lost it.',
           this._title
         );
-        this._voice.lives(words, row.job_id);
+        this._notifier.showDisconnected(message, row.job_id);
       }, left);
     }
   }
 
   private _stop(): void {
     this._unsubscribe();
-    if (this._phase !== 'quiet') {
-      this._voice.done();
+    if (this._phase !== 'idle') {
+      this._notifier.clear();
     }
-    this._phase = 'quiet';
+    this._phase = 'idle';
   }
 
   private _unsubscribe(): void {
     window.clearTimeout(this._timer);
     this._timer = 0;
-    this._prepared();
+    this._endPreparation();
     this._jobs?.dispose();
     this._view?.dispose();
     this._jobs = this._view = null;
-    this._waiting = this._why = '';
+    this._waiting = this._reason = '';
   }
 
-  private _phase: 'quiet' | 'starting' | 'gone' = 'quiet';
+  private _phase: 'idle' | 'starting' | 'lost' = 'idle';
   private _jobs: ISubscription | null = null;
   private _view: ISubscription | null = null;
   /** Progress before submission, which only the starting server knows. */
   private _starts: ISubscription | null = null;
   /** Latest progress before submission. */
-  private _far = '';
+  private _progress = '';
   private _kernelName = '';
   private _title = '';
   /** The waiting job of this start and its reason; empty before it is listed. */
   private _waiting = '';
-  private _why = '';
+  private _reason = '';
   private _timer = 0;
   private _since = 0;
   private _leaving = false;

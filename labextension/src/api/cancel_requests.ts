@@ -1,9 +1,9 @@
 /** Cancel requests of this page. All cards of a job show a request until the job has ended. */
 
 import { Signal } from '@lumino/signaling';
-import type { ICancelRequest, ICancels, IRest } from '../tokens';
+import type { ICancelRequest, ICancelRequests, IRest } from '../tokens';
 
-export class Cancels implements ICancels {
+export class CancelRequests implements ICancelRequests {
   constructor(
     private readonly _cancel: IRest['cancel'],
     private readonly _now: () => number = () => Date.now() / 1000
@@ -11,11 +11,11 @@ export class Cancels implements ICancels {
 
   readonly changed = new Signal<this, string>(this);
 
-  of(job: string): ICancelRequest | null {
+  get(job: string): ICancelRequest | null {
     return this._requests.get(job) ?? null;
   }
 
-  async ask(job: string, why: string): Promise<void> {
+  async request(job: string, why: string): Promise<void> {
     const request = { since: this._now() };
     this._requests.set(job, request);
     this.changed.emit(job);
@@ -24,13 +24,13 @@ export class Cancels implements ICancels {
     } catch (problem) {
       // Keep a newer request.
       if (this._requests.get(job) === request) {
-        this.forget(job);
+        this.remove(job);
       }
       throw problem;
     }
   }
 
-  forget(job: string): void {
+  remove(job: string): void {
     if (this._requests.delete(job)) {
       this.changed.emit(job);
     }

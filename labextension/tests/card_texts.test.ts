@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { elapsed, elapsedWords, queued, shares, stretches } from '../src/card/phases';
-import { phaseWord, sentence, telling } from '../src/card/situation';
+import { elapsed, elapsedText, queued, barWidths, phaseSpans } from '../src/card/phases';
+import { phaseName, statusText, notableEvents } from '../src/card/status_text';
 import { allColumns } from '../src/card/task_columns';
-import { byRole, cores, ordered, page, shortContainer, tellingFirst } from '../src/card/tasks';
-import { duration, figure, memory, moment, size, ticking } from '../src/card/words';
+import { byRole, cores, ordered, page, shortContainer, byRelevance } from '../src/card/tasks';
+import { duration, figure, memory, formatTime, size, runningDuration } from '../src/format';
 import { record, task, trans, view } from './card_fakes';
 
 test.each([
@@ -21,7 +21,12 @@ test.each([
 });
 
 test('what ticks has no tenths', () => {
-  expect([0.9, 9.97, 59.7, 61.9].map(ticking)).toEqual(['0 s', '9 s', '59 s', '1 min 01 s']);
+  expect([0.9, 9.97, 59.7, 61.9].map(runningDuration)).toEqual([
+    '0 s',
+    '9 s',
+    '59 s',
+    '1 min 01 s'
+  ]);
 });
 
 test('sizes, memory and figures', () => {
@@ -37,10 +42,10 @@ test('sizes, memory and figures', () => {
 });
 
 test('a moment that no calendar has is a hyphen', () => {
-  expect(moment(1e300)).toBe('-');
-  expect(moment(null)).toBe('-');
-  expect(moment(0, 1)).toMatch(/^\d\d:\d\d:\d\d$/);
-  expect(moment(0, 1e9)).toMatch(/^19(69|70)-\d\d-\d\d /);
+  expect(formatTime(1e300)).toBe('-');
+  expect(formatTime(null)).toBe('-');
+  expect(formatTime(0, 1)).toMatch(/^\d\d:\d\d:\d\d$/);
+  expect(formatTime(0, 1e9)).toMatch(/^19(69|70)-\d\d-\d\d /);
 });
 
 test('a running job counts up to now, an ended one to its end', () => {
@@ -49,18 +54,18 @@ test('a running job counts up to now, an ended one to its end', () => {
   expect(elapsed(record({ created: null }), 1060)).toBeNull();
   // When it ended is not known: it does not go on.
   expect(elapsed(record({ state: 'LOST' }), 1060)).toBeNull();
-  expect(elapsedWords(record(), 1003.9)).toBe('3 s');
-  expect(elapsedWords(record({ finished: 1003.9, state: 'FAILED' }), 9999)).toBe('3.9 s');
-  expect(elapsedWords(record({ created: null }), 1060)).toBe('');
+  expect(elapsedText(record(), 1003.9)).toBe('3 s');
+  expect(elapsedText(record({ finished: 1003.9, state: 'FAILED' }), 9999)).toBe('3.9 s');
+  expect(elapsedText(record({ created: null }), 1060)).toBe('');
   // A clock that is behind the cluster's.
   expect(elapsed(record(), 900)).toBe(0);
 });
 
 test('a job whose files are brought to its node says where and for how long', () => {
   const pending = 'localizing on nm7 for 40 s: Python environment (1.4 GB)';
-  const told = sentence(view({ state: 'STARTING', pending }), trans);
+  const told = statusText(view({ state: 'STARTING', pending }), trans);
   expect(told).toBe('Localizing on nm7 for 40 s: Python environment (1.4 GB).');
-  expect(phaseWord('localizing', trans)).toBe('localizing');
+  expect(phaseName('localizing', trans)).toBe('localizing');
 });
 
 test('queue time is its own, however often it waited', () => {
@@ -79,13 +84,13 @@ test('phases that overlap add only what is their own', () => {
     { name: 'first_line', start: 8, end: 12 },
     { name: 'start', start: 0, end: 8 }
   ];
-  const found = stretches(record({ phases }), 20);
-  expect(found.map(one => [one.name, one.seconds, one.alone, one.open])).toEqual([
+  const found = phaseSpans(record({ phases }), 20);
+  expect(found.map(one => [one.name, one.seconds, one.ownSeconds, one.open])).toEqual([
     ['start', 8, 8, false],
     ['first_line', 4, 4, false],
     ['run', 10, 8, true]
   ]);
-  expect(shares(found).reduce((a, b) => a + b)).toBeCloseTo(100);
+  expect(barWidths(found).reduce((a, b) => a + b)).toBeCloseTo(100);
 });
 
 test('a phase without length is still seen, and phases of no length share', () => {
@@ -93,15 +98,15 @@ test('a phase without length is still seen, and phases of no length share', () =
     { name: 'upload', start: 0, end: 0 },
     { name: 'run', start: 0, end: 1000 }
   ];
-  const found = shares(stretches(record({ phases, finished: 1000 }), 0));
+  const found = barWidths(phaseSpans(record({ phases, finished: 1000 }), 0));
   expect(found[0]).toBeGreaterThan(0.5);
-  const none = stretches(record({ phases: phases.slice(0, 1), finished: 0 }), 0);
-  expect(shares(none)).toEqual([100]);
+  const none = phaseSpans(record({ phases: phases.slice(0, 1), finished: 0 }), 0);
+  expect(barWidths(none)).toEqual([100]);
 });
 
 test('an open phase of a job that has ended does not go on', () => {
   const ended = record({ state: 'LOST', finished: 1030 });
-  expect(stretches(ended, 9999).map(one => one.open)).toEqual([false, false, false]);
+  expect(phaseSpans(ended, 9999).map(one => one.open)).toEqual([false, false, false]);
 });
 
 test('tasks are in order of role and number, the speaking role first', () => {
@@ -130,14 +135,14 @@ test('roles are counted by state and told in words', () => {
     { state: 'FAILED', count: 1 },
     { state: 'RUNNING', count: 2 }
   ]);
-  expect(worker?.words).toBe('20 % – 40 %, ≤ 2 GiB, GPU 90 %');
+  expect(worker?.summary).toBe('20 % – 40 %, ≤ 2 GiB, GPU 90 %');
 });
 
 test('of many tasks the failed come first, then the waiting; pages are of 50', () => {
   const tasks = Array.from({ length: 120 }, (_, n) =>
     task(n, n === 77 ? { state: 'FAILED' } : n === 100 ? { state: 'PENDING' } : {})
   );
-  const rows = tellingFirst(tasks);
+  const rows = byRelevance(tasks);
   expect(rows.slice(0, 3).map(one => one.task)).toEqual(['worker:77', 'worker:100', 'worker:0']);
   expect(page(rows, 0).rows).toHaveLength(50);
   expect(page(rows, 2)).toMatchObject({ number: 2, pages: 3, from: 100 });
@@ -153,15 +158,15 @@ test('containers are named by their number, cores counted over their life', () =
 });
 
 test('a job says why it waits, or runs, or ended', () => {
-  const words = (...args: Parameters<typeof view>): string => sentence(view(...args), trans);
+  const words = (...args: Parameters<typeof view>): string => statusText(view(...args), trans);
   expect(words({ state: 'PENDING' }, { pending: 'Queue gpu is full.' })).toBe('Queue gpu is full.');
   const pending = 'waiting for HDFS (540 s left): it is away';
   for (const state of ['PENDING', 'STARTING', 'RUNNING', 'RESTARTING', 'FINISHING'] as const) {
-    expect(words({ state, pending }, {})).toContain(`It is ${pending}`);
+    expect(words({ state, pending }, {})).toContain(`The job is ${pending}`);
   }
-  expect(words()).toBe('The program runs on node1.');
+  expect(words()).toBe('The program is running on node1.');
   expect(words({ tasks: [task(0), task(1, { state: 'PENDING' })] }, { task_count: 2 })).toBe(
-    '1 of 2 tasks run on node1; worker:1 PENDING.'
+    '1 of 2 tasks are running on node1; worker:1 PENDING.'
   );
   expect(
     words(
@@ -172,7 +177,7 @@ test('a job says why it waits, or runs, or ended', () => {
   expect(words({ state: 'FAILED', reason: 'a_word_of_tomorrow' })).toContain('a word of tomorrow');
 });
 
-test('restarts and warnings are telling, what went as it should is not', () => {
+test('restarts and warnings are notable events, expected events are not', () => {
   const event = { seq: 0, time: 0, writer: 'agent', reason: null, detail: 'x', task: null };
   const events = [
     { ...event, kind: 'task', state: null },
@@ -181,7 +186,7 @@ test('restarts and warnings are telling, what went as it should is not', () => {
     { ...event, kind: 'warning', state: null },
     { ...event, kind: 'warning', state: null, detail: '' }
   ];
-  expect(telling(events)).toEqual([events[2], events[3]]);
+  expect(notableEvents(events)).toEqual([events[2], events[3]]);
 });
 
 test('GPUs are counted: one with the number 0 is one', () => {

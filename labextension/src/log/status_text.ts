@@ -1,7 +1,7 @@
 /** The status text below a log. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { duration, size } from '../card/words';
+import { duration, size } from '../format';
 
 export interface IStatus {
   readonly phase: 'loading' | 'ready' | 'error';
@@ -13,7 +13,7 @@ export interface IStatus {
   readonly behind: number | null;
 }
 
-export interface ILogSituation {
+export interface ILogStatus {
   readonly status: IStatus;
   /** Whether the page is connected to the server. */
   readonly connected: boolean;
@@ -24,13 +24,13 @@ export interface ILogSituation {
   readonly skipped: number;
   readonly follow: boolean;
   /** Position of the first visible line, in bytes. */
-  readonly place: number;
+  readonly position: number;
 }
 
 /** The status text, and whether a retry may help. */
-export function situation(
+export function statusText(
   trans: TranslationBundle,
-  { status, connected, logs, total, skipped, follow, place }: ILogSituation
+  { status, connected, logs, total, skipped, follow, position }: ILogStatus
 ): { text: string; retry: boolean } {
   if (status.phase === 'error') {
     return { text: `${status.message} `, retry: true };
@@ -39,15 +39,15 @@ export function situation(
     return { text: trans.__('Reading the log…'), retry: false };
   }
   const parts = [
-    total === 0 ? nothing(trans, status, logs) : where(trans, total, follow, place),
+    total === 0 ? emptyText(trans, status, logs) : positionText(trans, total, follow, position),
     // In a fast log, the line that reports the gap disappears at once.
     skipped > 0 ? trans.__('skipped %1', size(skipped)) : '',
-    status.message !== '' ? status.message : live(trans, status, connected, total)
+    status.message !== '' ? status.message : liveText(trans, status, connected, total)
   ];
   return { text: parts.filter(part => part !== '').join(' · '), retry: false };
 }
 
-function nothing(trans: TranslationBundle, status: IStatus, logs: number): string {
+function emptyText(trans: TranslationBundle, status: IStatus, logs: number): string {
   if (status.ended) {
     return trans.__('The job wrote nothing to this log.');
   }
@@ -56,11 +56,16 @@ function nothing(trans: TranslationBundle, status: IStatus, logs: number): strin
     : trans.__('No output yet.');
 }
 
-function where(trans: TranslationBundle, total: number, follow: boolean, place: number): string {
-  return follow ? size(total) : trans.__('At %1 of %2', size(place), size(total));
+function positionText(
+  trans: TranslationBundle,
+  total: number,
+  follow: boolean,
+  position: number
+): string {
+  return follow ? size(total) : trans.__('At %1 of %2', size(position), size(total));
 }
 
-function live(
+function liveText(
   trans: TranslationBundle,
   status: IStatus,
   connected: boolean,
