@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-/** The tag that collects a cell; the same rule as the kernel's (`submarine_jobs.program.collect_line`). */
-=======
-/** The tag that collects a cell; same rule as in the kernel (`submarine_jobs.collect_line`). */
->>>>>>> 74fa35d (Use plain English in the labextension's comments and messages)
+/** The tag that collects a cell; same rule as in the kernel (`submarine_jobs.program`). */
 
 export const TAG = 'submarine';
 /** Collects a cell without running it in the notebook. */
