@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
+from submarine_minicluster.machine import replace_file
 
 DEFAULT_HADOOP = "3.5.0"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}\Z")
@@ -130,9 +131,7 @@ class Saved:
 
     def write(self, path: Path) -> None:
         """Write to `path`, which is either the old or the new content at any moment."""
-        draft = path.with_suffix(".tmp")
-        draft.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
-        draft.replace(path)
+        replace_file(path, (json.dumps(asdict(self), indent=2) + "\n").encode())
 
     @classmethod
     def read(cls, path: Path) -> Saved | None:

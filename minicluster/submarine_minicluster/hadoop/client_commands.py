@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine import Java
+from submarine_minicluster.machine import Java, replace_file
 
 _SCRIPT = """\
 #!/bin/sh
@@ -73,5 +73,4 @@ def write(layout: Layout, java: Java, lib: Path) -> None:
             known=", ".join(["classpath", *commands]),
         )
         path = layout.bin / name
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o755)
+        replace_file(path, text.encode(), 0o755)

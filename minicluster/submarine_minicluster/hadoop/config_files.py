@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 from submarine_minicluster.hadoop import config
 from submarine_minicluster.layout import Layout
+from submarine_minicluster.machine import replace_file
 from submarine_minicluster.settings import Saved
 
 _LOG4J = """\
@@ -41,14 +42,14 @@ def _write_xml(path: Path, properties: config.Properties) -> None:
         ElementTree.SubElement(entry, "name").text = name
         ElementTree.SubElement(entry, "value").text = value
     ElementTree.indent(root)
-    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    replace_file(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def _write_set(directory: Path, sites: Mapping[str, config.Properties], log4j: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for name, properties in sites.items():
         _write_xml(directory / f"{name}.xml", properties)
-    (directory / "log4j.properties").write_text(log4j, encoding="utf-8")
+    replace_file(directory / "log4j.properties", log4j.encode())
 
 
 def write_policy(layout: Layout, saved: Saved) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from submarine_minicluster.machine.files import replace_file as replace_file
     from submarine_minicluster.machine.java import Java as Java, find_java as find_java
     from submarine_minicluster.machine.locking import file_lock as file_lock
 else:
@@ -13,6 +14,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "files": ("replace_file",),
             "java": ("Java", "find_java"),
             "locking": ("file_lock",),
         },

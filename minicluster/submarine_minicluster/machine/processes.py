@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from submarine_minicluster.machine.files import replace_file
+
 _LAUNCH = 'log=$1; shift; "$@" </dev/null >"$log" 2>&1 & echo $!'
 
 
@@ -102,7 +104,7 @@ class Identity:
 
     def write(self, path: Path) -> None:
         """Write this pidfile."""
-        path.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
+        replace_file(path, (json.dumps(asdict(self)) + "\n").encode())
 
     @classmethod
     def read(cls, path: Path) -> Identity | None:

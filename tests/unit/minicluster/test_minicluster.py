@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -270,3 +271,24 @@ def test_start_warns_of_what_yarn_cannot_prevent(monkeypatch):
     assert started.exit_code == 0
     assert "Hadoop believes the user name that a client gives" in started.stderr
     assert "Ready (Hadoop 3.5.0" in started.stdout
+
+
+def test_a_daemon_never_reads_half_a_configuration(tmp_path: Path) -> None:
+    """Hadoop's daemons read their files again while they run, and end at one that is cut."""
+    layout = Layout(tmp_path / "cluster")
+    layout.make()
+    saved = Saved(Settings(), "/java", ports.choose(config.port_names(1), set()), ())
+    config_files.write(layout, saved, tmp_path / "lib")
+    path, over, read = layout.client_conf / "core-site.xml", threading.Event(), []
+
+    def reader() -> None:
+        while not over.is_set():
+            read.append(len(ElementTree.parse(path).getroot()))
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(reader)
+        for _ in range(60):
+            config_files.write(layout, saved, tmp_path / "lib")
+        over.set()
+        reading.result(20)
+    assert len(set(read)) == 1
