@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 
 
 def trusted(file: Path) -> None:
     """Run ``submarine config trust FILE --yes``."""
-    execute(["config", "trust", str(file), "--yes"], Mouth())
+    execute(["config", "trust", str(file), "--yes"], Frontend())

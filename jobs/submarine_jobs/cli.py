@@ -1,6 +1,6 @@
 """The command line ``submarine``: shows outcomes, turns errors into exit codes.
 
-Everything that it can do is in ``commands``; what needs a terminal is in ``cli_mouth``.
+Everything that it can do is in ``commands``; what needs a terminal is in ``cli_frontend``.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     from submarine_jobs.errors import SubmarineError
     from submarine_jobs.frontends import INTERRUPTED, CommandLine
 
-    mouth = CommandLine(json_asked="--json" in words)
+    frontend = CommandLine(json_asked="--json" in words)
     _heed_termination(argv)
     try:
-        outcome = execute(words, mouth)
+        outcome = execute(words, frontend)
         if outcome.exit_code == INTERRUPTED:
             _deafen(argv)
-        mouth.finish()
-        _show(outcome, after_open_line=mouth.line_open)
+        frontend.finish()
+        _show(outcome, after_open_line=frontend.line_open)
     except SubmarineError as error:
-        mouth.finish()
-        return _complain(error, as_json=mouth.json_asked)
+        frontend.finish()
+        return _complain(error, as_json=frontend.json_asked)
     except KeyboardInterrupt:
         _deafen(argv)
-        mouth.finish()
+        frontend.finish()
         hint = " `submarine list` shows whether a job was submitted." if "run" in words else ""
         print(f"Interrupted.{hint}", file=sys.stderr)
         return INTERRUPTED
@@ -119,10 +119,10 @@ def _complete(instruction: str) -> int:
     from submarine_jobs.commands.grammar import grammar
     from submarine_jobs.frontends import CommandLine
 
-    mouth = CommandLine(json_asked=False)
+    frontend = CommandLine(json_asked=False)
     try:
         return shell_complete(
-            grammar(), {"obj": mouth}, "submarine", COMPLETE_VARIABLE, instruction
+            grammar(), {"obj": frontend}, "submarine", COMPLETE_VARIABLE, instruction
         )
     except Exception:  # a shell's Tab must stay silent
         return 1

@@ -12,7 +12,7 @@ import click
 
 from submarine_jobs.commands.grammar import execute, grammar
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.options import format_param, quoted
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 SPECIAL = ("args", "values", "returns", "roles", "params", "inputs")
 
 
-class PythonMouth(Mouth):
-    """The silent mouth of a Python program, with a session that is already there."""
+class PythonFrontend(Frontend):
+    """The silent front end of a Python program, with a session that is already there."""
 
     def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ def run_from_python(session: Session, name: str, *, wait: bool, **options: Any) 
     words = ["run", "--name", name, *words_of(options, values)]
     if session.profile.name not in ("default", ""):
         words[1:1] = ["--profile", session.profile.name]
-    outcome = execute(words, PythonMouth(session, values))
+    outcome = execute(words, PythonFrontend(session, values))
     if outcome.job is None:
         raise UsageError("The options ask for no job.", "Leave dry_run and help to the shell.")
     if wait:

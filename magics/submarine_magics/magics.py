@@ -38,7 +38,7 @@ from submarine_magics.execution import (
 )
 from submarine_magics.frontend import (
     MAX_TEXT,
-    NotebookMouth,
+    NotebookFrontend,
     OutputLimitReached,
     WaitInterrupted,
     as_refusal,
@@ -56,10 +56,10 @@ class SubmarineMagics:
         self._all[shell] = self
         self._renamed = RenamedDocument()
         self.cells = NotebookCells(self.notebook_path)
-        self.mouth = NotebookMouth(shell, self.cells)
+        self.frontend = NotebookFrontend(shell, self.cells)
         if shell.display_formatter is not None:
             own_display = shell.display_formatter.ipython_display_formatter
-            own_display.for_type(Job, self.mouth.displays.display_job)
+            own_display.for_type(Job, self.frontend.displays.display_job)
         self.modules = CollectedModules(lambda: self.cells.collection)
         sys.meta_path.insert(0, self.modules)
         Executions.attach(shell).listeners.append(self.cells.executed)
@@ -120,26 +120,26 @@ class SubmarineMagics:
             return
         if execution.code.strip() == ONLY_CALL:
             return  # that collects it
-        names: Any = self.mouth.shell.compile
+        names: Any = self.frontend.shell.compile
         code_name = names.get_code_name(execution.source, execution.code, execution.count)
         try:
             collected = self.cells.collect(execution, code_name, only=False)
         except SubmarineError as error:
-            self.mouth.warn(f"This cell is not in the program as it is now: {error}")
+            self.frontend.warn(f"This cell is not in the program as it is now: {error}")
             return
         self.modules.forget(collected.cell)
         for notice in collected.notices:
-            self.mouth.say(notice.message)
+            self.frontend.say(notice.message)
 
     def _collect_written(self, execution: Execution) -> None:
         try:
             self.cells.collect(execution, None, only=True)
         except SubmarineError as error:
-            self.mouth.warn(f"This cell is not part of the program: {error}")
+            self.frontend.warn(f"This cell is not part of the program: {error}")
 
     def note_exception(self, source: str, error: BaseException) -> None:
         """Note with which exception the newest cell ended, for the checks before a submit."""
-        executions = Executions.of(self.mouth.shell)
+        executions = Executions.of(self.frontend.shell)
         # The hook runs outside the context of the cell, so `current` is not known there.
         execution = executions.latest if executions is not None else None
         if execution is None or execution.source != source:
@@ -149,7 +149,7 @@ class SubmarineMagics:
 
     def notebook_path(self) -> Path | None:
         """Path of the notebook document at the moment, if it is known."""
-        namespace = self.mouth.shell.user_ns
+        namespace = self.frontend.shell.user_ns
         found = document_path(namespace)
         if found is not None:
             return found
@@ -157,7 +157,7 @@ class SubmarineMagics:
         return self._renamed.find(next(iter(told_paths(namespace)), None), ids)
 
     def _execution(self) -> Execution:
-        executions = Executions.of(self.mouth.shell)
+        executions = Executions.of(self.frontend.shell)
         current = executions.current if executions is not None else None
         if current is None:
             raise UsageError(
@@ -194,10 +194,10 @@ class SubmarineMagics:
             show_source_as_typed(code_name, execution.source)
         self.modules.forget(collected.cell)
         for notice in collected.notices:
-            self.mouth.say(notice.message)
+            self.frontend.say(notice.message)
         if only:
             cell = collected.cell
-            self.mouth.say(
+            self.frontend.say(
                 f"Cell {cell.label} is now part of {cell.filename}; it did not run here."
             )
 
@@ -211,24 +211,26 @@ class SubmarineMagics:
         page.page(text)
 
     def _command(self, line: str, paragraph: Cell | None, body: CellBody | None = None) -> Any:
-        words = headless_words(with_defaults(_words(line), self.mouth.shell), self.mouth.shell)
+        words = headless_words(
+            with_defaults(_words(line), self.frontend.shell), self.frontend.shell
+        )
         if words[:1] == ["help"]:
             words = [*words[1:], "--help"]
         self.cells.follow_document()
-        with self.mouth.speaking(paragraph, quiet="--json" in words):
+        with self.frontend.speaking(paragraph, quiet="--json" in words):
             try:
-                outcome = execute(words, self.mouth, body)
+                outcome = execute(words, self.frontend, body)
             except OutputLimitReached as reached:
-                self.mouth.say(str(reached))
+                self.frontend.say(str(reached))
                 return None
-        if words[:1] == ["script"] and not (self.mouth.displays.rich or outcome.as_json):
+        if words[:1] == ["script"] and not (self.frontend.displays.rich or outcome.as_json):
             print(self._coloured(printable(outcome.text, MAX_TEXT)))
             return None
-        return show_outcome(outcome, self.mouth, self.cells)
+        return show_outcome(outcome, self.frontend, self.cells)
 
     def _coloured(self, program: str) -> str:
         """A program with the colours of the terminal's own theme."""
-        colour: Any = getattr(self.mouth.shell, "pycolorize", str)
+        colour: Any = getattr(self.frontend.shell, "pycolorize", str)
         return str(colour(program))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Job, Session
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.program import Cell, build_bundle
 from submarine_minicluster.cluster import Minicluster
@@ -19,7 +19,7 @@ from submarine_minicluster.cluster import Minicluster
 Submit = Callable[..., Job]
 
 
-class Shell(Mouth):
+class Shell(Frontend):
     """The command line, without a terminal."""
 
     kind = "cli"

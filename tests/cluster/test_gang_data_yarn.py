@@ -12,7 +12,7 @@ import pytest
 
 from submarine_jobs.client import Job
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.storage import Storage
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
@@ -47,7 +47,7 @@ print("end at", step, flush=True)
 """
 
 
-class Shell(Mouth):
+class Shell(Frontend):
     kind = "cli"
 
     def __init__(self) -> None:

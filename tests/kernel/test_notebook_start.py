@@ -20,7 +20,7 @@ from submarine_jobs.client import Job
 from submarine_jobs.commands import execute
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_runtime.protocol.states import State
 from tests.kernel.notebook_rig import Visitor
 from tests.notebook.conftest import clean_environment
@@ -31,7 +31,7 @@ CLI = "from submarine_jobs.cli import main; main()"
 START = ["notebook", "start", "--memory", "1G"]
 
 
-class Person(Mouth):
+class Person(Frontend):
     """At a command line."""
 
     kind = "cli"
@@ -41,14 +41,14 @@ class Person(Mouth):
 class Desk:
     """One person's machine, and the notebook that runs there."""
 
-    mouth: Person
+    frontend: Person
     folder: Path
     value: dict[str, Any]
     text: str
 
     def job(self, text: str = "") -> Job:
         """The notebook's job."""
-        session = self.mouth.session(load_config())
+        session = self.frontend.session(load_config())
         return session.job(text or self.value["job_id"])
 
 
@@ -73,10 +73,10 @@ def scratch_of(folder: Path, job_id: str) -> Path:
 @pytest.fixture(scope="module")
 def desk(folder: Path) -> Iterator[Desk]:
     """A JupyterLab that runs."""
-    mouth = Person()
+    frontend = Person()
     words = [*START, "--idle", "never", "--quicklink", "Docs=https://example.org/docs"]
-    outcome = execute(words, mouth)
-    desk = Desk(mouth, folder, outcome.value, outcome.text)
+    outcome = execute(words, frontend)
+    desk = Desk(frontend, folder, outcome.value, outcome.text)
     try:
         yield desk
     finally:
@@ -132,16 +132,16 @@ def test_the_token_is_nowhere(desk: Desk) -> None:
 
 
 def test_list_show_and_url(desk: Desk) -> None:
-    listed = execute(["notebook", "list"], desk.mouth)
+    listed = execute(["notebook", "list"], desk.frontend)
     assert [record["job_id"] for record in listed.value] == [desk.value["job_id"]]
-    shown = execute(["notebook", "show"], desk.mouth)
+    shown = execute(["notebook", "show"], desk.frontend)
     links = shown.value["links"]
     assert links["JupyterLab"] == desk.value["page"]
     assert links["Docs"] == "https://example.org/docs"
-    again = execute(["notebook", "url", desk.value["job_id"]], desk.mouth)
+    again = execute(["notebook", "url", desk.value["job_id"]], desk.frontend)
     assert again.value == desk.value
     # What a notebook's output keeps, others may read.
-    notebook = Mouth()
+    notebook = Frontend()
     notebook.kind = "notebook"
     said = execute(["notebook", "url"], notebook)
     assert desk.value["page"] in said.text
@@ -166,16 +166,16 @@ def test_stop_keeps_the_notebooks_and_the_next_begins_with_them(desk: Desk) -> N
     guest = Visitor(desk.job(), desk.value["page"], desk.value["token"])
     guest.save("mine.ipynb", "saved for good")
     guest.save("last.ipynb", "the last one")
-    execute(["notebook", "stop", desk.value["job_id"]], desk.mouth)
+    execute(["notebook", "stop", desk.value["job_id"]], desk.frontend)
     record = desk.job().wait(120)
     assert record.state is State.CANCELLED
     kept = {output.path for output in record.outputs}
     assert {"checkpoints/mine.ipynb", "checkpoints/last.ipynb"} <= kept
     with pytest.raises(SubmarineError, match="has ended"):
-        execute(["notebook", "url", desk.value["job_id"]], desk.mouth)
-    assert execute(["notebook", "list"], desk.mouth).value == []
+        execute(["notebook", "url", desk.value["job_id"]], desk.frontend)
+    assert execute(["notebook", "list"], desk.frontend).value == []
     words = [*START, "--no-wait", "--idle", "3s", "--from", desk.value["job_id"]]
-    following = desk.job(execute(words, desk.mouth).value["job_id"])
+    following = desk.job(execute(words, desk.frontend).value["job_id"])
     # Nobody uses it, so it ends by itself.
     record = following.wait(180)
     assert record.state is State.SUCCEEDED, record.detail
@@ -187,8 +187,8 @@ def test_stop_keeps_the_notebooks_and_the_next_begins_with_them(desk: Desk) -> N
 
 @pytest.mark.full
 def test_nothing_is_lost_with_the_container(folder: Path) -> None:
-    mouth = Person()
-    first = Desk(mouth, folder, execute([*START, "--idle", "never"], mouth).value, "")
+    frontend = Person()
+    first = Desk(frontend, folder, execute([*START, "--idle", "never"], frontend).value, "")
     guest = Visitor(first.job(), first.value["page"], first.value["token"])
     guest.save("mine.ipynb", "saved for good")
     snapshots = Path(first.value["job_dir"].removeprefix("file://")) / "snapshots"
@@ -209,7 +209,7 @@ def test_nothing_is_lost_with_the_container(folder: Path) -> None:
     # Nothing of it outlives its agent.
     until(lambda: not of_scratch(scratch), "all of its processes have ended")
     words = [*START, "--no-wait", "--idle", "3s", "--from", first.value["job_id"]]
-    following = first.job(execute(words, mouth).value["job_id"])
+    following = first.job(execute(words, frontend).value["job_id"])
     assert following.wait(180).state is State.SUCCEEDED
     kept = Path(following.job_dir.removeprefix("file://")) / "checkpoints" / "mine.ipynb"
     assert b"saved for good" in kept.read_bytes()

@@ -14,7 +14,7 @@ from submarine_jobs import display
 from submarine_jobs.client import Job, Session
 from submarine_jobs.commands.grammar import execute
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import NamedInput, Profile, Resources, Role, usual_kind
 from submarine_jobs.options.data_pairs import format_input, parse_input
 from submarine_runtime.protocol.reasons import EndReason
@@ -33,8 +33,8 @@ def submit(session: Session) -> Iterator[Submit]:
     yield from submitting(session)
 
 
-class Here(Mouth):
-    """A mouth whose session is the test's."""
+class Here(Frontend):
+    """A front end whose session is the test's."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -83,15 +83,17 @@ def test_versions_of_a_model_while_it_is_trained_and_after(
     assert (last.name, last.digest) == ("v2", second.digest)
     assert [version.name for version in job.models()] == ["v1", "best", "v2"]
 
-    mouth = Here(session)
-    listed = execute(["models", job.id], mouth)
+    frontend = Here(session)
+    listed = execute(["models", job.id], frontend)
     assert [line.split()[0] for line in listed.text.splitlines()] == ["VERSION", "v1", "best", "v2"]
     assert first.digest in listed.text
     assert first.digest in str(listed.html)
     target = tmp_path / "copy"
-    copied = execute(["models", job.id, "--download", "best", "--to", str(target), "--json"], mouth)
+    copied = execute(
+        ["models", job.id, "--download", "best", "--to", str(target), "--json"], frontend
+    )
     assert (copied.value["version"], contents(target)) == ("best", {"model.bin": b"step 2"})
-    saved = execute(["save", "last", "--name", "again", "--json"], mouth)
+    saved = execute(["save", "last", "--name", "again", "--json"], frontend)
     assert saved.value["digest"] == second.digest
     for words, sentence in (
         (["models", "last", "--download", "v9"], "no version 'v9'; there are: v1, best, v2, again"),
@@ -101,11 +103,11 @@ def test_versions_of_a_model_while_it_is_trained_and_after(
         (["save", "last", "--name", "v1"], "a version v1 already"),
     ):
         with pytest.raises(UsageError, match=sentence):
-            execute(words, mouth)
+            execute(words, frontend)
     # A copy that was damaged on the way, or in the job directory, is not taken for the model.
     Path(job.directory.path, "models/v1/model/model.bin").write_bytes(b"stepX1")
     with pytest.raises(UsageError, match="not what was saved"):
-        execute(["models", "last", "--download", "v1", "--to", str(tmp_path / "c2")], mouth)
+        execute(["models", "last", "--download", "v1", "--to", str(tmp_path / "c2")], frontend)
 
 
 def test_a_cancelled_job_goes_on_from_its_newest_checkpoint(submit: Submit) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from submarine_jobs import display
 from submarine_jobs.commands import complete, execute
-from submarine_jobs.frontends import JOB_FAILED, Mouth
+from submarine_jobs.frontends import JOB_FAILED, Frontend
 
 PROGRAM = """\
 import os, sys, time
@@ -22,7 +22,7 @@ for step in range(8):
 """
 
 
-class Listener(Mouth):
+class Listener(Frontend):
     """Takes what is said and written."""
 
     kind = "cli"
@@ -39,23 +39,23 @@ class Listener(Mouth):
         self.written += data
 
 
-def submit(directory: Path, mouth: Mouth, *words: str) -> str:
+def submit(directory: Path, frontend: Frontend, *words: str) -> str:
     program = directory / "gang.py"
     program.write_text(PROGRAM)
     size = ["--worker", "2", "--ps", "1", "--memory", "200M", "--ps_resources", "memory=200M"]
     run = ["run", str(program), "--backend", "local", "--framework", "any", *size]
-    outcome = execute([*run, "--max-restarts", "1", "--", *words], mouth)
+    outcome = execute([*run, "--max-restarts", "1", "--", *words], frontend)
     assert outcome.job is not None
     return outcome.job.id
 
 
 def test_a_restarted_gang_is_followed_without_a_lost_line(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
-    mouth = Listener()
-    job_id = submit(tmp_path, mouth, "kill")
-    execute(["logs", "-f", job_id, "--all", "--stream", "stdout"], mouth)
-    lines = mouth.written.decode().splitlines()
-    session = mouth.session(mouth.config({"backend": "local"}))
+    frontend = Listener()
+    job_id = submit(tmp_path, frontend, "kill")
+    execute(["logs", "-f", job_id, "--all", "--stream", "stdout"], frontend)
+    lines = frontend.written.decode().splitlines()
+    session = frontend.session(frontend.config({"backend": "local"}))
     job = session.job(job_id)
     record = job.wait(90)
     assert record.state.value == "SUCCEEDED", record.detail
@@ -65,8 +65,8 @@ def test_a_restarted_gang_is_followed_without_a_lost_line(tmp_path: Path, monkey
         heard = [line for line in lines if line.startswith(f"{task} ")]
         assert [line.partition("| ")[2] for line in heard] == whole.decode().splitlines()
     assert len(job.attempts("worker:1")) == 2
-    assert any("worker:1 was started again" in words for words in mouth.said)
-    assert "worker:1" in complete(["logs", job_id, "--task", "w"], mouth)
+    assert any("worker:1 was started again" in words for words in frontend.said)
+    assert "worker:1" in complete(["logs", job_id, "--task", "w"], frontend)
     text = display.text(job.view())
     assert "restart: worker:1" in text
     assert "Log of worker:0" in text
@@ -74,15 +74,15 @@ def test_a_restarted_gang_is_followed_without_a_lost_line(tmp_path: Path, monkey
 
 def test_the_failing_task_is_shown_and_not_worker_0(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
-    mouth = Mouth()
-    job_id = submit(tmp_path, mouth, "fail")
-    outcome = execute(["wait", job_id], mouth)
+    frontend = Frontend()
+    job_id = submit(tmp_path, frontend, "fail")
+    outcome = execute(["wait", job_id], frontend)
     assert outcome.exit_code == JOB_FAILED
     assert "In worker:1:" in outcome.text
     assert "ValueError: shapes do not fit" in outcome.text
     assert "Log of worker:1:" in outcome.text
     assert "worker:1 step 4" in outcome.text
-    shown = execute(["show", job_id, "--json"], mouth).value
+    shown = execute(["show", job_id, "--json"], frontend).value
     assert [task["state"] for task in shown["tasks"] if task["task"] == "worker:1"] == ["FAILED"]
 
 
@@ -102,23 +102,23 @@ print("done")
 def test_logs_names_an_attempt_whose_log_was_not_saved(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """The agent is killed before it has shipped anything."""
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
-    mouth = Listener()
+    frontend = Listener()
     program = tmp_path / "silent.py"
     program.write_text(SILENT)
     words = ["--backend", "local", "--framework", "any", "--worker", "2", "--memory", "200M"]
-    outcome = execute(["run", str(program), *words], mouth)
+    outcome = execute(["run", str(program), *words], frontend)
     assert outcome.job is not None
     record = outcome.job.wait(90)
     assert record.state.value == "SUCCEEDED", record.detail
     sentence = "No log of attempt e1-a1 of worker:1 was saved"
     for options in (["--task", "worker:1"], ["--all"], ["-f", "--all"]):
-        mouth.said, mouth.written = [], b""
-        execute(["logs", outcome.job.id, *options], mouth)
-        assert [words for words in mouth.said if "No log of" in words] == [
+        frontend.said, frontend.written = [], b""
+        execute(["logs", outcome.job.id, *options], frontend)
+        assert [words for words in frontend.said if "No log of" in words] == [
             f"{sentence}: it printed nothing, or its container was lost before anything had been "
             "shipped."
         ]
-        assert b"done" in mouth.written
-    mouth.said = []
-    execute(["logs", outcome.job.id], mouth)
-    assert not [words for words in mouth.said if "No log of" in words]
+        assert b"done" in frontend.written
+    frontend.said = []
+    execute(["logs", outcome.job.id], frontend)
+    assert not [words for words in frontend.said if "No log of" in words]

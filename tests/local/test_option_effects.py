@@ -34,7 +34,7 @@ from submarine_jobs.commands.grammar import grammar
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import CommandLine, Mouth, Outcome
+from submarine_jobs.frontends import CommandLine, Frontend, Outcome
 from submarine_jobs.options import spec_from_options
 from submarine_jobs.program import Cell, CellCollection, parse_options
 from submarine_magics.commands.completion import candidates
@@ -350,7 +350,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     see("cancel", "sleep", "--yes")
 
 
-def interrupted(self: Mouth, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> Any:
+def interrupted(self: Frontend, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> Any:
     """As ``watch`` that a person interrupts at once."""
     raise KeyboardInterrupt
 
@@ -414,11 +414,11 @@ row("models", "--to", "--to", "out/here", base="models quick --download first")
 
 def collected(*words: str) -> str:
     """What a verb on cells gives in a notebook with two of them."""
-    mouth = Mouth()
-    mouth.collection = CellCollection()
-    mouth.collection.add(Cell("a", "x = 1", label="[1]", execution_count=1))
-    mouth.collection.add(Cell("b", "y = 1", "model.py", label="[2]", execution_count=2))
-    return quiet(execute(list(words), mouth).rendered())
+    frontend = Frontend()
+    frontend.collection = CellCollection()
+    frontend.collection.add(Cell("a", "x = 1", label="[1]", execution_count=1))
+    frontend.collection.add(Cell("b", "y = 1", "model.py", label="[2]", execution_count=2))
+    return quiet(execute(list(words), frontend).rendered())
 
 
 row("script", "--file", "--file", "model.py", how=collected)
@@ -836,7 +836,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     assert "exit 0" in see("workflow", "run", "nightly.flow", "--concurrent", "ignore")
 
 
-class Notebook(Mouth):
+class Notebook(Frontend):
     """A notebook that a person looks at."""
 
     kind = "notebook"
@@ -983,7 +983,7 @@ def cell(*words: str) -> str:
     """What a workflow cell of a notebook gives."""
     shutil.rmtree("out", ignore_errors=True)
     try:
-        made = execute(["workflow", *words], Mouth(), CellBody(_FLOW, 2, "[1]"))
+        made = execute(["workflow", *words], Frontend(), CellBody(_FLOW, 2, "[1]"))
     except UsageError as error:
         return str(error)
     return quiet(f"{made.exit_code} {made.rendered()} {Path('digits.flow').read_text()}")
@@ -1006,7 +1006,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @effect("%%", "--version")
 def _(patch: pytest.MonkeyPatch) -> None:
-    assert execute(["--version"], Mouth(), CellBody("", 2, "[1]")).text.startswith("submarine ")
+    assert execute(["--version"], Frontend(), CellBody("", 2, "[1]")).text.startswith("submarine ")
 
 
 @effect("%%submarine", "--file", "--only")

@@ -11,7 +11,7 @@ import pytest
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.tracking import JobQuery, JobStore
 from submarine_runtime.protocol.record import JobRecord
@@ -62,7 +62,7 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str
     for names in (FROM, ("", "", "")):
         for variable, word in zip(("", "_RUN", "_NODE"), names, strict=True):
             monkeypatch.setenv(f"SUBMARINE_WORKFLOW{variable}", word)
-        ids.append(execute(["run", "fit.py", "--wait"], Mouth()).value["job_id"])
+        ids.append(execute(["run", "fit.py", "--wait"], Frontend()).value["job_id"])
     return ids[0], ids[1]
 
 
@@ -70,18 +70,18 @@ def test_the_list_shows_and_finds_jobs_by_their_workflow(
     submitted: tuple[str, str], tmp_path: Path
 ) -> None:
     nightly, other = submitted
-    everything = execute(["list"], Mouth())
+    everything = execute(["list"], Frontend())
     head, *rows = everything.text.splitlines()
     assert head.endswith("WORKFLOW")
     assert [row.rstrip().endswith("nightly · train") for row in rows] == [False, True]
     for words in (["--workflow", "night*"], ["--workflow-run", FROM[1]]):
-        found = execute(["list", *words], Mouth())
+        found = execute(["list", *words], Frontend())
         assert [job["job_id"] for job in found.value] == [nightly]
     assert found.value[0]["workflow_node"] == "train"
-    by_hand = execute(["list", "--workflow", ""], Mouth())
+    by_hand = execute(["list", "--workflow", ""], Frontend())
     assert [job["job_id"] for job in by_hand.value] == [other]
     assert "WORKFLOW" not in by_hand.text
-    shown = execute(["show", nightly], Mouth())
+    shown = execute(["show", nightly], Frontend())
     assert "Workflow: nightly · run nightly-20261122-023000-1f0a · train" in shown.text
     assert "nightly · run nightly-20261122-023000-1f0a · train" in str(shown.html)
     store = JobStore(tmp_path / "state" / "jobs.sqlite")

@@ -100,7 +100,7 @@ def test_a_node_is_tried_again_and_its_outputs_decide_what_follows(flows):
     assert "try 0" in flows.do("logs", "w", "train", "--attempt", "1").text
     with pytest.raises(UsageError, match="no attempt 7"):
         flows.do("logs", "w", "train", "--attempt", "7")
-    assert any("attempt 1 failed. Its command ended with code 3." in s for s in flows.mouth.said)
+    assert any("attempt 1 failed. Its command ended with code 3." in s for s in flows.frontend.said)
 
 
 def test_a_failed_notebook_names_its_cell_in_the_last_words_of_the_run(flows):
@@ -162,7 +162,7 @@ def test_only_the_named_nodes_run(flows):
     assert flows.statuses()["a"] == "SKIPPED"
     assert flows.do("logs", "w", "f").text.startswith("==> f:b <==\n$ touch b\n")
     assert flows.do("logs", "w", "a").text == ""
-    assert flows.mouth.said[-1].endswith("has written nothing: it is SKIPPED.")
+    assert flows.frontend.said[-1].endswith("has written nothing: it is SKIPPED.")
     assert flows.run("--disable", "f").exit_code == 0
     assert flows.statuses()["f:b"] == "SKIPPED"
     with pytest.raises(UsageError, match="no node f:d"):
@@ -315,12 +315,12 @@ def test_logs_are_followed_until_the_run_has_ended(flows):
     until(lambda: "one" in _log(flows, "a"), "it has not begun")
     thread = threading.Thread(target=flows.do, args=("logs", "w", "-f"))
     thread.start()
-    until(lambda: b"one" in flows.mouth.written, "it does not follow")
+    until(lambda: b"one" in flows.frontend.written, "it does not follow")
     flows.file("go").touch()
     thread.join(80)
     assert not thread.is_alive()
     assert process.wait(80) == 0
-    words = [w for w in flows.mouth.written.decode().split("\n") if w and w[0] not in "$("]
+    words = [w for w in flows.frontend.written.decode().split("\n") if w and w[0] not in "$("]
     assert words == ["==> a <==", "one", "two", "==> b <==", "three"]
     assert flows.do("logs", "w", "a", "--tail", "2").text.startswith("two\n(code 0")
 
@@ -375,9 +375,9 @@ def test_history_tells_runs_and_what_was_missed(flows):
     outcome = flows.do("history", "w")
     assert 3 <= len(outcome.value["missed"]["w"]) <= 4
     assert "scheduled runs were missed" in outcome.text
-    flows.mouth.said.clear()
+    flows.frontend.said.clear()
     assert flows.run("--scheduled").exit_code == 0
-    assert "scheduled runs were missed" in flows.mouth.said[0]
+    assert "scheduled runs were missed" in flows.frontend.said[0]
     assert len(flows.do("history", "--limit", "1").value["runs"]) == 1
 
 
@@ -396,5 +396,5 @@ def test_a_run_whose_journal_cannot_be_written_goes_on_and_says_so(flows, monkey
     monkeypatch.setattr("submarine_workflows.runs.journal.os", FullDisk())
     outcome = flows.run()
     assert flows.file("a").exists()
-    assert sum("No space left" in said for said in flows.mouth.said) == 1
+    assert sum("No space left" in said for said in flows.frontend.said) == 1
     assert (outcome.exit_code, "SUCCEEDED" in outcome.text) == (0, True)

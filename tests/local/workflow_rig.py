@@ -17,15 +17,15 @@ from typing import Any
 import nbformat
 
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.runs import RunFolder, Runs, RunView, view_of
 from tests.waiting import PATIENCE
 
 LIMIT = PATIENCE
 
 
-class Listening(Mouth):
-    """A mouth that keeps what is said."""
+class Listening(Frontend):
+    """A front end that keeps what is said."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Workflows:
 
     folder: Path
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
-    mouth: Listening = field(default_factory=Listening)
+    frontend: Listening = field(default_factory=Listening)
 
     @property
     def runs(self) -> Runs:
@@ -73,7 +73,7 @@ class Workflows:
 
     def do(self, verb: str, *words: str) -> Outcome:
         """A verb in this process."""
-        return execute(["workflow", verb, *words, "--runs", str(self.runs.folder)], self.mouth)
+        return execute(["workflow", verb, *words, "--runs", str(self.runs.folder)], self.frontend)
 
     def run(self, *words: str) -> Outcome:
         return self.do("run", str(self.folder / "w.flow"), *words)
@@ -189,7 +189,7 @@ class Training(Workflows):
 
     def jobs(self) -> list[dict[str, Any]]:
         """The records of the jobs of its runs, as the command line sees them."""
-        found = execute(["list", "--workflow", "w", "--name", self.name], self.mouth).value
+        found = execute(["list", "--workflow", "w", "--name", self.name], self.frontend).value
         assert isinstance(found, list)
         return found
 

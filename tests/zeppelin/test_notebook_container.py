@@ -11,7 +11,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.config import load_config
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_runtime.protocol.states import State
 from tests.kernel.notebook_rig import Visitor
 from tests.kernel.zeppelin_home import zeppelin_at
@@ -33,11 +33,11 @@ def test_a_zeppelin_with_a_password(
         monkeypatch.delenv(name)
     for name, value in clean_environment(tmp_path).items():
         monkeypatch.setenv(name, value)
-    mouth = Mouth()
-    mouth.kind = "cli"
+    frontend = Frontend()
+    frontend.kind = "cli"
     words = ["notebook", "start", "--app", "zeppelin", "--zeppelin-home", str(zeppelin_home)]
-    outcome = execute([*words, "--memory", "2G", "--idle", "never"], mouth)
-    job = mouth.session(load_config()).job(outcome.value["job_id"])
+    outcome = execute([*words, "--memory", "2G", "--idle", "never"], frontend)
+    job = frontend.session(load_config()).job(outcome.value["job_id"])
     try:
         token = outcome.value["token"]
         assert f"Log in as submarine with {token}" in outcome.text
@@ -57,7 +57,7 @@ def test_a_zeppelin_with_a_password(
         status, _, body = guest.post("/api/notebook", note, {"Cookie": sessions[-1]})
         assert status == 200, body
     finally:
-        execute(["notebook", "stop", outcome.value["job_id"]], mouth)
+        execute(["notebook", "stop", outcome.value["job_id"]], frontend)
     record = job.wait(180)
     assert record.state is State.CANCELLED
     kept = [output.path for output in record.outputs]

@@ -1,6 +1,6 @@
 """End a job at any point of its life: by its agent, by the cluster, or before anything has run.
 
-Does not ask anybody whether that is meant; a mouth does.
+Does not ask anybody whether that is meant; a front end does.
 """
 
 from __future__ import annotations

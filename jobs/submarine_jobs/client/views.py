@@ -1,4 +1,4 @@
-"""Put together what a mouth shows of one job when it asks once; ``watch`` does it continuously."""
+"""Build the view of one job for a single request; ``watcher`` does it continuously."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from submarine_jobs.commands.grammar import (
 )
 from submarine_jobs.display import lost_if_cancelled
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
+from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
 
 
 @click.command("cancel", cls=Verb, example=("cancel last", "cancel digits-20261120-7f3a --yes"))
@@ -26,14 +26,14 @@ from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
 @backend_option
 @click.pass_obj
 def cancel(
-    mouth: Mouth, /, job: str, yes: bool, why: str, profile: str | None, backend: str | None
+    frontend: Frontend, /, job: str, yes: bool, why: str, profile: str | None, backend: str | None
 ) -> Outcome:
     """Cancel a job; what it has written so far stays in its job directory.
 
     On a terminal it asks first, and everywhere before it ends a kernel or a notebook server, whose
     variables would be lost. Cancelling a job that has ended already changes nothing.
     """
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
     record = found.record()
     if record.state.ended:
@@ -43,13 +43,13 @@ def cancel(
     own = not owner_as_known(found)
     lost = lost_if_cancelled(record)
     act = f"{lost} Cancel".strip()
-    if not ask_if_foreign(found, mouth, act, "cancelling it ends their work", yes=yes):
+    if not ask_if_foreign(found, frontend, act, "cancelling it ends their work", yes=yes):
         return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=JOB_FAILED)
-    if lost and not yes and not mouth.interactive:
+    if lost and not yes and not frontend.interactive:
         raise UsageError(f"{found.id} was not cancelled. {lost}", "Add --yes to cancel it.")
-    if own and not yes and mouth.interactive and (lost or mouth.kind == "cli"):
+    if own and not yes and frontend.interactive and (lost or frontend.kind == "cli"):
         question = f"{lost} Cancel {found.id}, which is {record.state}?".strip()
-        if not mouth.confirm(question):
+        if not frontend.confirm(question):
             return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=JOB_FAILED)
     after = found.cancel(why[:500])
     if after.state.ended:

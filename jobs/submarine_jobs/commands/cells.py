@@ -9,7 +9,7 @@ import click
 from submarine_jobs.commands.grammar import Verb
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.program import named_labels
 from submarine_jobs.text import escaped, one_line
 
@@ -20,27 +20,27 @@ _COLUMNS = ("CELL", "FILE", "LINES", "STATE", "FIRST LINE")
 _LIMITS = (12, 40, 8, 24, 60)
 
 
-def collection_of(mouth: Mouth, verb: str) -> CellCollection:
-    """The mouth's cells.
+def collection_of(frontend: Frontend, verb: str) -> CellCollection:
+    """The front end's cells.
 
     Raises
     ------
     UsageError
         On a command line: cells exist in a notebook only.
     """
-    if mouth.collection is None:
+    if frontend.collection is None:
         raise UsageError(
             f"{verb} is about the cells of a notebook, and there is none here.",
             f"Type %submarine {verb} in a notebook; `submarine run FILE.ipynb` runs a saved one.",
         )
-    return mouth.collection
+    return frontend.collection
 
 
 @click.command("cells", cls=Verb, example=("cells",))
 @click.pass_obj
-def cells(mouth: Mouth, /) -> Outcome:
+def cells(frontend: Frontend, /) -> Outcome:
     """Show which cells are collected, in what order, and what changed since they ran."""
-    collection = collection_of(mouth, "cells")
+    collection = collection_of(frontend, "cells")
     listing = collection.listing()
     not_run = [cell.label for cell in collection.not_run()]
     missing = _missing(not_run)

@@ -19,7 +19,7 @@ from submarine_jobs.config import (
     trust,
 )
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
+from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
 
 TRUST = "trust"
 
@@ -37,7 +37,7 @@ TRUST = "trust"
 @backend_option
 @click.pass_obj
 def config(
-    mouth: Mouth,
+    frontend: Frontend,
     /,
     act: str | None,
     file: Path | None,
@@ -57,15 +57,15 @@ def config(
     if act is None:
         if yes or forgotten:
             raise UsageError("--yes and --forget go with `config trust FILE`.")
-        return _values(mouth, profile, backend)
+        return _values(frontend, profile, backend)
     if profile or backend:
         raise UsageError(
             "`config trust FILE` is about a whole file.", "Leave --profile and --backend out."
         )
-    return _trust(mouth, file, yes=yes, forgotten=forgotten)
+    return _trust(frontend, file, yes=yes, forgotten=forgotten)
 
 
-def _trust(mouth: Mouth, path: Path | None, *, yes: bool, forgotten: bool) -> Outcome:
+def _trust(frontend: Frontend, path: Path | None, *, yes: bool, forgotten: bool) -> Outcome:
     nearest = project_file(Path.cwd()) if path is None else (path, path.parent)
     if nearest is None:
         raise UsageError("There is no submarine.toml here or above.", "Name the file.")
@@ -82,12 +82,12 @@ def _trust(mouth: Mouth, path: Path | None, *, yes: bool, forgotten: bool) -> Ou
     if not keys or is_trusted(file):
         text = f"{summary(file)}\n{'It is trusted already.' if keys else 'Nothing was changed.'}"
         return Outcome(text, value={**facts, "trusted": True})
-    if not yes and not mouth.interactive:
+    if not yes and not frontend.interactive:
         raise UsageError(
             f"{' '.join(summary(file).split())} Nobody can be asked here.",
             "Add --yes if you trust these values.",
         )
-    if not yes and not mouth.confirm_file(file):
+    if not yes and not frontend.confirm_file(file):
         return Outcome(
             "Nothing was changed.", value={**facts, "trusted": False}, exit_code=JOB_FAILED
         )
@@ -96,8 +96,8 @@ def _trust(mouth: Mouth, path: Path | None, *, yes: bool, forgotten: bool) -> Ou
     return Outcome(f"{summary(file)}\n{text}" if yes else text, value={**facts, "trusted": True})
 
 
-def _values(mouth: Mouth, profile: str | None, backend: str | None) -> Outcome:
-    found = mouth.config({"profile": profile, "backend": backend})
+def _values(frontend: Frontend, profile: str | None, backend: str | None) -> Outcome:
+    found = frontend.config({"profile": profile, "backend": backend})
     width = max(len(item.name) for item in found.settings)
     values = [
         "-" if item.value is None else printable(str(item.value), 200) for item in found.settings

@@ -17,7 +17,7 @@ from submarine_jobs.commands.grammar import (
 )
 from submarine_jobs.commands.run import MEMORY, count
 from submarine_jobs.errors import ConfigError
-from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Mouth, Outcome
+from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Frontend, Outcome
 from submarine_jobs.options import RoleOptions, RunOptions
 from submarine_jobs.text import one_line
 
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 @backend_option
 @click.pass_obj
 def doctor(
-    mouth: Mouth,
+    frontend: Frontend,
     /,
     node: bool,
     stop_driver: bool,
@@ -94,7 +94,7 @@ def doctor(
 
     options = {"profile": profile, "backend": backend, "queue": queue}
     try:
-        config, refused = mouth.read_config(options), None
+        config, refused = frontend.read_config(options), None
     except ConfigError as error:
         # The rest of this machine is looked at as it is without that file.
         config, refused = load_config(options, project=False), error

@@ -9,7 +9,7 @@ import click
 
 from submarine_jobs.commands.grammar import Parsed, Verb, backend_option, option, profile_option
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import parse_count
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -73,7 +73,7 @@ def _state(text: str) -> State | str:
 @backend_option
 @click.pass_obj
 def list_jobs(
-    mouth: Mouth,
+    frontend: Frontend,
     /,
     states: tuple[State | str, ...],
     name: str | None,
@@ -90,7 +90,7 @@ def list_jobs(
 
     if everything and limit is not None:
         raise UsageError("--all and --limit exclude each other.", "Give one of them.")
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     most = MAX_LIMIT if everything else min(limit or DEFAULT_LIMIT, MAX_LIMIT)
     chosen = bool(states or name or workflow or workflow_run)
     troubles: list[ClusterError] = []

@@ -29,7 +29,7 @@ from submarine_jobs.commands.log_output import (
     unsaved,
 )
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import parse_count
 from submarine_runtime.protocol.layout import STREAMS
 
@@ -135,10 +135,10 @@ def logs(
     go as they are. The job's stdout goes to stdout and its stderr to stderr.
     """
     _check(follow, tail, offset, limit)
-    mouth = ctx.find_object(Mouth) or Mouth()
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    frontend = ctx.find_object(Frontend) or Frontend()
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
-    say_if_foreign(found, mouth)
+    say_if_foreign(found, frontend)
     chosen = chosen_tasks(found, tasks, every)
     _check_attempt(attempt, chosen, follow)
     together = every or len(chosen) > 1
@@ -147,17 +147,17 @@ def logs(
     as_json = bool(ctx.meta[AS_JSON])
     if not together and not as_json:
         for words in others(found, chosen[0], keys[0].attempt or None, named=bool(tasks)):
-            mouth.say(words)
+            frontend.say(words)
     if attempt is None and not as_json:
         for words in unsaved(found, chosen, record):
-            mouth.say(words)
+            frontend.say(words)
     starts = {key: start_of(found, key, tail, offset) for key in keys}
     if follow:
-        return followed(found, mouth, keys, starts, together=together)
+        return followed(found, frontend, keys, starts, together=together)
     whole = limit is None and tail is None and offset is None
     pieces = _pieces(found, keys, starts, limit, whole)
-    if mouth.kind in _STREAMING and not as_json:
-        shown(mouth, pieces, keys, together=together)
+    if frontend.kind in _STREAMING and not as_json:
+        shown(frontend, pieces, keys, together=together)
         return Outcome()
     return kept(found, pieces, keys, starts, together=together)
 

@@ -17,7 +17,7 @@ from submarine_jobs.commands.grammar import (
     say_if_foreign,
 )
 from submarine_jobs.commands.log_output import complete_tasks
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import choose
 
 if TYPE_CHECKING:
@@ -43,7 +43,12 @@ if TYPE_CHECKING:
 @backend_option
 @click.pass_obj
 def metrics(
-    mouth: Mouth, /, job: str, tasks: tuple[str, ...], profile: str | None, backend: str | None
+    frontend: Frontend,
+    /,
+    job: str,
+    tasks: tuple[str, ...],
+    profile: str | None,
+    backend: str | None,
 ) -> Outcome:
     """Show CPU, memory, GPU, progress and training scalars of each task over its time.
 
@@ -53,8 +58,8 @@ def metrics(
     from submarine_jobs.display import metrics_table
     from submarine_jobs.outputs import read_metrics
 
-    found = mouth.session(mouth.config({"profile": profile, "backend": backend})).job(job)
-    say_if_foreign(found, mouth)
+    found = frontend.session(frontend.config({"profile": profile, "backend": backend})).job(job)
+    say_if_foreign(found, frontend)
     wanted = choose(found.task_names, tasks, found.id)
     rows: list[Row] = []
     for task in wanted or (None,):

@@ -17,7 +17,7 @@ from submarine_jobs.commands.grammar import (
 )
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 
 if TYPE_CHECKING:
     from submarine_jobs.outputs import ModelVersion
@@ -48,7 +48,7 @@ def _complete_folder(
 @backend_option
 @click.pass_obj
 def models(
-    mouth: Mouth,
+    frontend: Frontend,
     /,
     job: str,
     download: str | None,
@@ -64,9 +64,9 @@ def models(
 
     if target is not None and download is None:
         raise UsageError("--to says where to, but not which version.", "Add --download VERSION.")
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
-    say_if_foreign(found, mouth)
+    say_if_foreign(found, frontend)
     if download is not None:
         place = versions.download(found.directory, download, target or download)
         copied = {"job_id": found.id, "version": download, "path": str(place.resolve())}
@@ -74,7 +74,7 @@ def models(
     there = found.models()
     value = {"job_id": found.id, "versions": [version.to_json() for version in there]}
     if not there:
-        text = f"{found.id} has no saved versions.\n  {mouth.command} save {found.id}"
+        text = f"{found.id} has no saved versions.\n  {frontend.command} save {found.id}"
         return Outcome(text, value=value)
     rows = [_row(version) for version in there]
     return Outcome(columns.text(_COLUMNS, rows), columns.html(_COLUMNS, rows), value)

@@ -15,7 +15,7 @@ from submarine_jobs.commands.grammar import (
     profile_option,
     wait_for,
 )
-from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
+from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
 
 
 @click.command(
@@ -41,7 +41,7 @@ from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
 @backend_option
 @click.pass_obj
 def rerun(
-    mouth: Mouth,
+    frontend: Frontend,
     /,
     job: str,
     resume: bool,
@@ -56,17 +56,17 @@ def rerun(
     It needs nothing but the job's directory. A job of another user runs that user's code as you,
     so it asks first.
     """
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     old = session.job(job)
     why = "running it again runs their code as you"
-    if not ask_if_foreign(old, mouth, "Run", why, yes=yes, runs_code=True):
+    if not ask_if_foreign(old, frontend, "Run", why, yes=yes, runs_code=True):
         return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
     new = old.rerun(resume=resume, yes=True)  # it was asked for above
     facts = {"job_id": new.id, "name": new.name, "job_dir": new.job_dir, "rerun_of": old.id}
     if wait:
-        waited = wait_for(new, mouth, on_interrupt=on_interrupt)
+        waited = wait_for(new, frontend, on_interrupt=on_interrupt)
         return replace(waited, value={**facts, "record": waited.value})
     text = f"{new.id} is submitted, as {old.id} was."
     if resume:
         text = f"{new.id} is submitted; it goes on from the newest checkpoint of {old.id}."
-    return Outcome(f"{text}\n  {mouth.command} logs -f {new.id}", value=facts, job=new)
+    return Outcome(f"{text}\n  {frontend.command} logs -f {new.id}", value=facts, job=new)

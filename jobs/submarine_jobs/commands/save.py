@@ -12,7 +12,7 @@ from submarine_jobs.commands.grammar import (
     option,
     profile_option,
 )
-from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
+from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
 
 
 @click.command("save", cls=Verb, example=("save last", "save digits-20261120-7f3a --name best"))
@@ -23,7 +23,7 @@ from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
 @backend_option
 @click.pass_obj
 def save(
-    mouth: Mouth, /, job: str, name: str, yes: bool, profile: str | None, backend: str | None
+    frontend: Frontend, /, job: str, name: str, yes: bool, profile: str | None, backend: str | None
 ) -> Outcome:
     """Save a job's model as it is now, as a named version in its job directory.
 
@@ -32,9 +32,9 @@ def save(
     """
     from submarine_jobs.text import one_line, size
 
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
-    if not ask_if_foreign(found, mouth, "Save", "a version is written to their job", yes=yes):
+    if not ask_if_foreign(found, frontend, "Save", "a version is written to their job", yes=yes):
         return Outcome("Nothing was saved.", value=None, exit_code=JOB_FAILED)
     version = found.save_model(name)
     files = "1 file" if version.count == 1 else f"{version.count} files"
@@ -46,5 +46,5 @@ def save(
         text += (
             f"\nLeft out, being written at that moment: {one_line(', '.join(version.left_out))}."
         )
-    text += f"\n  {mouth.command} models {found.id}"
+    text += f"\n  {frontend.command} models {found.id}"
     return Outcome(text, value={"job_id": found.id, **version.to_json()})

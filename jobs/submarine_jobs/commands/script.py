@@ -11,7 +11,7 @@ from submarine_jobs.commands.cells import collection_of
 from submarine_jobs.commands.grammar import Verb, option, printable
 from submarine_jobs.display import BOX
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.program import PROGRAM
 from submarine_jobs.text import printable as harmless
 
@@ -21,12 +21,12 @@ _MAX_TEXT = 4 << 20
 @click.command("script", cls=Verb, example=("script", "script --file model.py"))
 @option("--file", "filename", metavar="FILE", help="Only this file of the program.")
 @click.pass_obj
-def script(mouth: Mouth, /, filename: str | None) -> Outcome:
+def script(frontend: Frontend, /, filename: str | None) -> Outcome:
     """Show the program that the collected cells make, file by file."""
-    collection = collection_of(mouth, "script")
+    collection = collection_of(frontend, "script")
     names = [cell.filename for cell in collection.cells()]
     program = PROGRAM if PROGRAM in names or not names else names[0]
-    bundle = mouth.cells_bundle(program)
+    bundle = frontend.cells_bundle(program)
     if filename is not None and filename not in bundle.files:
         known = ", ".join(sorted(bundle.files))
         raise UsageError(f"The program has no file {printable(filename)}.", f"It has {known}.")

@@ -12,7 +12,7 @@ from submarine_jobs.commands.grammar import (
     profile_option,
     say_if_foreign,
 )
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 
 
 @click.command("show", cls=Verb, example=("show digits-20261120-7f3a", "show last --json"))
@@ -28,7 +28,7 @@ from submarine_jobs.frontends import Mouth, Outcome
 @backend_option
 @click.pass_obj
 def show(
-    mouth: Mouth, /, job: str, every: bool, profile: str | None, backend: str | None
+    frontend: Frontend, /, job: str, every: bool, profile: str | None, backend: str | None
 ) -> Outcome:
     """Show one job: state and reason, tasks, times, resources, result, links, end of its log.
 
@@ -37,18 +37,18 @@ def show(
     from submarine_jobs import display
     from submarine_jobs.outputs import result_words
 
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
-    say_if_foreign(found, mouth)
+    say_if_foreign(found, frontend)
     view = found.view()
     if every:
         tasks = display.all_tasks(view)
         value = view.record.to_json()
         return Outcome(tasks.text, tasks.html, {"job_id": found.id, "tasks": value["tasks"]})
     # A notebook shows the job's card, which reads the values itself.
-    words = result_words(found, view.record) if mouth.kind == "cli" else {}
+    words = result_words(found, view.record) if frontend.kind == "cli" else {}
     return Outcome(
-        text=display.text(view, command=mouth.command, result=words),
+        text=display.text(view, command=frontend.command, result=words),
         html=display.html(view),
         value=view.record.to_json(),
         job=found,

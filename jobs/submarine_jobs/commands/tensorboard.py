@@ -23,7 +23,7 @@ from submarine_jobs.commands.grammar import (
 )
 from submarine_jobs.config import server_url, tensorboard_path
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import CLUSTER, SUCCESS, Mouth, Outcome
+from submarine_jobs.frontends import CLUSTER, SUCCESS, Frontend, Outcome
 from submarine_jobs.text import escaped, escaped_line
 
 MIME_TYPE = "application/vnd.submarine.tensorboard.v1+json"
@@ -61,19 +61,19 @@ def tensorboard(
     In a notebook it is an output and a tab of JupyterLab. In a terminal it runs until Ctrl-C and
     its address is printed; only this machine reaches it.
     """
-    mouth: Mouth = ctx.obj
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    frontend: Frontend = ctx.obj
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = list({job.id: job for job in map(session.job, jobs)}.values())
     for job in found:
-        say_if_foreign(job, mouth)
+        say_if_foreign(job, frontend)
     if len(found) > MAX_JOBS:
         raise UsageError(
             f"A TensorBoard shows at most {MAX_JOBS} jobs, not {len(found)}.", "Name fewer."
         )
     ids = [job.id for job in found]
-    if mouth.kind != "cli" or ctx.meta.get(AS_JSON):
+    if frontend.kind != "cli" or ctx.meta.get(AS_JSON):
         return _elsewhere(ids)
-    return _here(mouth, found, port)
+    return _here(frontend, found, port)
 
 
 def _elsewhere(ids: list[str]) -> Outcome:
@@ -98,7 +98,7 @@ def _elsewhere(ids: list[str]) -> Outcome:
     return Outcome(text, html, value, mime={MIME_TYPE: {"version": 1, "jobs": ids}})
 
 
-def _here(mouth: Mouth, jobs: list[Job], port: int) -> Outcome:
+def _here(frontend: Frontend, jobs: list[Job], port: int) -> Outcome:
     """Serve until interrupted."""
     from submarine_jobs.tensorboards import Board
 
@@ -106,12 +106,12 @@ def _here(mouth: Mouth, jobs: list[Job], port: int) -> Outcome:
     said: set[str] = set()
     try:
         board.start()
-        mouth.say(f"TensorBoard: {board.process.url}  (Ctrl-C ends it)")
+        frontend.say(f"TensorBoard: {board.process.url}  (Ctrl-C ends it)")
         while board.process.alive:
             for notice in board.notices():
                 if notice not in said and len(said) < MAX_JOBS * 3:
                     said.add(notice)
-                    mouth.say(notice)
+                    frontend.say(notice)
             time.sleep(_LOOK)
         why = board.process.last_words() or "it said nothing"
         return Outcome(f"TensorBoard has ended: {why}", exit_code=CLUSTER)

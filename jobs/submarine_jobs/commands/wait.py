@@ -16,7 +16,7 @@ from submarine_jobs.commands.grammar import (
     wait_for,
 )
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import INTERRUPTED, Mouth, Outcome
+from submarine_jobs.frontends import INTERRUPTED, Frontend, Outcome
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @backend_option
 @click.pass_obj
 def wait(
-    mouth: Mouth,
+    frontend: Frontend,
     /,
     jobs: tuple[str, ...],
     quiet: bool,
@@ -49,19 +49,19 @@ def wait(
     In a notebook a bare %submarine wait means all jobs that the notebook has started.
     """
     if not jobs:
-        found = _own_jobs(mouth)
+        found = _own_jobs(frontend)
         if not found:
             return Outcome(text="No job of this notebook is waited for any more.", value=[])
     else:
-        session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+        session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
         found = [session.job(text) for text in dict.fromkeys(jobs)]
         for job in found:
-            say_if_foreign(job, mouth)
+            say_if_foreign(job, frontend)
     if len(found) == 1:
-        mouth.bind(found[0])
+        frontend.bind(found[0])
     outcomes: list[Outcome] = []
     for job in found:
-        outcomes.append(wait_for(job, mouth, on_interrupt=on_interrupt, log=not quiet))
+        outcomes.append(wait_for(job, frontend, on_interrupt=on_interrupt, log=not quiet))
         if outcomes[-1].exit_code == INTERRUPTED:
             break
     if len(outcomes) == 1:
@@ -73,11 +73,11 @@ def wait(
     )
 
 
-def _own_jobs(mouth: Mouth) -> list[Job]:
-    own = mouth.own_jobs
+def _own_jobs(frontend: Frontend) -> list[Job]:
+    own = frontend.own_jobs
     if own is None:
         raise UsageError(
             "wait does not say for which job.",
-            f"Name one or more; `{mouth.command} list` shows them, and last is the newest.",
+            f"Name one or more; `{frontend.command} list` shows them, and last is the newest.",
         )
     return list(own)

@@ -1,4 +1,4 @@
-"""A job in words and pictures: pure functions of a ``JobView``, the same for every mouth.
+"""A job in words and pictures: pure functions of a ``JobView``, the same for every front end.
 
 Asks nobody, keeps nothing and never shows a text from a job without making it harmless first.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_jobs.frontends.base import Mouth as Mouth
+    from submarine_jobs.frontends.base import Frontend as Frontend
     from submarine_jobs.frontends.outcome import (
         CLUSTER as CLUSTER,
         INTERRUPTED as INTERRUPTED,
@@ -28,7 +28,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "base": ("Mouth",),
+            "base": ("Frontend",),
             "outcome": (
                 "CLUSTER",
                 "INTERRUPTED",

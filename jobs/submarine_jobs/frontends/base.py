@@ -1,7 +1,7 @@
 """Who speaks: the command line, a notebook, Python; what a verb may ask of it.
 
-``Mouth`` is itself the silent one of a Python program; the others change what is theirs. A verb
-never prints and never reads the terminal: it asks its mouth.
+``Frontend`` is itself the silent one of a Python program; the others change what is theirs. A verb
+never prints and never reads the terminal: it asks its front end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_SESSIONS = 8
 _LINE = 5000
 
 
-class Mouth:
+class Frontend:
     """One who gives commands.
 
     Attributes
@@ -32,9 +32,9 @@ class Mouth:
     interactive
         Whether ``confirm`` reaches a person.
     collection
-        Collected cells; None: this mouth has no cells.
+        Collected cells; None: this front end has no cells.
     namespace
-        Variables for ``--with``; None: this mouth has none.
+        Variables for ``--with``; None: this front end has none.
     plugin_output
         Where verbs of other packages print; None: straight to this process's own output.
     """
@@ -99,7 +99,7 @@ class Mouth:
         from submarine_jobs.program import build_bundle
 
         if self.collection is None:
-            raise RuntimeError("this mouth has no cells")
+            raise RuntimeError("this front end has no cells")
         document = self.collection.document
         snapshot = document.snapshot if document is not None else None
         return build_bundle(self.collection.cells(), program=program, notebook=snapshot)
@@ -126,7 +126,7 @@ class Mouth:
         Raises
         ------
         UsageError
-            If this mouth has no variables, or one is not there or cannot travel.
+            If this front end has no variables, or one is not there or cannot travel.
         """
         from submarine_jobs.errors import UsageError
         from submarine_jobs.outputs import send_values
@@ -158,7 +158,7 @@ class Mouth:
         Returns
         -------
         bool
-            Whether this mouth can; where it cannot, nothing is shown. Silent here.
+            Whether this front end can; where it cannot, nothing is shown. Silent here.
         """
         return True
 
@@ -192,7 +192,7 @@ class Mouth:
         """Show a piece of a job's log as it comes; raw and untrusted bytes of ``stream``."""
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
-        """Wait for the end of a job in this mouth's own way.
+        """Wait for the end of a job in this front end's own way.
 
         Parameters
         ----------
@@ -204,6 +204,6 @@ class Mouth:
         Raises
         ------
         KeyboardInterrupt
-            When interrupted; the mouth has then said what became of the job.
+            When interrupted; the front end has then said what became of the job.
         """
         return job.wait(on_interrupt=on_interrupt)

@@ -1,6 +1,6 @@
 """The step that a submit is at: one line that is renewed.
 
-Does not submit (``submit``) and does not know how a line is renewed (its mouth does).
+Does not submit (``submit``) and does not know how a line is renewed (its front end does).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from types import TracebackType
 
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.base import Frontend
 from submarine_jobs.text import size
 
 _WORDS = {
@@ -25,8 +25,8 @@ _PAUSE = 0.2
 class SubmitLine:
     """The line of one submit; take it away by leaving its ``with``."""
 
-    def __init__(self, mouth: Mouth) -> None:
-        self._mouth = mouth
+    def __init__(self, frontend: Frontend) -> None:
+        self._frontend = frontend
         self._step = ""
         self._shown = 0.0
 
@@ -40,12 +40,12 @@ class SubmitLine:
         trace: TracebackType | None,
     ) -> None:
         if self._step:
-            self._mouth.renew("")
+            self._frontend.renew("")
 
     def show(self, step: str, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` bytes are through ``step``; may be called for each file.
 
-        A step has a name of an environment's, or is in words. A mouth that cannot renew a line
+        A step has a name of an environment's, or is in words. A front end that cannot renew a line
         says one for each step.
         """
         now = time.monotonic()
@@ -56,5 +56,5 @@ class SubmitLine:
         words = _WORDS.get(step, step)
         whole = f" ({size(total)})" if total else ""
         part = f": {100 * done // total} % of {size(total)}" if total else " ..."
-        if not self._mouth.renew(words + part) and began:
-            self._mouth.say(f"{words}{whole} ...")
+        if not self._frontend.renew(words + part) and began:
+            self._frontend.say(f"{words}{whole} ...")

@@ -1,4 +1,4 @@
-"""The command line as a mouth: questions on the terminal, logs as bytes, a waiting display.
+"""The command line as a front end: questions on the terminal, logs as bytes, a waiting display.
 
 Steps and warnings go to stderr, so that stdout holds results alone.
 """
@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from submarine_jobs.frontends.base import Mouth
+from submarine_jobs.frontends.base import Frontend
 from submarine_jobs.frontends.status_line import StatusLine
 from submarine_jobs.text import TerminalFilter, printable
 
@@ -28,7 +28,7 @@ _SLICE = 0.2
 _LAST_LOG = 60.0
 
 
-class CommandLine(Mouth):
+class CommandLine(Frontend):
     """A person at a terminal, or a script.
 
     Parameters

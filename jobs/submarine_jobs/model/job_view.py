@@ -1,4 +1,4 @@
-"""What a mouth shows of a job at one moment: the record, the end of its log, how fresh it is."""
+"""View of a job at one moment: the record, the end of its log, how fresh it is."""
 
 from __future__ import annotations
 

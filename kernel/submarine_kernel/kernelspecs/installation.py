@@ -15,7 +15,7 @@ import click
 
 from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_kernel.kernelspecs.cluster_check import judge
 from submarine_kernel.kernelspecs.container import (
     container_json,
@@ -167,7 +167,7 @@ def kernel() -> None:
 @container_options
 @click.pass_obj
 def install(
-    mouth: Mouth,
+    frontend: Frontend,
     /,
     user: bool,
     sys_prefix: bool,
@@ -211,7 +211,7 @@ def install(
     )
     problem = _doubt(name, container) if container is not None else ""
     if problem:
-        mouth.say(f"warning: {problem}")
+        frontend.say(f"warning: {problem}")
     facts = {"name": place.name, "display_name": display_name, "path": str(place)}
     return Outcome(
         f"Installed the kernel {display_name} as {place}.",

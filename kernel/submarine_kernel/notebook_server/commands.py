@@ -6,7 +6,7 @@ import click
 
 from submarine_jobs.commands.grammar import Verb, ask_if_foreign, complete_jobs, option, verb_group
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_kernel.notebook_server.access import address_of
 from submarine_kernel.notebook_server.finding import MOST, find_notebook, is_notebook, told, way_in
 from submarine_kernel.notebook_server.forwarding import forward
@@ -35,14 +35,16 @@ notebook.add_command(start)
 @click.argument("job", required=False, shell_complete=complete_jobs)
 @PLACE
 @click.pass_obj
-def stop(mouth: Mouth, /, job: str | None, profile: str | None, backend: str | None) -> Outcome:
+def stop(
+    frontend: Frontend, /, job: str | None, profile: str | None, backend: str | None
+) -> Outcome:
     """End a notebook, the newest that runs where none is named; its notebooks are kept."""
-    found, record = find_notebook(mouth, job, profile, backend)
+    found, record = find_notebook(frontend, job, profile, backend)
     if record.state.ended:
         text = f"{found.id} has ended already: {record.state.value}."
         return Outcome(text, value=record.to_json(), job=found)
     if not ask_if_foreign(
-        found, mouth, "Stop", "stopping it ends their work", yes=False, option=""
+        found, frontend, "Stop", "stopping it ends their work", yes=False, option=""
     ):
         return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=1)
     after = found.cancel("submarine notebook stop")
@@ -56,12 +58,12 @@ def stop(mouth: Mouth, /, job: str | None, profile: str | None, backend: str | N
 @PLACE
 @click.pass_obj
 def list_notebooks(
-    mouth: Mouth, /, everything: bool, profile: str | None, backend: str | None
+    frontend: Frontend, /, everything: bool, profile: str | None, backend: str | None
 ) -> Outcome:
     """List the notebooks that run."""
     from submarine_jobs import display
 
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     records = [record for record in session.jobs(MOST) if is_notebook(record)]
     shown = [record for record in records if everything or not record.state.ended]
     if not shown:
@@ -75,14 +77,16 @@ def list_notebooks(
 @click.argument("job", required=False, shell_complete=complete_jobs)
 @PLACE
 @click.pass_obj
-def show(mouth: Mouth, /, job: str | None, profile: str | None, backend: str | None) -> Outcome:
+def show(
+    frontend: Frontend, /, job: str | None, profile: str | None, backend: str | None
+) -> Outcome:
     """Show a notebook's job: state, reason, times, where it is, end of its log."""
     from submarine_jobs import display
 
-    found, _ = find_notebook(mouth, job, profile, backend)
+    found, _ = find_notebook(frontend, job, profile, backend)
     view = found.view()
     return Outcome(
-        display.text(view, command=mouth.command), display.html(view), view.record.to_json()
+        display.text(view, command=frontend.command), display.html(view), view.record.to_json()
     )
 
 
@@ -100,7 +104,7 @@ def show(mouth: Mouth, /, job: str | None, profile: str | None, backend: str | N
 @PLACE
 @click.pass_obj
 def url(
-    mouth: Mouth,
+    frontend: Frontend,
     /,
     job: str | None,
     through: bool,
@@ -113,19 +117,19 @@ def url(
     With --forward it serves the notebook at http://127.0.0.1 of this machine, through the job's
     own encrypted port, until Ctrl-C.
     """
-    found, record = find_notebook(mouth, job, profile, backend)
+    found, record = find_notebook(frontend, job, profile, backend)
     address = address_of(found, record)
     if not through:
         if port:
             raise UsageError("--port goes with --forward.", "Write --forward --port 8888.")
-        return told(found, address, mouth)
-    if mouth.kind != "cli":
+        return told(found, address, frontend)
+    if frontend.kind != "cli":
         raise UsageError("--forward serves until Ctrl-C.", "Use it in a terminal.")
     if not 0 <= port < 1 << 16:
         raise UsageError("--port must be a number from 0 to 65535.")
 
     def tell(base: str) -> None:
-        mouth.say(way_in(address, base))
-        mouth.say("Ctrl-C ends the forwarding, not the notebook.")
+        frontend.say(way_in(address, base))
+        frontend.say("Ctrl-C ends the forwarding, not the notebook.")
 
     return Outcome(forward(found, port, tell), job=found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from submarine_jobs.client import Job
 from submarine_jobs.commands.grammar import owner_as_known
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_kernel.notebook_server import ROLE
 from submarine_kernel.notebook_server.access import Address
 from submarine_kernel.notebook_server.submission import notebook_job
@@ -23,10 +23,10 @@ def is_notebook(record: JobRecord) -> bool:
 
 
 def find_notebook(
-    mouth: Mouth, text: str | None, profile: str | None, backend: str | None
+    frontend: Frontend, text: str | None, profile: str | None, backend: str | None
 ) -> tuple[Job, JobRecord]:
     """The job that is meant: named, or the newest notebook that runs."""
-    session = mouth.session(mouth.config({"profile": profile, "backend": backend}))
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     if text is not None:
         job = notebook_job(session, text)
         return job, job.record()
@@ -41,10 +41,10 @@ def find_notebook(
     )
 
 
-def told(job: Job, address: Address, mouth: Mouth) -> Outcome:
+def told(job: Job, address: Address, frontend: Frontend) -> Outcome:
     """Where it is; the token is for the person alone, not for an output that is saved."""
     facts = {"job_id": job.id, "job_dir": job.job_dir, "page": address.place.url}
-    if mouth.kind == "notebook" or mouth.kind == "zeppelin":
+    if frontend.kind == "notebook" or frontend.kind == "zeppelin":
         text = (
             f"{address.place.label} runs at {address.place.url}\n"
             f"`submarine notebook url {job.id}` in a terminal shows the link that lets you in: "

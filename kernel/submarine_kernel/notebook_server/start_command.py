@@ -25,7 +25,7 @@ from submarine_jobs.commands.run import (
     count,
     together,
 )
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import format_duration
 from submarine_jobs.options import RunOptions, unique
 from submarine_kernel.notebook_server.access import wait_until_ready
@@ -147,7 +147,9 @@ PLACE = together([profile_option, backend_option])
 @option("--no-wait", is_flag=True, heading="What", help="Return once the cluster has accepted it.")
 @PLACE
 @click.pass_obj
-def start(mouth: Mouth, /, app: str, name: str | None, no_wait: bool, **given: Any) -> Outcome:
+def start(
+    frontend: Frontend, /, app: str, name: str | None, no_wait: bool, **given: Any
+) -> Outcome:
     """Start JupyterLab or Zeppelin in a container, and say where it is.
 
     It is a job like others: list, logs, metrics and cancel know it. Each notebook that is saved is
@@ -168,19 +170,19 @@ def start(mouth: Mouth, /, app: str, name: str | None, no_wait: bool, **given: A
         given["zeppelin_home"],
         given["previous"],
     )
-    job = start_job(wish, mouth)
+    job = start_job(wish, frontend)
     if no_wait:
         text = f"{job.id} is submitted; `submarine notebook url {job.id}` says where it is."
         return Outcome(text, value={"job_id": job.id, "job_dir": job.job_dir}, job=job)
-    mouth.say(f"{job.id} is submitted.")
+    frontend.say(f"{job.id} is submitted.")
     try:
-        address = wait_until_ready(job, mouth.renew)
+        address = wait_until_ready(job, frontend.renew)
     except KeyboardInterrupt:
-        mouth.renew("")
+        frontend.renew("")
         text = f"Stopped waiting; {job.id} goes on.\n  submarine notebook url {job.id}\n"
         return Outcome(text + f"  submarine notebook stop {job.id}", exit_code=130, job=job)
-    mouth.renew("")
-    return told(job, address, mouth)
+    frontend.renew("")
+    return told(job, address, frontend)
 
 
 _FOR_EVERY_JOB = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.grammar import ask_if_foreign
 from submarine_jobs.errors import RefusedError, UsageError, no_cluster
-from submarine_jobs.frontends import Mouth, SubmitLine
+from submarine_jobs.frontends import Frontend, SubmitLine
 from submarine_jobs.model import parse_python_env
 from submarine_jobs.options import RoleOptions, RunOptions, spec_from_options
 from submarine_jobs.program import Bundle
@@ -58,7 +58,7 @@ class Wish:
     previous: str | None = None
 
 
-def start(wish: Wish, mouth: Mouth) -> Job:
+def start(wish: Wish, frontend: Frontend) -> Job:
     """Submit the job.
 
     Raises
@@ -69,14 +69,14 @@ def start(wish: Wish, mouth: Mouth) -> Job:
         If there is no cluster, it does not answer, or it says no.
     """
     options = wish.options
-    config = mouth.config(options.config_options)
+    config = frontend.config(options.config_options)
     if config.profile.backend is None:
         raise no_cluster()
-    session = mouth.session(config)
+    session = frontend.session(config)
     if wish.previous is not None:
         previous = notebook_job(session, wish.previous)
         why = "its notebooks may run their code as you"
-        if not ask_if_foreign(previous, mouth, "Use", why, yes=False, option="", runs_code=True):
+        if not ask_if_foreign(previous, frontend, "Use", why, yes=False, option="", runs_code=True):
             raise RefusedError("Nothing was submitted.")
         options = replace(options, resume=previous.id)
     label, page = LINKS[wish.app]
@@ -97,8 +97,8 @@ def start(wish: Wish, mouth: Mouth) -> Job:
     if plan.errors:
         raise RefusedError(" ".join(plan.errors), "Nothing was submitted.")
     for warning in plan.warnings:
-        mouth.say(f"warning: {warning}")
-    with SubmitLine(mouth) as line:
+        frontend.say(f"warning: {warning}")
+    with SubmitLine(frontend) as line:
         return session.submit(spec, bundle, None, plan, line.show)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from submarine_jobs.commands.grammar import of_this_machine
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends import Mouth, StatusLine
+from submarine_jobs.frontends import Frontend, StatusLine
 from submarine_kernel.remote.pending_starts import Start
 
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
@@ -21,7 +21,7 @@ _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 _OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
-class Telling(Mouth):
+class Telling(Frontend):
     """What one start says.
 
     Parameters

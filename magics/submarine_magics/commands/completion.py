@@ -50,7 +50,7 @@ def candidates(shell: InteractiveShell, marks: str, words: list[str]) -> list[st
     from submarine_jobs.commands import complete as complete_words
     from submarine_magics.magics import SubmarineMagics
 
-    found = complete_words(words, SubmarineMagics.of(shell).mouth, in_cell=in_cell)
+    found = complete_words(words, SubmarineMagics.of(shell).frontend, in_cell=in_cell)
     # What has a quote or a space in it cannot be typed as one word without more ado.
     return [word for word in found if word.startswith(words[-1]) and shlex.quote(word) == word]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_magics.frontend.notebook_frontend import NotebookMouth as NotebookMouth
+    from submarine_magics.frontend.notebook_frontend import NotebookFrontend as NotebookFrontend
     from submarine_magics.frontend.outcomes import (
         MAX_TEXT as MAX_TEXT,
         OutputLimitReached as OutputLimitReached,
@@ -23,7 +23,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "notebook_frontend": ("NotebookMouth",),
+            "notebook_frontend": ("NotebookFrontend",),
             "outcomes": ("MAX_TEXT", "OutputLimitReached", "WaitInterrupted", "show_outcome"),
             "refusal": ("as_refusal", "sentence_lines"),
             "tracebacks": ("job_failed",),

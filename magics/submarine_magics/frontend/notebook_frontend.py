@@ -1,4 +1,4 @@
-"""The notebook as a mouth: its cells and variables, its way of saying, asking and waiting."""
+"""The notebook as a front end: its cells and variables, its way of saying, asking and waiting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell, build_bundle
 from submarine_jobs.text import TerminalFilter, printable
 from submarine_magics.cells import NotebookCells
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 MAX_LOG_BYTES = 1 << 20
 
 
-class NotebookMouth(Mouth):
-    """One kernel's mouth; see ``Mouth`` for what each part is for."""
+class NotebookFrontend(Frontend):
+    """One kernel's front end; see ``Frontend`` for what each part is for."""
 
     kind = "notebook"
     command = "%submarine"

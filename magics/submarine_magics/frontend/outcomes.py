@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
     from submarine_jobs.client import Job
     from submarine_magics.cells import NotebookCells
-    from submarine_magics.frontend.notebook_frontend import NotebookMouth
+    from submarine_magics.frontend.notebook_frontend import NotebookFrontend
 
 MAX_TEXT = 1 << 20
 
@@ -51,7 +51,7 @@ class JsonList(list[Any], Json):
     """A JSON array of ``--json``."""
 
 
-def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -> Any:
+def show_outcome(outcome: Outcome, frontend: NotebookFrontend, cells: NotebookCells) -> Any:
     """Display ``outcome`` and return what the magic is worth: the job, or the value of ``--json``.
 
     Raises
@@ -61,26 +61,26 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
     WaitInterrupted
         If waiting was interrupted.
     """
-    jobs = KernelJobs.of(mouth.shell)
+    jobs = KernelJobs.of(frontend.shell)
     if outcome.exit_code == INTERRUPTED:
-        mouth.say(outcome.text)
+        frontend.say(outcome.text)
         if outcome.job is not None:
             jobs.leave(outcome.job.id)
-            if headless_of(mouth.shell) is not None or outcome.job.final:
+            if headless_of(frontend.shell) is not None or outcome.job.final:
                 # The cell ends now, and a headless executor takes nothing for it any more.
-                mouth.displays.finish(outcome.job)
+                frontend.displays.finish(outcome.job)
         raise WaitInterrupted("stopped waiting, as said above.", outcome.job)
     if outcome.as_json:
         return _json(outcome.value)
     job = outcome.job
-    if mouth.watched:
-        if not mouth.displays.rich:
+    if frontend.watched:
+        if not frontend.displays.rich:
             print(printable(outcome.text, MAX_TEXT))
     elif job is None:
-        _show_text(outcome, mouth)
-    elif not mouth.displays.has_shown(job):
-        mouth.displays.show(job)
-    if mouth.watched:
+        _show_text(outcome, frontend)
+    elif not frontend.displays.has_shown(job):
+        frontend.displays.show(job)
+    if frontend.watched:
         for job_id in _waited_for(outcome):
             jobs.answer(job_id)
     if outcome.exit_code == SUCCESS:
@@ -89,8 +89,8 @@ def show_outcome(outcome: Outcome, mouth: NotebookMouth, cells: NotebookCells) -
     if job is not None:
         from submarine_magics.frontend.tracebacks import job_failed
 
-        raise job_failed(job, mouth.shell, cells)
-    if mouth.watched:
+        raise job_failed(job, frontend.shell, cells)
+    if frontend.watched:
         raise JobFailedError("A job did not succeed.", "Its card says why.")
     raise SubmarineError("This command did not succeed.", "Its output above says why.")
 
@@ -120,9 +120,9 @@ def _json(value: Any) -> Any:
     return value
 
 
-def _show_text(outcome: Outcome, mouth: NotebookMouth) -> None:
+def _show_text(outcome: Outcome, frontend: NotebookFrontend) -> None:
     text = printable(outcome.text, MAX_TEXT)
-    if outcome.html is not None and mouth.displays.rich:
+    if outcome.html is not None and frontend.displays.rich:
         show({**outcome.mime, "text/html": outcome.html, "text/plain": text})
     elif text:
         print(text)

@@ -48,7 +48,7 @@ class Answering:
     def __init__(self, shell: InteractiveShell) -> None:
         self._magics = SubmarineMagics.of(shell)
         self.shell = shell
-        self.displays = self._magics.mouth.displays
+        self.displays = self._magics.frontend.displays
         self.jobs = KernelJobs.of(shell)
         #: In the order in which they were found.
         self.failed: list[Failed] = []

@@ -11,7 +11,7 @@ import contextlib
 from typing import Any
 
 from submarine_jobs.commands import complete
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.text import one_line
 from submarine_server.base import ApiError, BaseHandler, guarded
 from submarine_server.handlers.cluster import cluster_now
@@ -40,7 +40,7 @@ class CompleteHandler(BaseHandler):
         if any("queue" in word for word in words[-2:]):
             with contextlib.suppress(Exception):  # then as they were known last
                 await asyncio.wait_for(cluster_now(self.core), MOMENT)
-        found = await self.core.here(complete, words, Mouth())
+        found = await self.core.here(complete, words, Frontend())
         fit = [one_line(word, MAX_WORD) for word in found if not word.endswith(_FILES)]
         self.answer({"words": fit[:MAX_ANSWERS]})
 

@@ -10,7 +10,7 @@ import pytest
 from submarine_jobs.commands import execute
 from submarine_jobs.display import lost_if_cancelled
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import KERNEL_ROLE, NOTEBOOK_ROLE, hadoop_user
 from submarine_jobs.tracking import Owner
 from submarine_kernel.remote import Asked, program, spec_of_kernel
@@ -42,7 +42,7 @@ class Job:
         return record("worker", State.CANCELLED)
 
 
-class FrontEnd(Mouth):
+class FrontEnd(Frontend):
     """Of some kind, in which a person may answer."""
 
     def __init__(self, kind: str, job: Job, answer: bool | None) -> None:

@@ -11,7 +11,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_kernel.kernelspecs import read_own_spec
 from submarine_kernel.kernelspecs.installation import install_kernel, kernel_json
 from submarine_magics.commands import default_words
@@ -30,7 +30,7 @@ def test_kernel_json_starts_our_kernel_with_this_interpreter() -> None:
 
 def test_install_uninstall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
-    outcome = execute(["kernel", "install", "--prefix", str(tmp_path)], Mouth())
+    outcome = execute(["kernel", "install", "--prefix", str(tmp_path)], Frontend())
     place = Path(outcome.value["path"])
     assert place == tmp_path / "share" / "jupyter" / "kernels" / "submarine"
     assert {item.name for item in place.iterdir()} == {
@@ -41,11 +41,11 @@ def test_install_uninstall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     }
     assert "submarine" in KernelSpecManager().find_kernel_specs()
     again = execute(
-        ["kernel", "install", "--prefix", str(tmp_path), "--display-name", "Mine"], Mouth()
+        ["kernel", "install", "--prefix", str(tmp_path), "--display-name", "Mine"], Frontend()
     )
     assert "Mine" in again.text
     assert json.loads((place / "kernel.json").read_text())["display_name"] == "Mine"
-    assert "Removed" in execute(["kernel", "uninstall"], Mouth()).text
+    assert "Removed" in execute(["kernel", "uninstall"], Frontend()).text
     assert not place.exists()
 
 
@@ -53,7 +53,7 @@ def test_settings_and_defaults_go_into_the_kernelspec(tmp_path: Path) -> None:
     words = ["--set", "profile=prod", "--set", "queue=ml", "--default", "gpu=1"]
     words += ["--default", "tensorboard=true", "--default", "worker_resources=memory=8G"]
     place = Path(
-        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Mouth()).value["path"]
+        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Frontend()).value["path"]
     )
     spec = json.loads((place / "kernel.json").read_text())
     assert spec["metadata"]["debugger"] is True
@@ -84,7 +84,7 @@ def test_settings_and_defaults_go_into_the_kernelspec(tmp_path: Path) -> None:
 )
 def test_impossible_settings_are_refused(words: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
-        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Mouth())
+        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Frontend())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,15 +130,15 @@ def test_impossible_names_are_refused(name: str, tmp_path: Path) -> None:
 def test_other_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
     with pytest.raises(UsageError, match="exclude each other"):
-        execute(["kernel", "install", "--user", "--prefix", str(tmp_path)], Mouth())
+        execute(["kernel", "install", "--user", "--prefix", str(tmp_path)], Frontend())
     with pytest.raises(UsageError, match="no kernel"):
-        execute(["kernel", "uninstall", "--name", "nothing-here"], Mouth())
+        execute(["kernel", "uninstall", "--name", "nothing-here"], Frontend())
     other = tmp_path / "share" / "jupyter" / "kernels" / "other"
     other.mkdir(parents=True)
     spec = {"argv": ["other", "{connection_file}"], "display_name": "Other", "language": "x"}
     (other / "kernel.json").write_text(json.dumps(spec))
     with pytest.raises(UsageError, match="not one of Submarine's"):
-        execute(["kernel", "uninstall", "--name", "other"], Mouth())
+        execute(["kernel", "uninstall", "--name", "other"], Frontend())
     (tmp_path / "file").write_text("")
     with pytest.raises(SubmarineError, match="cannot be written"):
         install_kernel(prefix=str(tmp_path / "file"))
@@ -150,25 +150,25 @@ def test_kernels_are_listed_checked_and_removed_by_name(
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
     monkeypatch.setattr(KernelSpecManager, "ensure_native_kernel", False)
     for words in (["--name", "Ours"], ["--name", "far", "--memory", "1G", "--backend", "local"]):
-        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Mouth())
-    rows = {row["name"]: row for row in execute(["kernel", "list"], Mouth()).value}
+        execute(["kernel", "install", "--prefix", str(tmp_path), *words], Frontend())
+    rows = {row["name"]: row for row in execute(["kernel", "list"], Frontend()).value}
     assert rows["ours"]["runs_in"] == "this machine"
     assert rows["far"]["runs_in"] == "container"
     assert rows["far"]["display_name"] == "Python (1G)"
-    assert execute(["kernel", "check", "far"], Mouth()).value["ok"]
+    assert execute(["kernel", "check", "far"], Frontend()).value["ok"]
     place = Path(rows["ours"]["path"]) / "kernel.json"
     spec = json.loads(place.read_text())
     spec["argv"][0] = str(tmp_path / "former" / "python")
     place.write_text(json.dumps(spec))
-    broken = execute(["kernel", "check", "ours"], Mouth())
+    broken = execute(["kernel", "check", "ours"], Frontend())
     assert (broken.exit_code, broken.value["ok"]) == (1, False)
     assert "is not there any more" in broken.text
     for verb in ("check", "uninstall"):
-        assert complete(["kernel", verb, "ou"], Mouth()) == ["ours"]
-    execute(["kernel", "uninstall", "ours"], Mouth())
-    assert "ours" not in {row["name"] for row in execute(["kernel", "list"], Mouth()).value}
+        assert complete(["kernel", verb, "ou"], Frontend()) == ["ours"]
+    execute(["kernel", "uninstall", "ours"], Frontend())
+    assert "ours" not in {row["name"] for row in execute(["kernel", "list"], Frontend()).value}
     with pytest.raises(UsageError, match=r"Installed are .*far"):
-        execute(["kernel", "check", "ours"], Mouth())
+        execute(["kernel", "check", "ours"], Frontend())
 
 
 def test_a_kernel_of_somebody_else_is_not_replaced(
@@ -180,5 +180,5 @@ def test_a_kernel_of_somebody_else_is_not_replaced(
     text = json.dumps({"argv": ["other"], "display_name": "Other", "language": "x"})
     (other / "kernel.json").write_text(text)
     with pytest.raises(UsageError, match="is not Submarine's"):
-        execute(["kernel", "install", "--prefix", str(tmp_path), "--name", "Other"], Mouth())
+        execute(["kernel", "install", "--prefix", str(tmp_path), "--name", "Other"], Frontend())
     assert (other / "kernel.json").read_text() == text

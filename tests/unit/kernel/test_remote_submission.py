@@ -18,7 +18,7 @@ from submarine_jobs.backends.yarn.application.distributed import Parts, build_ga
 from submarine_jobs.commands import execute
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import KERNEL_ROLE, JobSpec
 from submarine_kernel.remote import (
     Asked,
@@ -35,7 +35,7 @@ from tests.unit.jobs.backends.yarn.test_distributed import submission
 def installed(tmp_path: Path, *words: str) -> dict[str, Any]:
     """The provisioner's configuration in the kernel.json that these options make."""
     install = ["kernel", "install", "--prefix", str(tmp_path), "--name", "gpu"]
-    path = Path(execute([*install, *words], Mouth()).value["path"])
+    path = Path(execute([*install, *words], Frontend()).value["path"])
     stanza = json.loads((path / "kernel.json").read_text())["metadata"]["kernel_provisioner"]
     assert stanza["provisioner_name"] == "submarine-yarn"
     config: dict[str, Any] = stanza["config"]
@@ -128,7 +128,7 @@ def test_times_are_the_provisioners(tmp_path: Path) -> None:
 )
 def test_what_front_ends_show(tmp_path: Path, words: list[str], shown: str) -> None:
     install = ["kernel", "install", "--prefix", str(tmp_path), "--name", "gpu", *words]
-    assert execute(install, Mouth()).value["display_name"] == shown
+    assert execute(install, Frontend()).value["display_name"] == shown
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_what_run_would_refuse_is_refused_at_install(
         installed(tmp_path, *words)
 
 
-class Heard(Mouth):
+class Heard(Frontend):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -187,11 +187,11 @@ def test_the_cluster_is_asked_and_its_no_is_a_warning(
     (conf / "core-site.xml").write_text(f"{site}</property></configuration>")
     monkeypatch.setenv("HADOOP_CONF_DIR", str(conf))
     _answers(monkeypatch, plan)
-    mouth = Heard()
+    frontend = Heard()
     words = ["--prefix", str(tmp_path), "--name", "gpu4", "--gpu", "4", "--queue", "ml"]
-    value = execute(["kernel", "install", *words], mouth).value
+    value = execute(["kernel", "install", *words], frontend).value
     assert (Path(value["path"]) / "kernel.json").is_file()
-    assert [warning in line for line in mouth.lines] == ([True] if warning else [])
+    assert [warning in line for line in frontend.lines] == ([True] if warning else [])
     assert [warning in line for line in value["warnings"]] == ([True] if warning else [])
 
 
@@ -200,10 +200,10 @@ def test_an_install_where_there_is_no_cluster_says_so(
 ) -> None:
     monkeypatch.delenv("SUBMARINE_BACKEND")
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
-    mouth = Heard()
+    frontend = Heard()
     words = ["--prefix", str(tmp_path), "--name", "gpu4", "--gpu", "4"]
-    execute(["kernel", "install", *words], mouth)
-    assert "No cluster is configured" in mouth.lines[0]
+    execute(["kernel", "install", *words], frontend)
+    assert "No cluster is configured" in frontend.lines[0]
 
 
 def test_a_start_that_packs_an_environment_says_each_step_once(

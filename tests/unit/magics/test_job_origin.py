@@ -7,26 +7,26 @@ from types import SimpleNamespace
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec
 from submarine_magics.cells import NotebookCells
 from submarine_magics.execution import Executions
-from submarine_magics.frontend import NotebookMouth
+from submarine_magics.frontend import NotebookFrontend
 from submarine_runtime.protocol import layout
 
 
-def test_the_mouth_names_the_cell_that_is_executed() -> None:
+def test_the_frontend_names_the_cell_that_is_executed() -> None:
     shell = InteractiveShell()
-    mouth = NotebookMouth(shell, NotebookCells(lambda: None))
-    before = mouth.launching_cell
+    frontend = NotebookFrontend(shell, NotebookCells(lambda: None))
+    before = frontend.launching_cell
     assert before is None, "nothing runs"
     executions = Executions.attach(shell)
     cell = "%submarine run"
     info = SimpleNamespace(raw_cell=cell, cell_id="cell-7", store_history=True, cell_meta=None)
     executions.begin(info)
-    assert mouth.launching_cell == "cell-7"
+    assert frontend.launching_cell == "cell-7"
     executions.detach()
-    assert Mouth().launching_cell is None
+    assert Frontend().launching_cell is None
 
 
 def test_a_spec_keeps_it_and_an_older_one_has_none() -> None:

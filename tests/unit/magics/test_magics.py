@@ -23,7 +23,7 @@ from submarine_magics import load_ipython_extension, unload_ipython_extension
 from submarine_magics.cells import NotebookCells
 from submarine_magics.commands.completion import words_of
 from submarine_magics.execution import Execution, Executions, run_body_here
-from submarine_magics.frontend import NotebookMouth, OutputLimitReached, as_refusal
+from submarine_magics.frontend import NotebookFrontend, OutputLimitReached, as_refusal
 from submarine_magics.frontend.card_rota import MAX_CARDS, MAX_KEPT, CardRota
 from submarine_magics.frontend.cards import LiveCard
 from submarine_magics.frontend.notebook_frontend import MAX_LOG_BYTES
@@ -273,12 +273,12 @@ def test_a_kernel_remembers_a_bounded_number_of_cards() -> None:
 def test_a_log_stops_at_what_an_output_may_hold(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mouth = NotebookMouth(shell, NotebookCells(lambda: None))
-    with mouth.speaking(None):
-        mouth.write("ä".encode()[:1])
-        mouth.write("ä".encode()[1:] + b"\x1b[31mred\x1b]0;t\x07\x1b[2J\xff")
+    frontend = NotebookFrontend(shell, NotebookCells(lambda: None))
+    with frontend.speaking(None):
+        frontend.write("ä".encode()[:1])
+        frontend.write("ä".encode()[1:] + b"\x1b[31mred\x1b]0;t\x07\x1b[2J\xff")
         with pytest.raises(OutputLimitReached, match="reads all of it"):
-            mouth.write(b"x" * (MAX_LOG_BYTES + 1))
+            frontend.write(b"x" * (MAX_LOG_BYTES + 1))
     shown = capsys.readouterr().out
     assert shown.startswith("ä\x1b[31mred\ufffd")
     assert len(shown) <= MAX_LOG_BYTES + 100

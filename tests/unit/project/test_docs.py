@@ -19,7 +19,7 @@ from submarine_jobs.commands.grammar import plugins
 from submarine_jobs.commands.grammar.verb import HelpRequested
 from submarine_jobs.commands.grammar.verbs import VERBS, build
 from submarine_jobs.config import read_file
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import MEANINGS
 from submarine_runtime.protocol.states import TRANSITIONS, State
@@ -160,7 +160,7 @@ TYPED = [(page_name(page), line) for page in PAGES for line in commands(page)]
 
 def parse(words: list[str]) -> None:
     """Parse as the grammar does, down to the last subcommand, and run nothing."""
-    context = build().make_context("submarine", words, obj=Mouth())
+    context = build().make_context("submarine", words, obj=Frontend())
     while isinstance(context.command, click.Group):
         rest = [*context._protected_args, *context.args]
         name, command, left = context.command.resolve_command(context, rest)

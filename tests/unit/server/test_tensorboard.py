@@ -16,7 +16,7 @@ from submarine_jobs.commands.grammar import execute
 from submarine_jobs.commands.tensorboard import MIME_TYPE
 from submarine_jobs.config import back_links, server_url
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.storage import LocalStorage
 from submarine_jobs.tensorboards import Scratch, remove_stale
 from submarine_jobs.tensorboards.fetching import JobFiles, NoRoomError, Room
@@ -265,7 +265,7 @@ def test_what_is_no_address_is_none(url: str) -> None:
     assert back_links({"JPY_PARENT_PID": "../../etc"}) == {}
 
 
-class Notebook(Mouth):
+class Notebook(Frontend):
     kind = "notebook"
 
     def session(self, config: object) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from submarine_jobs.commands.grammar import Verb, option, parameters_option
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.azkaban.api import CONCURRENT, FAILURE_ACTIONS
 from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
 
@@ -45,7 +45,7 @@ _TO = click.Choice(["azkaban"])
 @option("--url", metavar="URL", help="Address of the Azkaban [that of submarine.toml].")
 @click.pass_obj
 def submit(
-    mouth: Mouth,
+    frontend: Frontend,
     /,
     file: Path,
     target: str,
@@ -66,7 +66,7 @@ def submit(
     wishes = Wishes(
         project, run, schedule, replace, dict(parameters), failure_action or "", concurrent or ""
     )
-    return verbs.submit(mouth, file, wishes, url=url, extra=extra)
+    return verbs.submit(frontend, file, wishes, url=url, extra=extra)
 
 
 @click.command(cls=Verb, example=("workflow unschedule nightly",))
@@ -75,8 +75,10 @@ def submit(
 @option("--project", default="", metavar="NAME", help="Azkaban's project [the workflow's name].")
 @option("--url", metavar="URL", help="Address of the Azkaban [that of submarine.toml].")
 @click.pass_obj
-def unschedule(mouth: Mouth, /, name: str, target: str, project: str, url: str | None) -> Outcome:
+def unschedule(
+    frontend: Frontend, /, name: str, target: str, project: str, url: str | None
+) -> Outcome:
     """Take the workflow NAME (or in the file NAME) off Azkaban's schedule."""
     from submarine_workflows.commands import azkaban_runs as verbs
 
-    return verbs.unschedule(mouth, name, project=project, url=url)
+    return verbs.unschedule(frontend, name, project=project, url=url)

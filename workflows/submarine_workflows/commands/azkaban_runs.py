@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.text import printable
 from submarine_workflows.azkaban import (
     RUN_PREFIX,
@@ -41,7 +41,7 @@ HISTORY = 20
 
 
 def submit(
-    mouth: Mouth,
+    frontend: Frontend,
     file: Path,
     wishes: Wishes,
     *,
@@ -49,29 +49,29 @@ def submit(
     extra: tuple[str, ...] = (),
 ) -> Outcome:
     """Upload the workflow in ``file``; run and schedule it as wished."""
-    settings = _settings(mouth, url)
+    settings = _settings(frontend, url)
     workflow, made = project_of(file, setting_of(vars(settings)), extra=extra)
-    azkaban = connect(settings, mouth)
+    azkaban = connect(settings, frontend)
     done = submit_to(azkaban, settings, file, workflow, made, wishes)
-    return Outcome(showing.submitted_text(done, mouth.command), value=done.to_json())
+    return Outcome(showing.submitted_text(done, frontend.command), value=done.to_json())
 
 
-def status(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
+def status(frontend: Frontend, run: str, url: str | None = None) -> Outcome:
     """How a run and its nodes stand."""
-    azkaban = connect(_settings(mouth, url), mouth)
+    azkaban = connect(_settings(frontend, url), frontend)
     execution = azkaban.execution(execution_id(run))
     value = showing.execution_json(execution, azkaban.url)
-    if mouth.kind in ("notebook", "zeppelin"):
+    if frontend.kind in ("notebook", "zeppelin"):
         from submarine_workflows.notebook import show_execution
 
         # In the background nobody can be asked: it has the session that was just kept.
-        again = connect(_settings(mouth, url), Mouth())
-        return show_execution(again, execution, mouth, value)
+        again = connect(_settings(frontend, url), Frontend())
+        return show_execution(again, execution, frontend, value)
     return Outcome(showing.status_text(execution, azkaban.url), value=value)
 
 
 def logs(
-    mouth: Mouth,
+    frontend: Frontend,
     run: str,
     node: str = "",
     *,
@@ -91,11 +91,11 @@ def logs(
     """
     from submarine_workflows.azkaban.api import Follower
 
-    azkaban = connect(_settings(mouth, url), mouth)
+    azkaban = connect(_settings(frontend, url), frontend)
     follower = Follower(azkaban, execution_id(run), node)
     if follow:
         for piece in follower.until_the_end():
-            mouth.write(piece.encode("utf-8", "replace"))
+            frontend.write(piece.encode("utf-8", "replace"))
         return Outcome(value={"run": run, "status": follower.status})
     pieces = follower.now() if attempt is None else follower.attempt(attempt - 1)
     text = "".join(pieces)
@@ -105,9 +105,9 @@ def logs(
     return Outcome(shown, value={"run": run, "status": follower.status, "text": text})
 
 
-def cancel(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
+def cancel(frontend: Frontend, run: str, url: str | None = None) -> Outcome:
     """Kill a run: Azkaban ends its nodes, and they their jobs."""
-    azkaban = connect(_settings(mouth, url), mouth)
+    azkaban = connect(_settings(frontend, url), frontend)
     execid = execution_id(run)
     azkaban.cancel(execid)
     text = f"Azkaban kills {run}: {run_url(azkaban.url, execid)}"
@@ -115,11 +115,16 @@ def cancel(mouth: Mouth, run: str, url: str | None = None) -> Outcome:
 
 
 def history(
-    mouth: Mouth, name: str, count: int = HISTORY, *, project: str = "", url: str | None = None
+    frontend: Frontend,
+    name: str,
+    count: int = HISTORY,
+    *,
+    project: str = "",
+    url: str | None = None,
 ) -> Outcome:
     """The last runs of a workflow, by its name or file; ``azkaban:PROJECT/NAME`` in a project."""
-    settings = _settings(mouth, url)
-    azkaban = connect(settings, mouth)
+    settings = _settings(frontend, url)
+    azkaban = connect(settings, frontend)
     within, _, rest = name.removeprefix(RUN_PREFIX).rpartition("/")
     if within and not project and not Path(name.removeprefix(RUN_PREFIX)).exists():
         project, name = within, rest
@@ -129,10 +134,12 @@ def history(
     return Outcome(showing.history_text(flow, found, azkaban.url), value=value)
 
 
-def unschedule(mouth: Mouth, name: str, *, project: str = "", url: str | None = None) -> Outcome:
+def unschedule(
+    frontend: Frontend, name: str, *, project: str = "", url: str | None = None
+) -> Outcome:
     """Remove the schedule of a workflow, by its name or file."""
-    settings = _settings(mouth, url)
-    azkaban = connect(settings, mouth)
+    settings = _settings(frontend, url)
+    azkaban = connect(settings, frontend)
     flow = flow_name(name)
     where = project_name(project or settings.project, flow)
     try:
@@ -149,15 +156,15 @@ def unschedule(mouth: Mouth, name: str, *, project: str = "", url: str | None = 
     )
 
 
-def _settings(mouth: Mouth, url: str | None) -> Settings:
-    mouth.config({})  # asks whether to trust the project's file, which the settings cannot
+def _settings(frontend: Frontend, url: str | None) -> Settings:
+    frontend.config({})  # asks whether to trust the project's file, which the settings cannot
     return load_settings({"url": url})
 
 
-def connect(settings: Settings, mouth: Mouth) -> Azkaban:
+def connect(settings: Settings, frontend: Frontend) -> Azkaban:
     """The Azkaban of the settings; asks for a password only where a login needs it."""
-    ask = (lambda words: getpass.getpass(f"{words}: ")) if mouth.interactive else None
-    kept = SessionFile(mouth.config({}).profile.state_dir, settings)
+    ask = (lambda words: getpass.getpass(f"{words}: ")) if frontend.interactive else None
+    kept = SessionFile(frontend.config({}).profile.state_dir, settings)
     return Azkaban(Connection(settings, lambda: find_password(settings, ask), kept))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
+from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
 from submarine_workflows.local import GRACE
 from submarine_workflows.runs import RunFolder, head_of, is_held, view_of
 
@@ -13,7 +13,7 @@ from submarine_workflows.runs import RunFolder, head_of, is_held, view_of
 PATIENCE = GRACE + 15.0
 
 
-def cancel_run(run: RunFolder, mouth: Mouth) -> Outcome:
+def cancel_run(run: RunFolder, frontend: Frontend) -> Outcome:
     """Ask for the end of a run and wait for it."""
     view = view_of(run)
     if not view.alive:
@@ -25,7 +25,7 @@ def cancel_run(run: RunFolder, mouth: Mouth) -> Outcome:
         run.cancel.touch(mode=0o600)
     except OSError as exc:
         raise UsageError(f"{run.path} cannot be written: {exc.strerror}.") from None
-    mouth.say(f"Ending {run.run} …")
+    frontend.say(f"Ending {run.run} …")
     deadline = time.monotonic() + PATIENCE
     while run.alive and time.monotonic() < deadline:
         time.sleep(0.2)

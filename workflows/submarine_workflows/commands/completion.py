@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_workflows.commands.runs_option import runs_of
 from submarine_workflows.commands.workflow_file import find_workflow, names_here
 
@@ -22,7 +22,7 @@ def complete_runs(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Workflows with runs, ``last``, and the newest runs."""
-    runs = runs_of(ctx.find_object(Mouth) or Mouth(), ctx.params.get("runs"))
+    runs = runs_of(ctx.find_object(Frontend) or Frontend(), ctx.params.get("runs"))
     words = [*runs.workflows(), "last", *(run.run for run in runs.all()[:_MOST])]
     return _beginning(dict.fromkeys(words), incomplete)
 
@@ -33,7 +33,7 @@ def complete_nodes_of_run(
     """Nodes of the run that was typed before."""
     from submarine_workflows.runs import view_of
 
-    runs = runs_of(ctx.find_object(Mouth) or Mouth(), ctx.params.get("runs"))
+    runs = runs_of(ctx.find_object(Frontend) or Frontend(), ctx.params.get("runs"))
     with suppress(SubmarineError):
         view = view_of(runs.find(str(ctx.params.get("run"))))
         return _beginning((node.path for node in view.nodes), incomplete)
@@ -48,8 +48,8 @@ def complete_nodes_of_file(
     from submarine_workflows.model import path_of
 
     with suppress(SubmarineError):
-        mouth = ctx.find_object(Mouth) or Mouth()
-        found = open_workflow(find_workflow(str(ctx.params.get("file")), mouth))
+        frontend = ctx.find_object(Frontend) or Frontend()
+        found = open_workflow(find_workflow(str(ctx.params.get("file")), frontend))
         return _beginning((path_of(node, flows) for flows, node in found.walk()), incomplete)
     return []
 
@@ -59,8 +59,8 @@ def complete_files(
 ) -> list[CompletionItem]:
     """Workflows of cells by their names, files that may hold one, and folders."""
     folder, slash, start = incomplete.rpartition("/")
-    mouth = ctx.find_object(Mouth) or Mouth()
-    found = names_here(mouth) if not slash and mouth.kind in ("notebook", "zeppelin") else []
+    frontend = ctx.find_object(Frontend) or Frontend()
+    found = names_here(frontend) if not slash and frontend.kind in ("notebook", "zeppelin") else []
     with suppress(OSError):
         for path in sorted(Path(folder or slash or ".").iterdir()):
             fits = path.name.startswith(start) and (start or not path.name.startswith("."))

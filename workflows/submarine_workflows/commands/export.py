@@ -14,7 +14,7 @@ import click
 
 from submarine_jobs.commands.grammar import CONTEXT, Verb, option
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import JOB_FAILED, Mouth, Outcome
+from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
 from submarine_workflows.azkaban.project import VERB
 from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
 from submarine_workflows.export import TARGETS, Export, Wishes
@@ -105,7 +105,7 @@ def holds(condition: str, outputs: tuple[str, ...]) -> Outcome:
 )
 @click.argument("words", metavar="COMMAND", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_obj
-def with_values(mouth: Mouth, /, words: tuple[str, ...]) -> Outcome:
+def with_values(frontend: Frontend, /, words: tuple[str, ...]) -> Outcome:
     """Run COMMAND with the variable NAME in the place of each word @NAME.
 
     A project for Azkaban runs its notebooks so: a value that is entered in Azkaban's page stays one
@@ -114,7 +114,7 @@ def with_values(mouth: Mouth, /, words: tuple[str, ...]) -> Outcome:
     from submarine_jobs.commands import execute
     from submarine_workflows.azkaban.project import with_values as replaced
 
-    return execute(replaced(words, os.environ), mouth)
+    return execute(replaced(words, os.environ), frontend)
 
 
 def _words(program: str) -> tuple[str, ...]:

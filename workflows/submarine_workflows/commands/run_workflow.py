@@ -9,7 +9,7 @@ import click
 
 from submarine_jobs.commands.grammar import Parsed, Verb, duration_option, option, parameters_option
 from submarine_jobs.errors import RefusedError, UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import parse_count
 from submarine_workflows.commands.completion import (
     complete_files,
@@ -155,17 +155,17 @@ def run(
         concurrent=Concurrent(concurrent),
         **rest,
     )
-    mouth = ctx.find_object(Mouth) or Mouth()
-    session = LocalSession(runs_of(mouth, runs), mouth, options)
-    path = find_workflow(file, mouth) if file is not None else None
+    frontend = ctx.find_object(Frontend) or Frontend()
+    session = LocalSession(runs_of(frontend, runs), frontend, options)
+    path = find_workflow(file, frontend) if file is not None else None
     if dry_run:
         return session.dry_run(path, nodes, disable)
-    if mouth.kind in ("notebook", "zeppelin"):
+    if frontend.kind in ("notebook", "zeppelin"):
         from submarine_workflows.notebook import launch, words_of
 
-        unseen = mouth.kind == "notebook" and not mouth.interactive
+        unseen = frontend.kind == "notebook" and not frontend.interactive
         words = words_of(ctx, path, ("wait", "runs"))
-        return launch(words, runs_of(mouth, runs), mouth, wait=wait or unseen)
+        return launch(words, runs_of(frontend, runs), frontend, wait=wait or unseen)
     if resume is not None:
         return session.resume(path, resume, nodes, disable, time.time)
     if path is None:

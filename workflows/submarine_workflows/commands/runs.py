@@ -17,7 +17,7 @@ from submarine_jobs.commands.grammar import (
     profile_option,
 )
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import Profile, parse_count
 from submarine_workflows.azkaban import is_azkabans
 from submarine_workflows.commands.completion import complete_nodes_of_run, complete_runs
@@ -34,20 +34,20 @@ def _count(text: str) -> int:
 @click.argument("run", metavar="[RUN | NAME]", default="last", shell_complete=complete_runs)
 @runs_option
 @click.pass_obj
-def status(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
+def status(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
     """Show a run of a workflow and where each of its nodes stands; without a name the newest."""
     if is_azkabans(run):
         from submarine_workflows.commands import azkaban_runs as verbs
 
-        return verbs.status(mouth, run)
+        return verbs.status(frontend, run)
     from submarine_workflows.runs import html_of, table_of, view_of
 
-    found = runs_of(mouth, runs).find(run)
+    found = runs_of(frontend, runs).find(run)
     view = view_of(found)
-    if mouth.kind in ("notebook", "zeppelin"):
+    if frontend.kind in ("notebook", "zeppelin"):
         from submarine_workflows.notebook import show_run
 
-        return show_run(found, mouth)
+        return show_run(found, frontend)
     now = time.time()
     return Outcome(table_of(view, now), html=html_of(view, now), value=view.to_json())
 
@@ -81,7 +81,7 @@ def logs(
     """Print what the commands of a node wrote; without NODE, of all nodes in their order."""
     from submarine_workflows.runs import followed, shown
 
-    mouth = ctx.find_object(Mouth) or Mouth()
+    frontend = ctx.find_object(Frontend) or Frontend()
     if attempt is not None and (node is None or follow):
         raise UsageError("--attempt wants a NODE, and no --follow.")
     as_json = bool(ctx.meta[AS_JSON])
@@ -89,26 +89,26 @@ def logs(
         from submarine_workflows.commands import azkaban_runs as verbs
 
         live = follow and not as_json
-        return verbs.logs(mouth, run, node or "", follow=live, attempt=attempt, tail=tail)
-    found = runs_of(mouth, runs).find(run)
+        return verbs.logs(frontend, run, node or "", follow=live, attempt=attempt, tail=tail)
+    found = runs_of(frontend, runs).find(run)
     if follow and not as_json:
-        return followed(found, node, mouth, tail)
-    return shown(found, node, attempt, tail, mouth, as_json=as_json)
+        return followed(found, node, frontend, tail)
+    return shown(found, node, attempt, tail, frontend, as_json=as_json)
 
 
 @click.command("cancel", cls=Verb, example=("workflow cancel nightly",))
 @click.argument("run", metavar="RUN", shell_complete=complete_runs)
 @runs_option
 @click.pass_obj
-def cancel(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
+def cancel(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
     """End a run: its nodes are stopped, and they cancel their jobs."""
     if is_azkabans(run):
         from submarine_workflows.commands import azkaban_runs as verbs
 
-        return verbs.cancel(mouth, run)
+        return verbs.cancel(frontend, run)
     from submarine_workflows.commands.cancelling import cancel_run
 
-    return cancel_run(runs_of(mouth, runs).find(run), mouth)
+    return cancel_run(runs_of(frontend, runs).find(run), frontend)
 
 
 @click.command("history", cls=Verb, example=("workflow history", "workflow history nightly"))
@@ -123,15 +123,17 @@ def cancel(mouth: Mouth, /, run: str, runs: str | None) -> Outcome:
 )
 @runs_option
 @click.pass_obj
-def history(mouth: Mouth, /, name: str | None, limit: int | None, runs: str | None) -> Outcome:
+def history(
+    frontend: Frontend, /, name: str | None, limit: int | None, runs: str | None
+) -> Outcome:
     """List runs, newest first, and the scheduled ones that should have been and were not."""
     if name is not None and is_azkabans(name):
         from submarine_workflows.commands import azkaban_runs as verbs
 
-        return verbs.history(mouth, name, 30 if limit is None else limit)
+        return verbs.history(frontend, name, 30 if limit is None else limit)
     from submarine_workflows.commands.history import history_of
 
-    return history_of(runs_of(mouth, runs), name, 30 if limit is None else limit, time.time())
+    return history_of(runs_of(frontend, runs), name, 30 if limit is None else limit, time.time())
 
 
 @click.command(
@@ -148,7 +150,7 @@ def history(mouth: Mouth, /, name: str | None, limit: int | None, runs: str | No
 @profile_option
 @click.pass_obj
 def await_(
-    mouth: Mouth,
+    frontend: Frontend,
     /,
     url: str,
     timeout: float | None,
@@ -165,10 +167,10 @@ def await_(
 
     @functools.cache
     def whose() -> Profile:
-        # As whom the mouth acts: a process of several users has several configurations.
-        return mouth.config({"profile": profile} if profile else {}).profile
+        # As whom the front end acts: a process of several users has several configurations.
+        return frontend.config({"profile": profile} if profile else {}).profile
 
-    took = wait_for_data(target, limit, mouth.say, whose)
+    took = wait_for_data(target, limit, frontend.say, whose)
     shown = without_password(target)
     return Outcome(f"{shown} is there after {duration(took)}.", value={"url": shown, "took": took})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from submarine_jobs.commands.grammar import Callback, option
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_workflows.runs import Runs
 
 
@@ -19,7 +19,7 @@ def runs_option(command: Callback) -> Callback:
     )(command)
 
 
-def runs_of(mouth: Mouth, folder: str | None) -> Runs:
+def runs_of(frontend: Frontend, folder: str | None) -> Runs:
     """The runs in ``folder``, else in the state directory."""
-    home = mouth.config({}).profile.state_dir / "workflows"
+    home = frontend.config({}).profile.state_dir / "workflows"
     return Runs(Path(folder).expanduser().absolute() if folder else home, home)

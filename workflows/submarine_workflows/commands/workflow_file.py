@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_workflows.notebook import SUFFIX, folder_of, kept_file, kept_names, notebook_of
 
 
-def find_workflow(text: str, mouth: Mouth) -> Path:
+def find_workflow(text: str, frontend: Frontend) -> Path:
     """The file of a workflow; ``text`` as it is where nothing of that name is known.
 
     A name without a folder means ``NAME.flow`` beside the notebook, then a file of the working
@@ -22,26 +22,26 @@ def find_workflow(text: str, mouth: Mouth) -> Path:
     path = Path(text).expanduser()
     if not text or "/" in text:
         return path
-    beside = folder_of(mouth) / (text + SUFFIX)
-    if notebook_of(mouth) is not None and beside.is_file():
+    beside = folder_of(frontend) / (text + SUFFIX)
+    if notebook_of(frontend) is not None and beside.is_file():
         return beside
     if path.exists():
         return path
-    for folder in dict.fromkeys((folder_of(mouth), Path.cwd())):
+    for folder in dict.fromkeys((folder_of(frontend), Path.cwd())):
         for name in (text, text + SUFFIX):
             if (folder / name).is_file():
                 return folder / name
-    kept = kept_file(text, mouth)
+    kept = kept_file(text, frontend)
     return kept if kept is not None and kept.is_file() else path
 
 
-def names_here(mouth: Mouth) -> list[str]:
+def names_here(frontend: Frontend) -> list[str]:
     """Names by which ``find_workflow`` finds one, for Tab."""
     try:
-        beside = sorted(path.stem for path in folder_of(mouth).glob(f"*{SUFFIX}"))
+        beside = sorted(path.stem for path in folder_of(frontend).glob(f"*{SUFFIX}"))
     except OSError:
         beside = []
-    return list(dict.fromkeys([*kept_names(mouth), *beside[:50]]))
+    return list(dict.fromkeys([*kept_names(frontend), *beside[:50]]))
 
 
 class WorkflowFile(click.ParamType[Path]):
@@ -55,7 +55,7 @@ class WorkflowFile(click.ParamType[Path]):
         """The file."""
         if isinstance(value, Path):
             return value
-        return find_workflow(value, (ctx.find_object(Mouth) if ctx else None) or Mouth())
+        return find_workflow(value, (ctx.find_object(Frontend) if ctx else None) or Frontend())
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

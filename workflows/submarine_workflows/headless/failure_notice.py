@@ -18,7 +18,7 @@ from submarine_workflows.locations import is_url, without_password
 
 if TYPE_CHECKING:
     from submarine_jobs.commands.run import NotebookRun
-    from submarine_jobs.frontends import Mouth
+    from submarine_jobs.frontends import Frontend
 
 _CARD_LOG = re.compile(r"^  Log[^\n]*:\n((?:  \|[^\n]*\n?)+)", re.M)
 _SECRET_NAME = re.compile(r"passw|secret|token|credential|api_?key|access_?key", re.I)
@@ -26,7 +26,7 @@ _SECRET_NAME = re.compile(r"passw|secret|token|credential|api_?key|access_?key",
 
 def tell(
     request: NotebookRun,
-    mouth: Mouth,
+    frontend: Frontend,
     reason: str,
     *,
     state: str = "FAILED",
@@ -65,7 +65,7 @@ def tell(
     )
     typed = {name: value for name, value, _ in request.parameters}
     secrets = _secrets({**typed, **(parameters or {})})
-    notify(request.notify, notice, say=mouth.say, secrets=secrets, hurried=hurried)
+    notify(request.notify, notice, say=frontend.say, secrets=secrets, hurried=hurried)
 
 
 def job_log(cell: NotebookNode) -> list[str]:

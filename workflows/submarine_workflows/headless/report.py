@@ -28,7 +28,7 @@ from submarine_workflows.locations import write_by_rename
 
 if TYPE_CHECKING:
     from submarine_jobs.commands.run import NotebookRun
-    from submarine_jobs.frontends import Mouth
+    from submarine_jobs.frontends import Frontend
 
 #: Where a workflow's scheduler wants the outputs of a node: Azkaban's variable.
 OUTPUTS = "JOB_OUTPUT_PROP_FILE"
@@ -93,18 +93,18 @@ class Report:
         self._hurried = hurried
         self._errors = list(_errors(notebook))
 
-    def outcome(self, mouth: Mouth, request: NotebookRun) -> Outcome:
+    def outcome(self, frontend: Frontend, request: NotebookRun) -> Outcome:
         """Say it, tell who wanted to be told, and give the command's result."""
         problem = self._put_out(request.return_names)
         code = self.exit_code or (JOB_FAILED if problem else SUCCESS)
         reason = self.reason or problem
         if code != SUCCESS:
             for line in [*self._log(), f"{printable(self._source, 200)}: {reason}"]:
-                mouth.say(line)
-            self._tell(mouth, request, reason)
+                frontend.say(line)
+            self._tell(frontend, request, reason)
         elif self._ending.unrun:
             cells = "cell" if self._ending.unrun == 1 else "cells"
-            mouth.say(
+            frontend.say(
                 f"{printable(self._source, 200)}: a cell called sys.exit(), so the last "
                 f"{self._ending.unrun} code {cells} did not run."
             )
@@ -205,10 +205,10 @@ class Report:
             return f"{OUTPUTS} names {place}, which cannot be written: {error.strerror or error}."
         return ""
 
-    def _tell(self, mouth: Mouth, request: NotebookRun, reason: str) -> None:
+    def _tell(self, frontend: Frontend, request: NotebookRun, reason: str) -> None:
         tell(
             request,
-            mouth,
+            frontend,
             reason,
             state="KILLED" if self._ending.stop is not None else "FAILED",
             output=self._target,

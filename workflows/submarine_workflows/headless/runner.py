@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
     from submarine_jobs.commands.run import NotebookRun
-    from submarine_jobs.frontends import Mouth
+    from submarine_jobs.frontends import Frontend
     from submarine_jobs.model import Profile
     from submarine_workflows.headless.settings import Settings
 
 _READ_ONLY = ("http://", "https://")
 
 
-def run_notebook(request: NotebookRun, mouth: Mouth) -> Outcome:
+def run_notebook(request: NotebookRun, frontend: Frontend) -> Outcome:
     """Execute a notebook and wait for its jobs.
 
     Raises
@@ -47,15 +47,15 @@ def run_notebook(request: NotebookRun, mouth: Mouth) -> Outcome:
         no sense; nothing ran then.
     """
     with Traps() as traps:
-        return _Run(request, mouth, traps).run()
+        return _Run(request, frontend, traps).run()
 
 
 class _Run:
     """One call of the command."""
 
-    def __init__(self, request: NotebookRun, mouth: Mouth, traps: Traps) -> None:
+    def __init__(self, request: NotebookRun, frontend: Frontend, traps: Traps) -> None:
         self._request = request
-        self._mouth = mouth
+        self._frontend = frontend
         self._traps = traps
         self._given: dict[str, Any] = {}
         self._choice = {"profile": request.profile, "backend": request.backend}
@@ -67,14 +67,14 @@ class _Run:
             return self._run(settings)
         except SubmarineError as error:
             output, heard = without_password(self._request.output or ""), self._traps.heard
-            tell(self._request, self._mouth, str(error), output=output, hurried=heard)
+            tell(self._request, self._frontend, str(error), output=output, hurried=heard)
             raise
 
     def _run(self, settings: Settings) -> Outcome:
         request = self._request
         if settings.warning:
-            self._mouth.say(settings.warning)
-        if self._mouth.interactive:
+            self._frontend.say(settings.warning)
+        if self._frontend.interactive:
             # The notebook's own process can ask nobody whether to trust the project's file.
             with suppress(ConfigError):
                 self._profile()
@@ -83,11 +83,13 @@ class _Run:
         document = self._document(source)
         kernel = self._kernel(document)
         document = self._prepared(document, kernel, source, target)
-        self._mouth.say(f"Executing {printable(source.url, 200)}; the output is {_shown(target)}.")
+        self._frontend.say(
+            f"Executing {printable(source.url, 200)}; the output is {_shown(target)}."
+        )
         return self._execute(document, kernel, settings, source, target)
 
     def _profile(self) -> Profile:
-        return self._mouth.config(self._choice).profile
+        return self._frontend.config(self._choice).profile
 
     def _settings(self) -> Settings:
         """The wishes, and that each job option is one: found out before anything runs."""
@@ -174,7 +176,7 @@ class _Run:
         self._given = given
         document.metadata.setdefault("kernelspec", {"name": kernel, "display_name": kernel})
         language = document.metadata.get("language_info", {}).get("name") or "python"
-        document = inject(document, given, kernel, language, self._mouth.say)
+        document = inject(document, given, kernel, language, self._frontend.say)
         prepare_notebook_metadata(document, source.url, target.url)
         remove_error_markers(document)
         if request.cells:
@@ -201,8 +203,8 @@ class _Run:
         def began(index: int) -> None:
             text = f"cell {index + 1} of {count}"
             if self._request.verbose:
-                self._mouth.say(text)
-            self._mouth.renew(f"{text}, {format_duration(int(time.monotonic() - started))}")
+                self._frontend.say(text)
+            self._frontend.renew(f"{text}, {format_duration(int(time.monotonic() - started))}")
 
         try:
             ending = execute_managed(
@@ -211,17 +213,17 @@ class _Run:
                 settings,
                 target,
                 traps=self._traps,
-                say=self._mouth.say,
+                say=self._frontend.say,
                 began=began,
                 finish=mark_errors,
                 cwd=source.local.absolute().parent if source.local is not None else None,
                 environment=self._environment(),
             )
         finally:
-            self._mouth.renew("")
+            self._frontend.renew("")
         seconds = time.monotonic() - started
         told = (source.url, target.url, document, ending, seconds, self._given, self._traps.heard)
-        return Report(*told).outcome(self._mouth, self._request)
+        return Report(*told).outcome(self._frontend, self._request)
 
     def _environment(self) -> dict[str, str]:
         """The choice of the cluster holds for the notebook's jobs too."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from submarine_jobs.errors import RefusedError, UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.formats import FLOWS, open_workflow
 from submarine_workflows.local import start as starting
 from submarine_workflows.local.checks import check_here, disabled_by
@@ -71,11 +71,11 @@ def source_of(path: Path, given: Iterable[str] = ()) -> Source:
 
 
 class LocalSession:
-    """Runs of one mouth."""
+    """Runs of one front end."""
 
-    def __init__(self, runs: Runs, mouth: Mouth, options: RunOptions) -> None:
+    def __init__(self, runs: Runs, frontend: Frontend, options: RunOptions) -> None:
         self._runs = runs
-        self._mouth = mouth
+        self._frontend = frontend
         self._options = options
 
     def start(
@@ -184,7 +184,7 @@ class LocalSession:
                 hurried=view.status is Status.KILLED,
             )
         return Outcome(
-            end_of(ended, self._mouth.command, now()),
+            end_of(ended, self._frontend.command, now()),
             html=html_of(view, now()),
             value=view.to_json(),
             exit_code=ended.exit_code,
@@ -205,7 +205,7 @@ class LocalSession:
 
     def _say(self, text: str) -> None:
         with suppress(OSError, ValueError):  # the terminal is gone; the run goes on
-            self._mouth.say(text)
+            self._frontend.say(text)
 
 
 def scheduled_starts(runs: Sequence[RunFolder]) -> list[float]:

@@ -1,6 +1,6 @@
 """Workflows that are written in a cell of a notebook: kept, drawn, run and watched from there.
 
-Knows notebooks only by their mouth (``submarine_jobs.commands``): the same works in a note.
+Knows notebooks only by their front end (``submarine_jobs.commands``): the same works in a note.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.azkaban import RUN_PREFIX, run_url
 from submarine_workflows.azkaban.api import Azkaban, Execution, NodeSeen
 from submarine_workflows.display import NodeState, RunState, Step, of_run
@@ -41,13 +41,15 @@ class AzkabanRun:
         return picture_of(found, self.azkaban.url, self.command), found.over
 
 
-def show_execution(azkaban: Azkaban, found: Execution, mouth: Mouth, value: object) -> Outcome:
+def show_execution(
+    azkaban: Azkaban, found: Execution, frontend: Frontend, value: object
+) -> Outcome:
     """Show an execution in a notebook, renewed for as long as it goes on."""
-    bundle = picture_of(found, azkaban.url, mouth.command)
+    bundle = picture_of(found, azkaban.url, frontend.command)
     if not found.over:
-        update = mouth.picture(bundle)
+        update = frontend.picture(bundle)
         if update is not None:
-            distant.watch(AzkabanRun(azkaban, found.execid, mouth.command), update)
+            distant.watch(AzkabanRun(azkaban, found.execid, frontend.command), update)
             return Outcome(value=value)
     html, text = bundle.pop("text/html"), bundle.pop("text/plain")
     return Outcome(text, html, value, mime=bundle)

@@ -15,7 +15,7 @@ import click
 from submarine_jobs.commands import CellBody, execute
 from submarine_jobs.commands.grammar import CellVerb, option
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.display import Caption, of_workflow
 from submarine_workflows.local import missing_notebooks
 from submarine_workflows.model import Kind, Node, Workflow, next_runs
@@ -99,29 +99,29 @@ def workflow(
     They are Flow 2.0's YAML, or Flow 1.0's job files, each headed by # NAME.job. It is kept in
     NAME.flow beside the notebook; %submarine workflow run|status|logs|... NAME work on it.
     """
-    mouth = ctx.find_object(Mouth) or Mouth()
+    frontend = ctx.find_object(Frontend) or Frontend()
     if run_now and target in ("airflow", "cron"):
         raise UsageError(
             f"--run does not go with --to {target}, which writes files alone.",
             "Leave --run away, or run it here first with --run alone.",
         )
     body = CellBody.of(ctx)
-    notebook = notebook_of(mouth)
+    notebook = notebook_of(frontend)
     asked = Asked(check_name(name), schedule, timezone, notebook.name if notebook else "")
     written = read_cell(body, asked)
     then = run_now or target is not None
-    if mouth.kind == "notebook" and not mouth.interactive and not then:
+    if frontend.kind == "notebook" and not frontend.interactive and not then:
         # The same notebook on its schedule: what it was scheduled by stays as a person wrote it.
         return _shown(written.workflow, None, [], handed_over=True)
     _check_written_in(written.workflow)
-    path = keep(name, written.text, mouth)
-    told = notices(written.workflow, mouth)
+    path = keep(name, written.text, frontend)
+    told = notices(written.workflow, frontend)
     outcome = _shown(written.workflow, path, told, handed_over=bool(target))
     if not then:
         return outcome
-    _show_first(outcome, mouth)
+    _show_first(outcome, frontend)
     wished = Wished(target or "", run_now, bool(written.workflow.schedule))
-    return _then(path, wished, mouth, outcome)
+    return _then(path, wished, frontend, outcome)
 
 
 def _check_written_in(found: Workflow) -> None:
@@ -134,9 +134,9 @@ def _check_written_in(found: Workflow) -> None:
         )
 
 
-def notices(found: Workflow, mouth: Mouth) -> list[str]:
+def notices(found: Workflow, frontend: Frontend) -> list[str]:
     """What is not wrong yet: notebooks that are not there, cells that the saved one lacks."""
-    folder, own = folder_of(mouth), notebook_of(mouth)
+    folder, own = folder_of(frontend), notebook_of(frontend)
     missing = missing_notebooks(found, folder)
     for _, node in found.walk():
         if node.kind is Kind.CELLS and own is not None and folder / found.notebook == own:
@@ -188,14 +188,14 @@ def _shown(found: Workflow, path: Path | None, told: list[str], *, handed_over: 
     return Outcome(text, html, value, mime=bundle)
 
 
-def _show_first(outcome: Outcome, mouth: Mouth) -> None:
+def _show_first(outcome: Outcome, frontend: Frontend) -> None:
     """The workflow itself, before what is done with it."""
     bundle = {**outcome.mime, "text/html": outcome.html, "text/plain": outcome.text}
-    if mouth.picture(bundle) is None:
-        mouth.say(outcome.text)
+    if frontend.picture(bundle) is None:
+        frontend.say(outcome.text)
 
 
-def _then(path: Path, wished: Wished, mouth: Mouth, shown: Outcome) -> Outcome:
+def _then(path: Path, wished: Wished, frontend: Frontend, shown: Outcome) -> Outcome:
     """What ``--run`` and ``--to`` stand for, in the words of ``submarine workflow``."""
     file, here = str(path), str(path.parent)
     where = wished.target or "local"
@@ -208,5 +208,5 @@ def _then(path: Path, wished: Wished, mouth: Mouth, shown: Outcome) -> Outcome:
         "airflow": ["export", file, "--to", "airflow", "-o", here],
         "cron": ["export", file, "--to", "cron"],
     }[where]
-    done = execute(["workflow", *words], mouth)
+    done = execute(["workflow", *words], frontend)
     return replace(done, value={"workflow": shown.value, where: done.value})

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError, SubmarineError
-from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Mouth, Outcome
+from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Frontend, Outcome
 from submarine_jobs.text import printable
 from submarine_workflows.local import PROGRAM
 from submarine_workflows.notebook.live_display import watcher
@@ -34,7 +34,7 @@ _MOST_SAID = 4000
 _OURS = ("JPY_", "PYDEVD_", "SUBMARINE_WORKFLOW", "SUBMARINE_HEADLESS", "SUBMARINE_YARN_TAGS")
 
 
-def launch(words: Sequence[str], runs: Runs, mouth: Mouth, *, wait: bool) -> Outcome:
+def launch(words: Sequence[str], runs: Runs, frontend: Frontend, *, wait: bool) -> Outcome:
     """Start a run and show it; ``wait``: return when it has ended.
 
     Parameters
@@ -56,7 +56,7 @@ def launch(words: Sequence[str], runs: Runs, mouth: Mouth, *, wait: bool) -> Out
     with said.open("xb") as file:
         child = subprocess.Popen(
             command,
-            env={**_environment(os.environ), **mouth.environment},
+            env={**_environment(os.environ), **frontend.environment},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -66,24 +66,24 @@ def launch(words: Sequence[str], runs: Runs, mouth: Mouth, *, wait: bool) -> Out
     run = _begun(child, runs, said, began)
     with suppress(OSError):
         said.replace(run.path / "runner.log")
-    return show_run(run, mouth, wait=wait)
+    return show_run(run, frontend, wait=wait)
 
 
-def show_run(run: RunFolder, mouth: Mouth, *, wait: bool = False) -> Outcome:
+def show_run(run: RunFolder, frontend: Frontend, *, wait: bool = False) -> Outcome:
     """Show a run, renewed for as long as it goes on where outputs can be."""
     view = view_of(run)
     if not view.alive:
-        bundle = picture_of(view, mouth.command)
+        bundle = picture_of(view, frontend.command)
         html, text = bundle.pop("text/html"), bundle.pop("text/plain")
         return Outcome(text, html, view.to_json(), mime=bundle, exit_code=_code(view, wait))
-    update = mouth.picture(picture_of(view, mouth.command))
-    look = watcher.watch(LocalRun(run, mouth.command), update) if update is not None else None
+    update = frontend.picture(picture_of(view, frontend.command))
+    look = watcher.watch(LocalRun(run, frontend.command), update) if update is not None else None
     if wait:
         try:
             while run.alive:
                 time.sleep(_PAUSE)
         except KeyboardInterrupt:
-            goes_on = f"{run.run} goes on; `{mouth.command} workflow cancel {run.run}` ends it."
+            goes_on = f"{run.run} goes on; `{frontend.command} workflow cancel {run.run}` ends it."
             return Outcome(goes_on, value=view.to_json(), exit_code=INTERRUPTED)
         view = view_of(run)
         if look is not None:

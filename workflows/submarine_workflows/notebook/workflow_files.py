@@ -11,7 +11,7 @@ import secrets
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 
 SUFFIX = ".flow"
 _NAME = re.compile(r"[A-Za-z0-9_](?:[\w.-]{0,98}[A-Za-z0-9_])?", re.ASCII)
@@ -37,20 +37,20 @@ def check_name(name: str) -> str:
     return name
 
 
-def notebook_of(mouth: Mouth) -> Path | None:
+def notebook_of(frontend: Frontend) -> Path | None:
     """The notebook's file, where it has one."""
-    told = mouth.notebook_name
+    told = frontend.notebook_name
     path = Path(told) if told else None
     return path.absolute() if path is not None and path.is_file() else None
 
 
-def folder_of(mouth: Mouth) -> Path:
+def folder_of(frontend: Frontend) -> Path:
     """The notebook's folder, else the one that the kernel works in."""
-    notebook = notebook_of(mouth)
+    notebook = notebook_of(frontend)
     return notebook.parent if notebook is not None else Path.cwd()
 
 
-def keep(name: str, text: str, mouth: Mouth) -> Path:
+def keep(name: str, text: str, frontend: Frontend) -> Path:
     """Write the workflow's file; it is there as a whole or as it was.
 
     Raises
@@ -59,8 +59,8 @@ def keep(name: str, text: str, mouth: Mouth) -> Path:
         If a file of that name is there which this notebook has not written, or it cannot be
         written.
     """
-    notebook = notebook_of(mouth)
-    path = folder_of(mouth) / (name + SUFFIX)
+    notebook = notebook_of(frontend)
+    path = folder_of(frontend) / (name + SUFFIX)
     _check_ours(path, notebook)
     # A line break in the notebook's name would begin a second line of YAML.
     written_in = f" in {notebook.name}" if notebook and notebook.name.isprintable() else ""
@@ -74,7 +74,7 @@ def keep(name: str, text: str, mouth: Mouth) -> Path:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from None
-    _files[mouth.notebook_name or "", name] = path
+    _files[frontend.notebook_name or "", name] = path
     return path
 
 
@@ -100,12 +100,12 @@ def _check_ours(path: Path, notebook: Path | None) -> None:
         )
 
 
-def kept_names(mouth: Mouth) -> list[str]:
+def kept_names(frontend: Frontend) -> list[str]:
     """The workflows that cells of this notebook have kept while this process lived."""
-    own = mouth.notebook_name or ""
+    own = frontend.notebook_name or ""
     return [name for notebook, name in _files if notebook == own]
 
 
-def kept_file(name: str, mouth: Mouth) -> Path | None:
+def kept_file(name: str, frontend: Frontend) -> Path | None:
     """The file that a cell of this notebook has written for the workflow ``name``."""
-    return _files.get((mouth.notebook_name or "", name))
+    return _files.get((frontend.notebook_name or "", name))

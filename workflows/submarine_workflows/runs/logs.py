@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.text import printable
 from submarine_workflows.runs.folders import RunFolder
 from submarine_workflows.runs.tables import log_of
@@ -25,7 +25,7 @@ def shown(
     node: str | None,
     attempt: int | None,
     tail: int | None,
-    mouth: Mouth,
+    frontend: Frontend,
     *,
     as_json: bool,
 ) -> Outcome:
@@ -33,15 +33,15 @@ def shown(
     view = view_of(run)
     found = _chosen(view, node)
     if node and not found:
-        mouth.say(f"{node} of {run.run} has written nothing: it is {view.node(node).status}.")
+        frontend.say(f"{node} of {run.run} has written nothing: it is {view.node(node).status}.")
     headed = [one.path for one in found] != [node]
     logs = [(one.path, _path(run, view, one, attempt)) for one in found]
-    if mouth.kind == "cli" and not as_json:
+    if frontend.kind == "cli" and not as_json:
         for path, log in logs:
             if headed:
-                mouth.write(f"==> {path} <==\n".encode())
+                frontend.write(f"==> {path} <==\n".encode())
             for data in _chunks(log, tail):
-                mouth.write(data)
+                frontend.write(data)
         return Outcome()
     value: list[dict[str, Any]] = []
     parts: list[str] = []
@@ -53,7 +53,7 @@ def shown(
     return Outcome("\n".join(parts), value=value)
 
 
-def followed(run: RunFolder, node: str | None, mouth: Mouth, tail: int | None) -> Outcome:
+def followed(run: RunFolder, node: str | None, frontend: Frontend, tail: int | None) -> Outcome:
     """What nodes write, as they write it, until the run (or the node) has ended."""
     reading: dict[tuple[str, int], int] = {}
     latest = ""
@@ -71,9 +71,9 @@ def followed(run: RunFolder, node: str | None, mouth: Mouth, tail: int | None) -
                 reading[key] = size
             for data in _from(log, reading[key]):
                 if one.path not in (node, latest):
-                    mouth.write(f"==> {one.path} <==\n".encode())
+                    frontend.write(f"==> {one.path} <==\n".encode())
                     latest = one.path
-                mouth.write(data)
+                frontend.write(data)
                 reading[key] += len(data)
         if over:
             return Outcome(value=view.to_json())

@@ -25,7 +25,7 @@ from submarine_zeppelin.notes import (
 )
 from submarine_zeppelin.submarine.captured_output import printed_to
 from submarine_zeppelin.submarine.dashboard import Dashboard
-from submarine_zeppelin.submarine.frontend import ZeppelinMouth
+from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
 from submarine_zeppelin.submarine.tensorboards import LocalBoards
 
 #: Verbs that may wait for their job.
@@ -44,9 +44,9 @@ class Lines:
     """
 
     def __init__(
-        self, mouth: ZeppelinMouth, properties: Mapping[str, str], boards: LocalBoards
+        self, frontend: ZeppelinFrontend, properties: Mapping[str, str], boards: LocalBoards
     ) -> None:
-        self._mouth = mouth
+        self._frontend = frontend
         self._properties = properties
         self._boards = boards
         self._mode = settings.choice(properties, settings.STOP, settings.STOPS)
@@ -61,10 +61,10 @@ class Lines:
         Mapping or None
             The paragraph's form where it has changed.
         """
-        dashboard = Dashboard(self._mouth, self._execute)
+        dashboard = Dashboard(self._frontend, self._execute)
         good, forms = True, None
         try:
-            whole = body_of(text, *self._mouth.numbering)
+            whole = body_of(text, *self._frontend.numbering)
             if whole is not None:
                 return self._execute(*whole), None
             for line in lines_of(text):
@@ -77,7 +77,7 @@ class Lines:
                     break
         except KeyboardInterrupt:
             if self._mode == "cancel":
-                self._mouth.cancel_cut_off()
+                self._frontend.cancel_cut_off()
             raise
         return good, forms
 
@@ -86,29 +86,29 @@ class Lines:
         _check_verb(words)
         asks = bool({"--help", "-h", "--json"} & set(words))
         if words[:1] == ["tensorboard"] and not asks:
-            return self._boards.show(words[1:], self._mouth)
+            return self._boards.show(words[1:], self._frontend)
         if words[:1] == ["clear"] and not asks:
-            self._mouth.say(
+            self._frontend.say(
                 "Nothing had to be cleared: the program is what the note's paragraphs are now. "
                 "Delete a paragraph, or give it another interpreter, to take it out."
             )
             return True
         if words[:1] == ["workflow"]:
-            self._mouth.write_notebook()
+            self._frontend.write_notebook()
         if words[0] in _WAITING and not asks:
             # Until the cluster has taken a job there is nothing else to see for some seconds.
-            self._mouth.renew("Submitting ...")
+            self._frontend.renew("Submitting ...")
         try:
-            with printed_to(self._mouth.say):
-                outcome = execute(words, self._mouth, body)
+            with printed_to(self._frontend.say):
+                outcome = execute(words, self._frontend, body)
         except KeyboardInterrupt:
             self._stop_runs(words)
             raise
         finally:
-            self._mouth.page.step("")
-        good = show_outcome(outcome, self._mouth)
-        if good and words[:1] == ["logs"] and self._mouth.page.empty:
-            self._mouth.say("Nothing is in this log yet.")
+            self._frontend.page.step("")
+        good = show_outcome(outcome, self._frontend)
+        if good and words[:1] == ["logs"] and self._frontend.page.empty:
+            self._frontend.say("Nothing is in this log yet.")
         if outcome.exit_code == INTERRUPTED:
             self._stop_runs(words)
         return good
@@ -116,8 +116,8 @@ class Lines:
     def _stop_runs(self, words: Sequence[str]) -> None:
         """Stop of a paragraph that waits for the run of a workflow."""
         if words[:2] == _RUN and self._mode == "cancel":
-            for run in tuple(self._mouth.runs):
-                show_outcome(execute(["workflow", "cancel", run], self._mouth), self._mouth)
+            for run in tuple(self._frontend.runs):
+                show_outcome(execute(["workflow", "cancel", run], self._frontend), self._frontend)
 
     def _waiting(self, words: list[str]) -> list[str]:
         """With what Stop does, and ``--wait`` where paragraphs last as long as their jobs."""
@@ -141,15 +141,15 @@ def scheduled() -> bool:
     return "-isolated-" in os.environ.get("INTERPRETER_GROUP_ID", "")
 
 
-def show_outcome(outcome: Outcome, mouth: ZeppelinMouth) -> bool:
+def show_outcome(outcome: Outcome, frontend: ZeppelinFrontend) -> bool:
     """Put what a verb gave back into the paragraph; whether it went well."""
-    page = mouth.page
+    page = frontend.page
     if outcome.as_json:
         page.say(outcome.rendered())
     elif outcome.job is not None:
         if outcome.exit_code != SUCCESS and outcome.job.id not in {c.job.id for c in page.cards}:
             page.say(outcome.text)
-        mouth.show(outcome.job)
+        frontend.show(outcome.job)
     elif outcome.html is not None:
         page.html(outcome.html)
     elif outcome.text:

@@ -1,4 +1,4 @@
-"""A paragraph as a mouth: its note is the program, its output what is said, Stop its Ctrl-C."""
+"""A paragraph as a front end: its note is the program, its output what is said, Stop its Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.config import Config
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell
 from submarine_jobs.text import TerminalFilter
 from submarine_runtime.protocol.record import JobRecord
@@ -32,8 +32,8 @@ WORKFLOW = "application/vnd.submarine.workflow.v1+json"
 _LAST_DRAWING = 20.0
 
 
-class ZeppelinMouth(Mouth):
-    """One run of one paragraph; see ``Mouth`` for what each part is for."""
+class ZeppelinFrontend(Frontend):
+    """One run of one paragraph; see ``Frontend`` for what each part is for."""
 
     kind = "zeppelin"
     command = "%submarine"

@@ -29,7 +29,7 @@ from submarine_zeppelin.interface import (
 )
 from submarine_zeppelin.notes import body_of, plain, read_note, sentence, spellings_of
 from submarine_zeppelin.submarine.command_runner import Lines, show_outcome, waits
-from submarine_zeppelin.submarine.frontend import ZeppelinMouth
+from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
 from submarine_zeppelin.submarine.interruption import Stop
 from submarine_zeppelin.submarine.job_index import Placed
 from submarine_zeppelin.submarine.recovery import Resumer
@@ -67,12 +67,12 @@ class SubmarineInterpreter(Interpreter):
                 if context.recovering:
                     return self._recover(context, page)
                 self._resumer.resume(context)
-                mouth = self._mouth(context, page)
+                frontend = self._frontend(context, page)
                 try:
-                    good, forms = Lines(mouth, self.properties, self._boards).perform(text)
+                    good, forms = Lines(frontend, self.properties, self._boards).perform(text)
                 finally:
                     # The page's cards keep it: each would hold all paragraphs of the note.
-                    mouth.note = []
+                    frontend.note = []
         except ParagraphGoneError:
             return Result(Code.ERROR)
         except KeyboardInterrupt:
@@ -129,10 +129,10 @@ class SubmarineInterpreter(Interpreter):
         except ValueError:
             words = line.split()
         words = [*words, ""] if not line or line[-1:].isspace() else words
-        mouth = self._mouth(context, Page(self.server.output(context), 1 << 16), read=False)
+        frontend = self._frontend(context, Page(self.server.output(context), 1 << 16), read=False)
         return [
             Completion(word, word)
-            for word in complete(words, mouth)
+            for word in complete(words, frontend)
             if word.startswith(words[-1]) and shlex.quote(word) == word
         ]
 
@@ -174,25 +174,25 @@ class SubmarineInterpreter(Interpreter):
     def _show_run(self, page: Page, placed: Placed) -> bool:
         """Show the run of a workflow again; one that is under way goes on being drawn."""
         context = Context(placed.note, placed.paragraph, user=placed.user)
-        mouth = self._mouth(context, page, read=False)
-        outcome = execute(["workflow", "status", str(placed.run)], mouth)
-        show_outcome(outcome, mouth)
+        frontend = self._frontend(context, page, read=False)
+        outcome = execute(["workflow", "status", str(placed.run)], frontend)
+        show_outcome(outcome, frontend)
         # What goes on has put its picture there itself, and gives nothing to show.
         return bool(outcome.html)
 
-    def _mouth(self, context: Context, page: Page, *, read: bool = True) -> ZeppelinMouth:
+    def _frontend(self, context: Context, page: Page, *, read: bool = True) -> ZeppelinFrontend:
         found = self.server.paragraphs(context.note_id, context.user) if read else []
         note = read_note(found, spellings_of(context.note_id))
-        return ZeppelinMouth(context, self.properties, note, page, self._refresher, self.session)
+        return ZeppelinFrontend(context, self.properties, note, page, self._refresher, self.session)
 
     def _recover(self, context: Context, page: Page) -> Result:
         """The server has found us again, or us anew: show what the paragraph had begun."""
-        mouth = self._mouth(context, page)
+        frontend = self._frontend(context, page)
         jobs = self._resumer.jobs_of(context)
         for job in jobs:
-            mouth.show(job)
+            frontend.show(job)
             if waits(self.properties):
-                mouth.watch(job)
+                frontend.watch(job)
         if not jobs:
             page.say("The interpreter was started again while this ran; it began no job.")
             return Result(Code.ERROR, page.messages())

@@ -17,7 +17,7 @@ from submarine_zeppelin.interface import Place
 from submarine_zeppelin.submarine.job_index import ORIGIN, KnownJobs
 
 if TYPE_CHECKING:
-    from submarine_zeppelin.submarine.frontend import ZeppelinMouth
+    from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
 
 _lock = threading.Lock()
 _submitting: dict[Place, threading.Lock] = {}
@@ -26,43 +26,43 @@ _submitting: dict[Place, threading.Lock] = {}
 class ParagraphSession(Session):
     """A session in which one paragraph submits the same job once while that is under way."""
 
-    def __init__(self, shared: Session, mouth: ZeppelinMouth) -> None:
+    def __init__(self, shared: Session, frontend: ZeppelinFrontend) -> None:
         super().__init__(shared.profile)
         self.store = shared.store
         self._backends = shared._backends
         self.__dict__["watcher"] = shared.watcher
-        self._mouth = mouth
+        self._frontend = frontend
 
     @property
     def notebook(self) -> tuple[str, ...]:
         """The note."""
-        return (f"{ORIGIN}{self._mouth.context.note_id}",)
+        return (f"{ORIGIN}{self._frontend.context.note_id}",)
 
     def submit(self, spec: JobSpec, bundle: Bundle | None, *rest: Any, **more: Any) -> Job:
         """As ``Session.submit``, unless this paragraph has the same job running."""
-        place = self._mouth.context.place
+        place = self._frontend.context.place
         with _lock:
             turn = _submitting.setdefault(place, threading.Lock())
         with turn:
             known = KnownJobs.of(self.profile)
             found = self._running(spec, known)
             if found is not None:
-                self._mouth.say(
+                self._frontend.say(
                     f"{found.id} of this paragraph is the same and has not ended: it is shown, and "
                     "nothing was submitted. Cancel it first to start anew."
                 )
-                self._mouth.page.started = True
+                self._frontend.page.started = True
                 return found
-            self._mouth.submitting = (self, set(known.going_on(self.store, place)))
+            self._frontend.submitting = (self, set(known.going_on(self.store, place)))
             job = super().submit(spec, bundle, *rest, **more)
-            self._mouth.submitting = None
-            self._mouth.page.started = True
-            known.put(self._mouth.placed(job))
+            self._frontend.submitting = None
+            self._frontend.page.started = True
+            known.put(self._frontend.placed(job))
             return job
 
     def _running(self, spec: JobSpec, known: KnownJobs) -> Job | None:
         wanted = fill_spec(with_extra_roles(spec)).to_bytes()
-        for job_id in known.going_on(self.store, self._mouth.context.place):
+        for job_id in known.going_on(self.store, self._frontend.context.place):
             try:
                 job = self.job(job_id)
                 if job.directory.spec().to_bytes() == wanted and not job.record().state.ended:

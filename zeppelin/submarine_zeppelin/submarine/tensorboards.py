@@ -13,7 +13,7 @@ from submarine_jobs.client import Job
 from submarine_jobs.errors import UsageError
 from submarine_jobs.tensorboards import MAX_JOBS, Board
 from submarine_jobs.text import escaped, web_link
-from submarine_zeppelin.submarine.frontend import ZeppelinMouth
+from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
 
 #: TensorBoards at the same time; the oldest ends for a newer one.
 MOST = 5
@@ -26,12 +26,12 @@ class LocalBoards:
         self._lock = threading.Lock()
         self._boards: dict[tuple[str, ...], Board] = {}
 
-    def show(self, words: Sequence[str], mouth: ZeppelinMouth) -> bool:
+    def show(self, words: Sequence[str], frontend: ZeppelinFrontend) -> bool:
         """``tensorboard JOB...``: a link for each job that has its own, one for all others."""
         names = [word for word in words if not word.startswith("-")]
         if len(names) != len(words):
             raise UsageError("tensorboard takes no options here.", "Write tensorboard JOB ...")
-        session = mouth.session(mouth.config())
+        session = frontend.session(frontend.config())
         jobs = {job.id: job for job in map(session.job, names or ["last"])}
         rest: list[Job] = []
         for job in jobs.values():
@@ -39,17 +39,19 @@ class LocalBoards:
             if url is None or job.record().state.ended:
                 rest.append(job)
             else:
-                mouth.page.html(_link(f"TensorBoard of {job.id}", url, "in the job's containers"))
+                frontend.page.html(
+                    _link(f"TensorBoard of {job.id}", url, "in the job's containers")
+                )
         if len(rest) > MAX_JOBS:
             raise UsageError(f"A TensorBoard shows at most {MAX_JOBS} jobs.", "Name fewer.")
         if rest:
             board = self._board(rest)
             where = "on the machine of Zeppelin only; from elsewhere through an SSH tunnel"
             shown = f"TensorBoard of {', '.join(job.id for job in rest)}"
-            mouth.page.html(_link(shown, board.process.url, where))
+            frontend.page.html(_link(shown, board.process.url, where))
             for notice in board.notices():
-                mouth.page.say(notice)
-        mouth.page.show()
+                frontend.page.say(notice)
+        frontend.page.show()
         return True
 
     def close(self) -> None:

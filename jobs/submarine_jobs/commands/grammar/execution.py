@@ -1,6 +1,6 @@
 """``execute`` and ``complete``: words in, an outcome or completions out.
 
-Knows click, so that no mouth has to. Never prints, never ends the process, never leaves a click
+Knows click, so that no front end has to. Never prints, never ends the process, never leaves a click
 exception to its caller.
 """
 
@@ -19,7 +19,7 @@ from submarine_jobs.commands.grammar.usage import as_sentence, of_this_machine
 from submarine_jobs.commands.grammar.verb import HelpRequested, spelled
 from submarine_jobs.commands.grammar.verbs import Grammar, build
 from submarine_jobs.errors import job_of
-from submarine_jobs.frontends import INTERRUPTED, Mouth, Outcome
+from submarine_jobs.frontends import INTERRUPTED, Frontend, Outcome
 
 MAX_COMPLETIONS = 200
 
@@ -30,7 +30,7 @@ def grammar(*, in_cell: bool = False) -> Grammar:
     return build(in_cell=in_cell)
 
 
-def execute(argv: Sequence[str], mouth: Mouth, body: CellBody | None = None) -> Outcome:
+def execute(argv: Sequence[str], frontend: Frontend, body: CellBody | None = None) -> Outcome:
     """Run one command.
 
     Parameters
@@ -49,7 +49,7 @@ def execute(argv: Sequence[str], mouth: Mouth, body: CellBody | None = None) -> 
     words = [word.encode("utf-8", "replace").decode() for word in argv]
     if not words:
         words = ["--help"]
-    output = mouth.plugin_output
+    output = frontend.plugin_output
     redirect: contextlib.AbstractContextManager[Any] = (
         contextlib.nullcontext() if output is None else contextlib.redirect_stdout(output)
     )
@@ -57,12 +57,14 @@ def execute(argv: Sequence[str], mouth: Mouth, body: CellBody | None = None) -> 
         # Not click's `main`: that one prints, and looks for completion in the environment.
         verbs = grammar(in_cell=body is not None)
         name = "submarine" if body is None else "%%submarine"
-        with redirect, verbs.make_context(name, words, obj=mouth) as context:
+        with redirect, verbs.make_context(name, words, obj=frontend) as context:
             if body is not None:
                 body.give_to(context)
             result = verbs.invoke(context)
     except HelpRequested as request:
-        text = spelled(request.text, mouth.command) if mouth.kind == "notebook" else request.text
+        text = (
+            spelled(request.text, frontend.command) if frontend.kind == "notebook" else request.text
+        )
         return Outcome(text=text, value={"help": text})
     except click.exceptions.Exit as end:
         return Outcome(exit_code=end.exit_code)
@@ -79,7 +81,7 @@ def execute(argv: Sequence[str], mouth: Mouth, body: CellBody | None = None) -> 
     return _outcome(result)
 
 
-def complete(words: Sequence[str], mouth: Mouth, *, in_cell: bool = False) -> list[str]:
+def complete(words: Sequence[str], frontend: Frontend, *, in_cell: bool = False) -> list[str]:
     """What may stand in the place of the last of ``words``, which may be empty.
 
     ``in_cell`` completes ``%%submarine VERB``.
@@ -91,7 +93,7 @@ def complete(words: Sequence[str], mouth: Mouth, *, in_cell: bool = False) -> li
     if not words:
         words = [""]
     try:
-        completer = ShellComplete(grammar(in_cell=in_cell), {"obj": mouth}, "submarine", "")
+        completer = ShellComplete(grammar(in_cell=in_cell), {"obj": frontend}, "submarine", "")
         items = completer.get_completions(list(words[:-1]), words[-1])
     except Exception:  # Tab must never break what is being typed
         return []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.client import foreign_owner, noted_owner, user_of
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.text import one_line
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def owner_as_known(job: Job) -> str:
 
 def ask_if_foreign(
     job: Job,
-    mouth: Mouth,
+    frontend: Frontend,
     act: str,
     why: str,
     *,
@@ -59,17 +59,17 @@ def ask_if_foreign(
     if not owner:
         return True
     shown = one_line(owner, 80)
-    if not mouth.interactive:
+    if not frontend.interactive:
         fix = f"Add {option} if that is what you want." if option else "A terminal asks instead."
         raise UsageError(f"{job.id} is a job of {shown}, and {why}.", fix)
-    return mouth.confirm(f"{job.id} is a job of {shown}, and {why}. {act} it?")
+    return frontend.confirm(f"{job.id} is a job of {shown}, and {why}. {act} it?")
 
 
-def say_if_foreign(job: Job, mouth: Mouth) -> None:
+def say_if_foreign(job: Job, frontend: Frontend) -> None:
     """Name the owner of a job of another user that is about to be shown.
 
     By what the index knows: to look at a job asks the file system nothing more.
     """
     noted = noted_owner(job)
     if noted is not None and (owner := noted.foreign_to(user_of(job))):
-        mouth.say(f"{job.id} is a job of {one_line(owner, 80)}.")
+        frontend.say(f"{job.id} is a job of {one_line(owner, 80)}.")

@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 from submarine_jobs.commands.grammar.verb import Callback, Parsed, option
 from submarine_jobs.config import BACKENDS, Config, make_private
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 
 QUEUES_FILE = "queues.json"
 QUEUES_SECONDS = 3600.0
@@ -93,7 +93,7 @@ def complete_jobs(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Ids of this machine's newest jobs, then their names, then ``last``."""
-    session = _mouth(ctx).session(_config(ctx))
+    session = _frontend(ctx).session(_config(ctx))
     known = session.store.newest(_MAX_JOBS)
     words = [job.job_id for job in known] + [job.name for job in known] + ["last"]
     helps = {job.job_id: f"{job.name} {job.state}" for job in known}
@@ -108,7 +108,7 @@ def complete_profiles(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Names of the profiles in the configuration files."""
-    names = _mouth(ctx).read_config({}).profiles
+    names = _frontend(ctx).read_config({}).profiles
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
@@ -168,14 +168,14 @@ def _queues_path(config: Config) -> Path:
     return config.profile.state_dir / "completion" / f"{config.profile.name}-{QUEUES_FILE}"
 
 
-def _mouth(ctx: click.Context) -> Mouth:
-    mouth = ctx.find_object(Mouth)
-    return mouth if mouth is not None else Mouth()
+def _frontend(ctx: click.Context) -> Frontend:
+    frontend = ctx.find_object(Frontend)
+    return frontend if frontend is not None else Frontend()
 
 
 def _config(ctx: click.Context) -> Config:
     """The configuration that the options typed so far ask for."""
     typed: Mapping[str, Any] = ctx.params
-    return _mouth(ctx).read_config(
+    return _frontend(ctx).read_config(
         {"profile": typed.get("profile"), "backend": typed.get("backend")}
     )

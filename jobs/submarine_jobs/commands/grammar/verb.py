@@ -1,6 +1,6 @@
 """The class of every verb: grouped options, an example in its help, ``--json``, no printing.
 
-A verb is a click command whose callback takes a ``Mouth`` and its options and returns an
+A verb is a click command whose callback takes a ``Frontend`` and its options and returns an
 ``Outcome``. Which verbs there are is ``grammar``'s.
 """
 

@@ -1,6 +1,6 @@
 """The one grammar: which verbs there are, where each lives, plug-ins; all loaded when used.
 
-Does not know who speaks (``mouth``) and runs nothing (``execute``). A verb costs its import only
+Does not know who speaks (``frontend``) and runs nothing (``execute``). A verb costs its import only
 when it is typed; the help needs none, because one line about each stands here.
 """
 

@@ -1,4 +1,4 @@
-"""Waiting for a job in the mouth's own way, and what an end or an interrupt means for the verb."""
+"""Wait for a job as the front end does, and turn its end or an interrupt into an outcome."""
 
 from __future__ import annotations
 
@@ -6,34 +6,36 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import ClusterError, with_job
-from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Mouth, Outcome
+from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Frontend, Outcome
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
 
 
-def wait_for(job: Job, mouth: Mouth, *, on_interrupt: str = "detach", log: bool = True) -> Outcome:
+def wait_for(
+    job: Job, frontend: Frontend, *, on_interrupt: str = "detach", log: bool = True
+) -> Outcome:
     """Wait for the end of ``job``; exit code 0, 1 when it did not succeed, 130 when interrupted."""
     from submarine_jobs import display
     from submarine_jobs.outputs import result_words
 
     with with_job(job):
         try:
-            record = mouth.watch(job, on_interrupt=on_interrupt, log=log)
+            record = frontend.watch(job, on_interrupt=on_interrupt, log=log)
             view = job.view()
         except KeyboardInterrupt:
-            return Outcome(text=_left(job, mouth, on_interrupt), exit_code=INTERRUPTED, job=job)
+            return Outcome(text=_left(job, frontend, on_interrupt), exit_code=INTERRUPTED, job=job)
         except ClusterError as error:
-            again = f"The job goes on: `{mouth.command} wait {job.id}` waits again."
+            again = f"The job goes on: `{frontend.command} wait {job.id}` waits again."
             raise ClusterError(error.message, f"{error.fix} {again}".strip()) from error
-    if log and mouth.kind == "cli":
+    if log and frontend.kind == "cli":
         # The log has just gone by.
         view = replace(view, tail="")
-    words = result_words(job, view.record) if mouth.kind == "cli" else {}
+    words = result_words(job, view.record) if frontend.kind == "cli" else {}
     good = record.state is State.SUCCEEDED
     return Outcome(
-        text=display.text(view, command=mouth.command, result=words),
+        text=display.text(view, command=frontend.command, result=words),
         html=display.html(view),
         value=record.to_json(),
         exit_code=SUCCESS if good else JOB_FAILED,
@@ -41,7 +43,7 @@ def wait_for(job: Job, mouth: Mouth, *, on_interrupt: str = "detach", log: bool 
     )
 
 
-def _left(job: Job, mouth: Mouth, on_interrupt: str) -> str:
+def _left(job: Job, frontend: Frontend, on_interrupt: str) -> str:
     if on_interrupt == "cancel":
         # Done already where the wait itself was interrupted, not just before or after it.
         state = job.cancel("interrupted").state
@@ -52,6 +54,6 @@ def _left(job: Job, mouth: Mouth, on_interrupt: str) -> str:
         return f"Interrupted: {job.id} has been told to end and is still {state.value}."
     return (
         f"Stopped waiting; {job.id} goes on.\n"
-        f"  {mouth.command} wait {job.id}      wait again\n"
-        f"  {mouth.command} cancel {job.id}    end it"
+        f"  {frontend.command} wait {job.id}      wait again\n"
+        f"  {frontend.command} cancel {job.id}    end it"
     )

@@ -1,7 +1,7 @@
 """Logs of several tasks as one: whole lines, each with the name of its task before it.
 
 Colours the names where that is wanted. Does not read logs (``job_logs``, ``following``) and does
-not show them (``mouth``).
+not show them (``frontend``).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from submarine_jobs.text import TerminalFilter
 if TYPE_CHECKING:
     from submarine_jobs.access import LogChunk
     from submarine_jobs.client import Job
-    from submarine_jobs.frontends import Mouth
+    from submarine_jobs.frontends import Frontend
 
 #: Without a terminal to stream to (a notebook's output, ``--json``) so much of the end is kept.
 KEEP = 1 << 20
@@ -59,29 +59,29 @@ def _tail_offset(job: Job, key: LogKey, lines: int) -> int:
 
 
 def shown(
-    mouth: Mouth, pieces: Iterable[LogChunk], keys: Sequence[LogKey], *, together: bool
+    frontend: Frontend, pieces: Iterable[LogChunk], keys: Sequence[LogKey], *, together: bool
 ) -> None:
     """Write pieces as they come; lines of tasks that are shown together have names before them."""
-    names = _names(mouth, keys) if together else None
+    names = _names(frontend, keys) if together else None
     streams = {key.stream for key in keys}
     for chunk in pieces:
         if chunk.note:
-            mouth.say(f"-- {chunk.note} --")
+            frontend.say(f"-- {chunk.note} --")
         elif chunk.stream in streams:
-            mouth.write(names.feed(chunk) if names else chunk.data, chunk.stream)
+            frontend.write(names.feed(chunk) if names else chunk.data, chunk.stream)
     for stream, line in names.rest() if names else ():
-        mouth.write(line, stream)
+        frontend.write(line, stream)
 
 
-def _names(mouth: Mouth, keys: Sequence[LogKey]) -> PrefixedLines:
-    terminal = mouth.kind == "notebook" or (mouth.kind == "cli" and sys.stdout.isatty())
+def _names(frontend: Frontend, keys: Sequence[LogKey]) -> PrefixedLines:
+    terminal = frontend.kind == "notebook" or (frontend.kind == "cli" and sys.stdout.isatty())
     coloured = terminal and not os.environ.get("NO_COLOR")
     return PrefixedLines(dict.fromkeys(key.task for key in keys), coloured=coloured)
 
 
 def followed(
     job: Job,
-    mouth: Mouth,
+    frontend: Frontend,
     keys: Sequence[LogKey],
     starts: dict[LogKey, int],
     *,
@@ -94,7 +94,7 @@ def followed(
     begun = {key._replace(attempt=key.attempt or "e1-a1"): n for key, n in starts.items() if n}
     pieces = follow(job, tasks, LogPosition(begun))
     try:
-        shown(mouth, pieces, keys, together=together)
+        shown(frontend, pieces, keys, together=together)
     except KeyboardInterrupt:
         return Outcome(
             text=f"Stopped following; {job.id} goes on.", exit_code=INTERRUPTED, value=None

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from submarine_jobs.commands.grammar import TYPED
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.logs import reading as job_logs
 from submarine_jobs.model import MAX_TOGETHER, choose, ranges
 
@@ -118,12 +118,12 @@ def complete_tasks(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Tasks and roles of the job that was typed, as far as this machine knows them."""
-    mouth = ctx.find_object(Mouth) or Mouth()
+    frontend = ctx.find_object(Frontend) or Frontend()
     job = ctx.params.get("job") or _typed_job(ctx)
     if not isinstance(job, str):
         return []
     typed = {name: ctx.params.get(name) for name in ("profile", "backend")}
-    known = _known(mouth.session(mouth.config(typed)).store, job)
+    known = _known(frontend.session(frontend.config(typed)).store, job)
     if known is None or known.record is None:
         return []
     names = [task.task for task in known.record.tasks]

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.run.program import Program
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.inputs import brought
 from submarine_jobs.model import is_board, parse_python_env
 
@@ -26,11 +26,11 @@ _SECRET = re.compile(
 _PASSWORD = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
 
 
-def check_run(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
+def check_run(spec: JobSpec, program: Program, frontend: Frontend) -> list[Finding]:
     """Findings about the program and the request, errors first."""
     found = [*_check_secrets(spec), *_check_board(spec), *_check_shards(spec)]
     if program.bundle is not None:
-        found += _check_program(spec, program, mouth)
+        found += _check_program(spec, program, frontend)
     return sorted(found, key=lambda item: str(item.level) != "error")
 
 
@@ -74,7 +74,7 @@ def _check_shards(spec: JobSpec) -> list[Finding]:
     ]
 
 
-def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Finding]:
+def _check_program(spec: JobSpec, program: Program, frontend: Frontend) -> list[Finding]:
     from submarine_jobs.checks import check_calls, check_program, missing_imports, python_builtins
 
     if program.bundle is None:
@@ -82,7 +82,7 @@ def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Findin
     interpreters = _interpreters(spec)
     here = [python for python in interpreters if _asks_here(python)]
     known = [python_builtins(python) for python in here or [sys.executable]]
-    collection = mouth.collection if program.from_cells else None
+    collection = frontend.collection if program.from_cells else None
     document = collection.document if collection is not None else None
     found = check_program(
         program.bundle,
@@ -90,7 +90,7 @@ def _check_program(spec: JobSpec, program: Program, mouth: Mouth) -> list[Findin
         document.cells if document is not None else (),
         spec.with_names,
         return_names=spec.return_names,
-        history=mouth.history if program.from_cells else (),
+        history=frontend.history if program.from_cells else (),
         builtins=frozenset.intersection(*known),
     )
     if spec.program is None:

@@ -1,6 +1,6 @@
 """The way of a ``run``: program, checks, plan, submit, wait; each step may refuse.
 
-Does not parse (``run``) and does not wait or print itself (its mouth does).
+Does not parse (``run``) and does not wait or print itself (its front end does).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from submarine_jobs.commands.run.checks import check_run
 from submarine_jobs.commands.run.dry_run import dry_run_outcome, finding_line
 from submarine_jobs.commands.run.program import Program, find_program
 from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, no_cluster, with_job
-from submarine_jobs.frontends import ASKING, JOB_FAILED, WAITING, Mouth, Outcome, SubmitLine
+from submarine_jobs.frontends import ASKING, JOB_FAILED, WAITING, Frontend, Outcome, SubmitLine
 from submarine_jobs.inputs import TaskInput, inputs_of_tasks
 from submarine_jobs.model import Headless, Origin
 from submarine_jobs.options import RunOptions, check_options, spec_from_options
@@ -45,7 +45,7 @@ class Judged:
         return [item for item in self.findings if str(item.level) == "error"]
 
 
-def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
+def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
     """Do what ``run`` with ``options`` asks.
 
     Raises
@@ -59,61 +59,61 @@ def run_job(options: RunOptions, mouth: Mouth) -> Outcome:
     """
     started = time.monotonic()
     check_options(options)
-    config = mouth.config(options.config_options)
+    config = frontend.config(options.config_options)
     if config.profile.backend is None:
         if options.program is not None:
             # A file that is not there is no better with a cluster: that is said first.
-            find_program(options, mouth)
+            find_program(options, frontend)
         raise no_cluster()
-    session = mouth.session(config)
+    session = frontend.session(config)
     backend = session.backend()
     if not options.dry_run:
         backend.prepare()
-    program = find_program(options, mouth)
+    program = find_program(options, frontend)
     named = options if options.name is not None else replace(options, name=program.name)
     if named.resume is not None:
         earlier = session.job(named.resume)
         why = "what your program loads of its checkpoint may run their code"
         if not ask_if_foreign(
-            earlier, mouth, "Use", why, yes=options.force, option="--force", runs_code=True
+            earlier, frontend, "Use", why, yes=options.force, option="--force", runs_code=True
         ):
             return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
         named = replace(named, resume=earlier.id)
     spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
     # A command line that does not wait is gone at once, and could not renew a lease.
-    stays = mouth.kind != "cli" or options.wait
-    spec = _with_origin(replace(spec, cell_id=mouth.launching_cell), stays=stays)
-    with SubmitLine(mouth) as line, ThreadPoolExecutor(1, "submarine-plan") as pool:
+    stays = frontend.kind != "cli" or options.wait
+    spec = _with_origin(replace(spec, cell_id=frontend.launching_cell), stays=stays)
+    with SubmitLine(frontend) as line, ThreadPoolExecutor(1, "submarine-plan") as pool:
         # The cluster is asked while the program is checked.
         planned = pool.submit(backend.plan, spec)
         if backend.name != "local":
             line.show(ASKING, 0, 0)
-        findings = check_run(spec, program, mouth)
+        findings = check_run(spec, program, frontend)
         judged = Judged(spec, planned.result(), program, findings)
     # The plan knows the cluster's queues now: Tab will too.
     remember_queues(config, [str(name) for name in judged.plan.extra.get("queues") or []])
     if options.dry_run:
-        return _dry_run(judged, backend, mouth, force=options.force)
-    _stop_or_warn(judged, mouth, force=options.force)
-    values = _values(spec, mouth)
+        return _dry_run(judged, backend, frontend, force=options.force)
+    _stop_or_warn(judged, frontend, force=options.force)
+    values = _values(spec, frontend)
     if options.verbose:
-        mouth.say(f"Checked in {time.monotonic() - started:.1f} s; {judged.plan.placement}")
+        frontend.say(f"Checked in {time.monotonic() - started:.1f} s; {judged.plan.placement}")
 
     def submit(claim: Callable[[str], bool] | None) -> Job:
-        with SubmitLine(mouth) as line:
+        with SubmitLine(frontend) as line:
             job = session.submit(spec, program.bundle, values, judged.plan, line.show, claim)
             if backend.name != "local":
                 line.show(WAITING, 0, 0)
             return job
 
-    job, joined = start_or_join(session, spec, mouth.launching_place, submit, mouth.say)
+    job, joined = start_or_join(session, spec, frontend.launching_place, submit, frontend.say)
     with with_job(job):
         if options.verbose:
-            mouth.say(f"Accepted after {time.monotonic() - started:.1f} s: {job.job_dir}")
+            frontend.say(f"Accepted after {time.monotonic() - started:.1f} s: {job.job_dir}")
         if options.wait:
-            waited = wait_for(job, mouth, on_interrupt=options.on_interrupt)
+            waited = wait_for(job, frontend, on_interrupt=options.on_interrupt)
             return replace(waited, value={**_facts(job, findings), "record": waited.value})
-        text = _submitted(job, mouth, "joined" if joined else "submitted")
+        text = _submitted(job, frontend, "joined" if joined else "submitted")
         return Outcome(text=text, value=_facts(job, findings), job=job)
 
 
@@ -131,7 +131,7 @@ def _with_origin(spec: JobSpec, *, stays: bool) -> JobSpec:
     )
 
 
-def _stop_or_warn(judged: Judged, mouth: Mouth, *, force: bool) -> None:
+def _stop_or_warn(judged: Judged, frontend: Frontend, *, force: bool) -> None:
     """Raise for what stops this submit; say the rest."""
     if judged.plan.errors:
         raise RefusedError(" ".join(judged.plan.errors), "Nothing was submitted.")
@@ -145,23 +145,23 @@ def _stop_or_warn(judged: Judged, mouth: Mouth, *, force: bool) -> None:
         head = f"The program has {len(errors)} errors."
         raise UsageError("\n".join([head, *lines]) + f"{more}\n{last}")
     for item in judged.findings:
-        mouth.say(f"{item.level}: {finding_line(item)}")
+        frontend.say(f"{item.level}: {finding_line(item)}")
     for text in judged.plan.warnings:
-        mouth.say(f"warning: {text}")
+        frontend.say(f"warning: {text}")
 
 
-def _values(spec: JobSpec, mouth: Mouth) -> bytes | None:
-    return mouth.packed_values(spec.with_names) if spec.with_names else None
+def _values(spec: JobSpec, frontend: Frontend) -> bytes | None:
+    return frontend.packed_values(spec.with_names) if spec.with_names else None
 
 
-def _dry_run(judged: Judged, backend: Backend, mouth: Mouth, *, force: bool) -> Outcome:
+def _dry_run(judged: Judged, backend: Backend, frontend: Frontend, *, force: bool) -> Outcome:
     """The report of a dry run, with all refusals in the order of a submit."""
     has_bundle = judged.program.bundle is not None
     valid = validate(backend, judged.spec, has_bundle=has_bundle, plan=judged.plan)
     refusals = list(valid.refusals)
     inputs: list[TaskInput] = []
     try:
-        _values(judged.spec, mouth)
+        _values(judged.spec, frontend)
     except UsageError as error:
         # A submit packs the values before it validates anything but the plan.
         refusals.insert(1 if judged.plan.errors else 0, error)
@@ -178,8 +178,8 @@ def _dry_run(judged: Judged, backend: Backend, mouth: Mouth, *, force: bool) -> 
     )
 
 
-def _submitted(job: Job, mouth: Mouth, how: str) -> str:
-    command = mouth.command
+def _submitted(job: Job, frontend: Frontend, how: str) -> str:
+    command = frontend.command
     return (
         f"{job.id} is {how}.\n"
         f"  {command} logs -f {job.id}    follow its log\n"

@@ -19,7 +19,7 @@ from submarine_jobs.commands.run.notebook_options import OWN
 from submarine_jobs.errors import SubmarineError, UsageError
 
 if TYPE_CHECKING:
-    from submarine_jobs.frontends import Mouth, Outcome
+    from submarine_jobs.frontends import Frontend, Outcome
 
 RUNNERS = "submarine.runners"
 _SUFFIX = ".ipynb"
@@ -178,7 +178,7 @@ def _job_options(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return found
 
 
-def execute_notebook(request: NotebookRun, mouth: Mouth) -> Outcome:
+def execute_notebook(request: NotebookRun, frontend: Frontend) -> Outcome:
     """Have the notebook executed by the runner that is installed.
 
     Raises
@@ -188,7 +188,7 @@ def execute_notebook(request: NotebookRun, mouth: Mouth) -> Outcome:
     """
     from importlib.metadata import entry_points
 
-    if mouth.kind not in ("cli", "python"):
+    if frontend.kind not in ("cli", "python"):
         raise UsageError(
             "A notebook is executed from a command line, not from within a notebook.",
             f"In a terminal: submarine run {printable(request.notebook, 200)}.",
@@ -198,7 +198,7 @@ def execute_notebook(request: NotebookRun, mouth: Mouth) -> Outcome:
         raise SubmarineError(
             "Nothing that executes notebooks is installed.", "Install the package again."
         )
-    outcome: Outcome = runner.load()(request, mouth)
+    outcome: Outcome = runner.load()(request, frontend)
     return outcome
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.grammar import printable
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.options import RunOptions, needs_program, only_board
 from submarine_jobs.program import PROGRAM
 from submarine_jobs.text import beside
@@ -35,7 +35,7 @@ class Program:
     directory
         Where its file lies: modules beside it may be missing from the bundle.
     from_cells
-        Whether it was made from the mouth's collected cells.
+        Whether it was made from the front end's collected cells.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Program:
     from_cells: bool = False
 
 
-def find_program(options: RunOptions, mouth: Mouth) -> Program:
+def find_program(options: RunOptions, frontend: Frontend) -> Program:
     """The program of a ``run``.
 
     Raises
@@ -56,12 +56,12 @@ def find_program(options: RunOptions, mouth: Mouth) -> Program:
     wanted = options.program
     if wanted is None and only_board(options, program=True):
         return Program("tensorboard", None)
-    collected = mouth.collection
+    collected = frontend.collection
     files = {cell.filename for cell in collected.cells()} if collected is not None else set()
     if wanted is not None and (wanted not in files or _on_disk(wanted, collected)):
         return _from_file(wanted)
     if files:
-        return _from_cells(options, mouth, files)
+        return _from_cells(options, frontend, files)
     if not needs_program(options):
         return Program("job", None)
     if only_board(options, program=False):
@@ -97,12 +97,12 @@ def _from_file(wanted: str) -> Program:
     return Program(_job_name(path.stem), bundle_from_file(path), notebook, path.parent)
 
 
-def _from_cells(options: RunOptions, mouth: Mouth, files: set[str]) -> Program:
+def _from_cells(options: RunOptions, frontend: Frontend, files: set[str]) -> Program:
     program = options.program or PROGRAM
     if options.command is not None and program not in files:
         program = sorted(files)[0]
-    notebook = mouth.notebook_name
-    bundle = mouth.cells_bundle(program)
+    notebook = frontend.notebook_name
+    bundle = frontend.cells_bundle(program)
     stem = Path(notebook).stem if notebook else Path(program).stem
     directory = Path(notebook).parent if notebook else Path.cwd()
     return Program(_job_name(stem), bundle, notebook, directory, from_cells=True)

@@ -16,7 +16,7 @@ from submarine_jobs.client.listing import find_job
 from submarine_jobs.commands import execute
 from submarine_jobs.display import table, tame
 from submarine_jobs.errors import ClusterError, JobNotFoundError, StorageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import Profile
 from submarine_jobs.tracking import Known, Target, unreachable, without_directory
 from submarine_runtime.protocol.reasons import EndReason
@@ -58,7 +58,7 @@ def test_a_state_that_nobody_can_ask_for_has_a_question_mark_and_an_age(
     running = put(session, 1, State.RUNNING, 3 * 86400 + 60, monkeypatch)
     waiting = put(session, 2, State.PENDING, 2 * 86400 + 60, monkeypatch)
     ended = put(session, 3, State.SUCCEEDED, 86400, monkeypatch)
-    done = execute(["list"], Mouth())
+    done = execute(["list"], Frontend())
     states = {line.split()[0]: line.split()[2] for line in done.text.splitlines()[1:4]}
     assert states == {running: "RUNNING?", waiting: "PENDING?", ended: "SUCCEEDED"}
     note = done.text.splitlines()[-1]

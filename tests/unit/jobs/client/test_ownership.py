@@ -16,7 +16,7 @@ import pytest
 from submarine_jobs.client import Session, foreign_owner, run_attempts as attempts
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import JobNotFoundError, RefusedError, UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, Profile, Role, hadoop_user
 from submarine_jobs.tracking import JobQuery, Known, Owner, attributed
 from submarine_runtime.protocol.record import JobRecord
@@ -27,7 +27,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make an
 THEIRS, MINE = "digits-20261122-0002", "digits-20261122-0001"
 
 
-class Person(Mouth):
+class Person(Frontend):
     """A terminal; says ``answer`` to every question."""
 
     kind = "cli"

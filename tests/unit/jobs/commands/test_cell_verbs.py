@@ -11,7 +11,7 @@ from submarine_jobs.commands import CellBody, complete, execute
 from submarine_jobs.commands.explain import explain
 from submarine_jobs.commands.grammar import CellVerb, complete_below, explain_below, option
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.program import Cell, DocumentCell, cell_entry_points as found, parse_options
 from submarine_jobs.program.notebook_document import NotebookDocument
 from submarine_jobs.program.scripts import marked_cells
@@ -56,7 +56,7 @@ def verbs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_verb_gets_the_text_below_it_and_knows_its_lines() -> None:
     body = CellBody("a\nb", 3, "[7]")
-    outcome = execute(["fruit", "pear", "--ripe", "--json"], Mouth(), body)
+    outcome = execute(["fruit", "pear", "--ripe", "--json"], Frontend(), body)
     assert outcome.text == "pear of Cell [7]"
     assert outcome.value == ["a\nb", "b", True]
     assert outcome.as_json
@@ -64,11 +64,11 @@ def test_the_verb_gets_the_text_below_it_and_knows_its_lines() -> None:
 
 def test_text_goes_to_no_other_verb_and_the_verb_wants_text() -> None:
     with pytest.raises(UsageError, match="No such command list"):
-        execute(["list"], Mouth(), CellBody("x"))
+        execute(["list"], Frontend(), CellBody("x"))
     with pytest.raises(UsageError, match="No such command fruit"):
-        execute(["fruit", "pear"], Mouth())
+        execute(["fruit", "pear"], Frontend())
     with pytest.raises(SubmarineError, match="cannot be loaded from submarine_is_not_there"):
-        execute(["gone"], Mouth(), CellBody("x"))
+        execute(["gone"], Frontend(), CellBody("x"))
     with click.Context(fruit, info_name="fruit") as ctx, pytest.raises(UsageError, match="takes"):
         CellBody.of(ctx)
 
@@ -90,8 +90,8 @@ def test_such_a_cell_is_no_part_of_a_program() -> None:
 
 
 def test_tab_and_help_on_the_line_and_below_it() -> None:
-    assert complete(["fruit", "--r"], Mouth(), in_cell=True) == ["--ripe"]
-    assert complete(["fr"], Mouth()) == []
+    assert complete(["fruit", "--r"], Frontend(), in_cell=True) == ["--ripe"]
+    assert complete(["fr"], Frontend()) == []
     assert complete_below("fruit", "one ap") == ["apple", "apricot"]
     assert complete_below("gone", "one ap") == []
     assert explain_below("fruit", "a pear") == "A fruit."
@@ -122,4 +122,4 @@ def test_help_in_a_notebook_is_spelled_as_it_is_typed_there() -> None:
     assert text.startswith("Usage: %submarine wait")
     assert "\n  %submarine wait last" in text
     assert "%%submarine" not in text
-    assert execute(["wait", "--help"], Mouth()).text.startswith("Usage: submarine wait")
+    assert execute(["wait", "--help"], Frontend()).text.startswith("Usage: submarine wait")

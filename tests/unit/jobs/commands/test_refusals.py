@@ -12,7 +12,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.config import OWN_VARIABLES
 from submarine_jobs.config.loader import SHARED_VARIABLES
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.options.unsupported import UNSUPPORTED
 from submarine_jobs.program import CellCollection
 from tests.trusting import trusted
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "refusals.md"
 ON_A_CLUSTER = "On a cluster"
 
 
-class Notebook(Mouth):
+class Notebook(Frontend):
     kind = "notebook"
     command = "%submarine"
 
@@ -31,7 +31,7 @@ class Notebook(Mouth):
         self.namespace = {"x_train": [1]}
 
 
-class Shell(Mouth):
+class Shell(Frontend):
     kind = "cli"
 
 
@@ -54,14 +54,14 @@ def prepare(given: str) -> None:
             trusted(Path(name))
 
 
-def check_dry_run(words: list[str], mouth: Mouth, refused: SubmarineError) -> None:
+def check_dry_run(words: list[str], frontend: Frontend, refused: SubmarineError) -> None:
     """Compare a refused ``run`` with its dry run: the same exit code, the same sentence."""
     if words[0] != "run":
         return
     dry = ["run", "--dry-run", *words[1:]]
     caught: SubmarineError | None = None
     try:
-        outcome = execute(dry, mouth)
+        outcome = execute(dry, frontend)
     except SubmarineError as error:
         caught = error
     if caught is not None:
@@ -93,11 +93,11 @@ def test_each_row_of_the_table(
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text("print('hello')\n", encoding="utf-8")
     prepare(given)
-    mouth = Notebook() if typed.startswith("%") else Shell()
+    frontend = Notebook() if typed.startswith("%") else Shell()
     words = shlex.split(typed)[1:]
     with pytest.raises(SubmarineError) as caught:
-        execute(words, mouth)
-    check_dry_run(words, mouth, caught.value)
+        execute(words, frontend)
+    check_dry_run(words, frontend, caught.value)
     pattern = ".*".join(re.escape(part) for part in sentence.replace("\\|", "|").split("…"))
     assert re.fullmatch(pattern, str(caught.value), re.DOTALL), str(caught.value)
     assert caught.value.exit_code == exit_code
@@ -127,7 +127,7 @@ def test_no_refusal_is_a_stack_trace() -> None:
 )
 def test_a_verb_of_another_tool_is_known_by_its_name_here(verb: str, hint: str) -> None:
     with pytest.raises(SubmarineError) as caught:
-        execute([verb], Mouth())
+        execute([verb], Frontend())
     assert str(caught.value) == f"No such command {verb}; {hint}"
 
 
@@ -140,9 +140,9 @@ def test_a_program_that_is_not_there_has_neighbours(
         # It is said first, also where there is no cluster.
         for where in (["--backend", "local"], []):
             with pytest.raises(SubmarineError, match=re.escape(words)):
-                execute(["run", "train.py", *where], Mouth())
+                execute(["run", "train.py", *where], Frontend())
     for number in range(6):
         Path(f"{number}.ipynb").touch()
     hint = "There are 0.ipynb, 1.ipynb, 2.ipynb, 3.ipynb, 4.ipynb and 1 more beside it."
     with pytest.raises(SubmarineError, match=re.escape(hint)):
-        execute(["run", "train.ipynb", "--backend", "local"], Mouth())
+        execute(["run", "train.ipynb", "--backend", "local"], Frontend())

@@ -13,7 +13,7 @@ import pytest
 from submarine_jobs.commands import complete
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import NoClusterError, UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, Localization, NamedInput, Profile, Resources, Role
 from submarine_jobs.options import BOARD_HISTORY, RoleOptions, parse_role, spec_from_options
 from submarine_jobs.options.role_options import format_role
@@ -330,7 +330,7 @@ def test_python_says_the_same_as_words() -> None:
     ],
 )
 def test_tab_knows_the_words_of_roles(words: list[str], offered: set[str]) -> None:
-    assert set(complete(["run", *words], Mouth())) == offered
+    assert set(complete(["run", *words], Frontend())) == offered
 
 
 def test_a_python_without_tensorboard_is_found_before_submitting(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_a_python_without_tensorboard_is_found_before_submitting(tmp_path: Path)
     options = parse_run(["boards", "--tensorboard"])
     profile = Profile(backend="yarn", python_env=f"path:{tmp_path}")
     spec = spec_from_options(options, profile, None)
-    found = check_run(spec, Found("boards", None), Mouth())
+    found = check_run(spec, Found("boards", None), Frontend())
     assert [(item.code, str(item.level)) for item in found] == [("missing-tensorboard", "error")]
     without = replace(spec, roles=(replace(spec.roles[0], command="true"),))
-    assert check_run(without, Found("boards", None), Mouth()) == []
+    assert check_run(without, Found("boards", None), Frontend()) == []

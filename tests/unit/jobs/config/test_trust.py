@@ -24,7 +24,7 @@ from submarine_jobs.config import (
 from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS, SECTIONS
 from submarine_jobs.config.project_trust import HARMLESS
 from submarine_jobs.errors import ConfigError, UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_kernel.remote import Asked, session_of
 from submarine_server.service import Core
 from submarine_workflows.azkaban.api import load_settings
@@ -34,7 +34,7 @@ from submarine_zeppelin.accounts import config_of
 CONTENT = 'queue = "ml"\njava_home = "jdk"\n[profiles.lab.settings]\nyarn_command = "/bin/yarn"\n'
 
 
-class Person(Mouth):
+class Person(Frontend):
     """Somebody who answers."""
 
     interactive = True
@@ -85,7 +85,7 @@ def test_an_unconfirmed_file_is_refused_with_its_keys_and_the_command(project: P
 def test_harmless_keys_need_no_confirmation(project: Path, tmp_path: Path) -> None:
     project.write_text('queue = "ml"\ntimeout = 9\n[settings]\nam_heartbeat_ms = 300\n')
     assert load_config().profile.queue == "ml"
-    execute(["config", "trust"], Mouth())
+    execute(["config", "trust"], Frontend())
     assert stored(tmp_path) == []
 
 
@@ -128,7 +128,7 @@ def test_confirmed_once_and_until_one_of_these_keys_changes(project: Path, tmp_p
     (moved / "submarine.toml").write_text(CONTENT)
     with pytest.raises(UntrustedConfigError):
         load_config(cwd=moved)
-    assert "not trusted any more" in execute(["config", "trust", "--forget"], Mouth()).text
+    assert "not trusted any more" in execute(["config", "trust", "--forget"], Frontend()).text
     with pytest.raises(UntrustedConfigError):
         load_config()
 
@@ -151,15 +151,15 @@ def test_a_command_asks_where_somebody_can_answer(project: Path, tmp_path: Path)
 
 def test_nobody_is_asked_without_a_person_or_by_tab(project: Path) -> None:
     with pytest.raises(UntrustedConfigError):
-        execute(["list"], Mouth())
+        execute(["list"], Frontend())
     with pytest.raises(UsageError, match="Nobody can be asked here"):
-        execute(["config", "trust"], Mouth())
+        execute(["config", "trust"], Frontend())
     person = Person(True)
     complete(["run", "--profile", ""], person)
     complete(["run", "--queue", ""], person)
     complete(["show", ""], person)
     assert person.heard == []
-    assert "is trusted until" in execute(["config", "trust", "--yes"], Mouth()).text
+    assert "is trusted until" in execute(["config", "trust", "--yes"], Frontend()).text
     assert "lab" in complete(["run", "--profile", ""], person)
 
 
@@ -182,21 +182,21 @@ def test_all_that_cannot_ask_refuses(project: Path, act: Callable[[], object]) -
 
 def test_a_file_is_the_same_by_any_path(project: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(project.parent)
-    execute(["config", "trust", "--yes", str(tmp_path / "link" / "submarine.toml")], Mouth())
+    execute(["config", "trust", "--yes", str(tmp_path / "link" / "submarine.toml")], Frontend())
     assert load_config().profile.java_home == project.parent / "jdk"
-    assert "not trusted any more" in execute(["config", "trust", "--forget", "."], Mouth()).text
+    assert "not trusted any more" in execute(["config", "trust", "--forget", "."], Frontend()).text
 
 
 def test_the_answer_and_its_json(project: Path) -> None:
     refused = execute(["config", "trust", "--json"], Person(False))
     assert (refused.exit_code, refused.value["trusted"]) == (1, False)
     assert refused.value["keys"]["profiles.lab.settings.yarn_command"] == "/bin/yarn"
-    assert execute(["config", "trust", "-y", "."], Mouth()).value["trusted"] is True
+    assert execute(["config", "trust", "-y", "."], Frontend()).value["trusted"] is True
     for words in (["config", "--yes"], ["config", "trust", "--profile", "x"]):
         with pytest.raises(UsageError):
-            execute(words, Mouth())
+            execute(words, Frontend())
     with pytest.raises(UsageError, match="did you mean trust"):
-        execute(["config", "thrust"], Mouth())
+        execute(["config", "thrust"], Frontend())
 
 
 def test_no_value_can_hide_what_is_confirmed(project: Path) -> None:
@@ -233,7 +233,7 @@ def test_files_of_the_user_are_trusted(
 def test_a_store_that_others_could_have_written_is_not_believed(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    execute(["config", "trust", "--yes"], Mouth())
+    execute(["config", "trust", "--yes"], Frontend())
     [entry] = stored(tmp_path)
     if what == "folder":
         entry.parent.chmod(0o770)
@@ -253,7 +253,7 @@ def test_a_store_that_others_could_have_written_is_not_believed(
         load_config()
     if what in ("folder", "owner"):
         with pytest.raises(ConfigError, match="nothing is remembered there"):
-            execute(["config", "trust", "--yes"], Mouth())
+            execute(["config", "trust", "--yes"], Frontend())
 
 
 def test_what_was_shown_is_what_is_trusted(
@@ -282,7 +282,7 @@ def test_a_store_that_cannot_be_written_is_a_sentence(
 ) -> None:
     (tmp_path / "state").write_text("no directory")
     with pytest.raises(ConfigError, match="cannot be written"):
-        execute(["config", "trust", "--yes"], Mouth())
+        execute(["config", "trust", "--yes"], Frontend())
 
 
 def test_doctor_reports_the_file_and_looks_at_the_rest(project: Path) -> None:

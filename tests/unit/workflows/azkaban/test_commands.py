@@ -14,7 +14,7 @@ import pytest
 from submarine_jobs.commands import execute
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.azkaban import project_name
 from submarine_workflows.azkaban.api import AzkabanError
 from submarine_workflows.azkaban.server_zone import for_server
@@ -45,8 +45,8 @@ def nightly(tmp_path: Path) -> Path:
     return file
 
 
-class Listening(Mouth):
-    """A mouth that keeps what is written."""
+class Listening(Frontend):
+    """A front end that keeps what is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Listening(Mouth):
 
 
 def do(*words: str) -> Outcome:
-    return execute(["workflow", *words], Mouth())
+    return execute(["workflow", *words], Frontend())
 
 
 def wait_for(true: Callable[[], bool]) -> None:
@@ -83,9 +83,9 @@ def test_submit_says_what_it_did_with_ids_and_addresses(
         f"Look at it with `submarine workflow status azkaban:{number}`.",
     ]
     assert [one.cron for one in azkaban.schedules.values()] == ["0 30 2 ? * *"]
-    mouth = Listening()
-    execute(["workflow", "logs", value["run"], "-f"], mouth)
-    text = mouth.written.decode()
+    frontend = Listening()
+    execute(["workflow", "logs", value["run"], "-f"], frontend)
+    text = frontend.written.decode()
     assert re.search(r"==> one <==\n.*\none\nword\n.*==> two <==\n.*\ntwo\n", text, re.DOTALL)
     seen = do("status", value["run"])
     assert [line.split()[:2] for line in seen.text.splitlines()[2:]] == [

@@ -14,7 +14,7 @@ import pytest
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.config import Config
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_workflows.commands.awaiting import NotThereError, filled_in, wait_for_data
 from submarine_workflows.locations import HdfsPlace
 
@@ -96,7 +96,7 @@ def test_names_in_braces_have_values():
 
 def test_the_verb(tmp_path):
     (tmp_path / "5").touch()
-    outcome = execute(["workflow", "await", f"{tmp_path}/{{day}}", "-p", "day", "5"], Mouth())
+    outcome = execute(["workflow", "await", f"{tmp_path}/{{day}}", "-p", "day", "5"], Frontend())
     assert (outcome.exit_code, outcome.value["url"]) == (0, f"{tmp_path}/5")
 
 
@@ -104,17 +104,17 @@ def test_tab_offers_verbs_files_nodes_and_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
     (tmp_path / "w.flow").write_text("nodes: [{name: only, type: noop}]")
-    mouth = Mouth()
+    frontend = Frontend()
     assert {"run", "status", "logs", "cancel", "history", "await"} <= set(
-        complete(["workflow", ""], mouth)
+        complete(["workflow", ""], frontend)
     )
-    assert complete(["workflow", "run", "w"], mouth) == ["w.flow"]
-    assert complete(["workflow", "run", "w.flow", ""], mouth) == ["only"]
-    assert execute(["workflow", "run", "w.flow", "--runs", "r"], mouth).exit_code == 0
-    words = complete(["workflow", "status", "--runs", "r", ""], mouth)
+    assert complete(["workflow", "run", "w"], frontend) == ["w.flow"]
+    assert complete(["workflow", "run", "w.flow", ""], frontend) == ["only"]
+    assert execute(["workflow", "run", "w.flow", "--runs", "r"], frontend).exit_code == 0
+    words = complete(["workflow", "status", "--runs", "r", ""], frontend)
     assert words[:2] == ["w", "last"]
-    assert complete(["workflow", "logs", "--runs", "r", "w", ""], mouth) == ["only"]
-    assert complete(["workflow", "run", "none.flow", ""], mouth) == []
+    assert complete(["workflow", "logs", "--runs", "r", "w", ""], frontend) == ["only"]
+    assert complete(["workflow", "run", "none.flow", ""], frontend) == []
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,10 @@ def test_what_is_wrong_is_said_in_a_sentence(tmp_path, monkeypatch, words, sente
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.flow").write_text("nodes: [{name: a, type: noop}]")
     with pytest.raises(UsageError, match=sentence):
-        execute(["workflow", *words, "--runs", "r"], Mouth())
+        execute(["workflow", *words, "--runs", "r"], Frontend())
 
 
-def test_hdfs_is_asked_as_whom_the_mouth_acts_and_nothing_else_needs_a_cluster(
+def test_hdfs_is_asked_as_whom_the_frontend_acts_and_nothing_else_needs_a_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, str | None]] = []
@@ -148,7 +148,7 @@ def test_hdfs_is_asked_as_whom_the_mouth_acts_and_nothing_else_needs_a_cluster(
         asked.append((place.url, place._profile().user))
         return True
 
-    class Ada(Mouth):
+    class Ada(Frontend):
         def config(self, options: Mapping[str, Any] | None = None) -> Config:
             configured.append(None)
             found = super().config(options)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_workflows.display import as_svg
 from submarine_workflows.display.drawing import columns
 from submarine_workflows.formats import read_workflow
@@ -28,13 +28,13 @@ def test_check_says_what_is_right_and_when_it_runs(tmp_path):
     file.write_text(TEXT)
     for name in ("eval", "features"):
         (tmp_path / f"{name}.ipynb").touch()
-    outcome = execute(["workflow", "check", str(file)], Mouth())
+    outcome = execute(["workflow", "check", str(file)], Frontend())
     assert outcome.exit_code == 0
     assert outcome.text.startswith("nightly: 4 nodes. Its schedule")
     assert outcome.text.endswith("\n`train` runs train.ipynb, which is not here yet.")
     assert len(outcome.value["notices"]) == 1
     (tmp_path / "train.ipynb").touch()
-    outcome = execute(["workflow", "check", str(file)], Mouth())
+    outcome = execute(["workflow", "check", str(file)], Frontend())
     assert outcome.text.startswith("nightly: 4 nodes, nothing wrong. Its schedule")
     assert outcome.value["notices"] == []
     assert len(outcome.value["next"]) == 3
@@ -44,7 +44,7 @@ def test_check_says_all_that_is_wrong(tmp_path):
     file = tmp_path / "nightly.flow"
     file.write_text(TEXT.replace("[features]", "[feature]"))
     with pytest.raises(WorkflowError) as refused:
-        execute(["workflow", "check", str(file)], Mouth())
+        execute(["workflow", "check", str(file)], Frontend())
     assert refused.value.exit_code == 2
     assert [str(problem).partition(" which")[0] for problem in refused.value.problems] == [
         "nightly.flow, line 4: `eval` depends on `feature`,",
@@ -59,7 +59,7 @@ def test_a_node_stands_after_all_that_it_waits_for(tmp_path):
     ]  # fmt: skip
     file, picture = tmp_path / "nightly.flow", tmp_path / "nightly.svg"
     file.write_text(TEXT)
-    outcome = execute(["workflow", "graph", str(file), "--svg", str(picture)], Mouth())
+    outcome = execute(["workflow", "graph", str(file), "--svg", str(picture)], Frontend())
     assert outcome.text.splitlines()[0].split() == ["features", "features.ipynb"]
     assert outcome.text.splitlines()[-1] == f"The picture is in {picture}."
     assert ElementTree.fromstring(picture.read_text()).tag.endswith("svg")

@@ -8,7 +8,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 
 FLOW = """
 nodes:
@@ -27,26 +27,26 @@ def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_no_command_at_all() -> None:
     with pytest.raises(UsageError, match=r"^workflow needs a command; it has .*, check, .*, run, "):
-        execute(["workflow"], Mouth())
+        execute(["workflow"], Frontend())
 
 
 def test_a_workflow_that_is_not_there(flow: Path) -> None:
     for words in (["check", "weekly"], ["run", "weekly"], ["export", "weekly", "--to", "cron"]):
         with pytest.raises(SubmarineError, match=r"no workflow weekly here, .* .%%submarine"):
-            execute(["workflow", *words], Mouth())
+            execute(["workflow", *words], Frontend())
 
 
 def test_several_files_go_into_a_folder(flow: Path) -> None:
     words = ["workflow", "export", flow.name, "--to", "airflow", "-o"]
     for place in ("dag.py", flow.name):
         with pytest.raises(UsageError, match=r"is no folder for them\. Name the folder: -o FOLDER"):
-            execute([*words, place], Mouth())
+            execute([*words, place], Frontend())
     assert [path.name for path in flow.parent.iterdir()] == ["nightly.flow"]
-    assert execute([*words, "dags"], Mouth()).exit_code == 0
+    assert execute([*words, "dags"], Frontend()).exit_code == 0
 
 
 def test_a_node_that_waits_says_for_what(flow: Path) -> None:
-    drawn = execute(["workflow", "graph", flow.name], Mouth()).text
+    drawn = execute(["workflow", "graph", flow.name], Frontend()).text
     assert drawn.splitlines()[0].split() == [
         "data",
         *["waits", "for", "/data/_SUCCESS,", "hdfs:///x"],

@@ -14,7 +14,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_workflows.export.airflow import dag_of
 from submarine_workflows.export.crontab import crontab_of
 from submarine_workflows.export.shell import expand, word_of
@@ -244,9 +244,9 @@ def test_a_crontab_line_finds_submarine_with_the_short_path_of_cron(tmp_path: Pa
     (tmp_path / "nightly.flow").write_text(FLOW)
     words = ["workflow", "export", str(tmp_path / "nightly.flow"), "--to", "cron"]
     here = str(Path(sys.executable).with_name("submarine"))
-    line = execute([*words, "--outputs", "out"], Mouth()).text.splitlines()[-1]
+    line = execute([*words, "--outputs", "out"], Frontend()).text.splitlines()[-1]
     assert line.endswith(f"{here} workflow run nightly.flow --scheduled --outputs out")
-    line = execute([*words, "--program", "there -x"], Mouth()).text.splitlines()[-1]
+    line = execute([*words, "--program", "there -x"], Frontend()).text.splitlines()[-1]
     assert line.endswith("&& there -x workflow run nightly.flow --scheduled")
 
 
@@ -263,9 +263,9 @@ def test_export_writes_a_dag_and_the_notebooks_beside_it(tmp_path):
     )
     words = ["workflow", "export", str(tmp_path / "nightly.flow"), "--to", "airflow"]
     with pytest.raises(UsageError, match="-o FOLDER"):
-        execute(words, Mouth())
+        execute(words, Frontend())
     dags = tmp_path / "dags"
-    outcome = execute([*words, "-o", str(dags)], Mouth())
+    outcome = execute([*words, "-o", str(dags)], Frontend())
     written = sorted(path.relative_to(dags).as_posix() for path in dags.rglob("*.*"))
     assert written == ["nightly/nightly.flow", "nightly/train.ipynb", "nightly_dag.py"]
     assert set(outcome.value["files"]) == {str(dags / name) for name in written}
@@ -281,7 +281,7 @@ def test_export_writes_a_dag_and_the_notebooks_beside_it(tmp_path):
     ],
 )
 def test_holds_answers_by_its_exit_code(condition, output, code):
-    outcome = execute(["workflow", "holds", condition, "--output", f"train={output}"], Mouth())
+    outcome = execute(["workflow", "holds", condition, "--output", f"train={output}"], Frontend())
     assert outcome.exit_code == code
 
 
@@ -289,4 +289,4 @@ def test_holds_answers_by_its_exit_code(condition, output, code):
                                    ["${a:b} > 1", "--output", "a"]])  # fmt: skip
 def test_holds_refuses_what_it_cannot_read(words):
     with pytest.raises(UsageError):
-        execute(["workflow", "holds", *words], Mouth())
+        execute(["workflow", "holds", *words], Frontend())

@@ -12,7 +12,7 @@ import pytest
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.commands.run import NotebookRun
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
-from submarine_jobs.frontends import CommandLine, Mouth
+from submarine_jobs.frontends import CommandLine, Frontend
 from tests.unit.notebook_rig import notebook
 
 # Which of both a run is
@@ -23,7 +23,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[NotebookRun]:
     """What a runner would be asked for; none runs."""
     found: list[NotebookRun] = []
 
-    def take(request: NotebookRun, _mouth: Mouth) -> Any:
+    def take(request: NotebookRun, _frontend: Frontend) -> Any:
         found.append(request)
         raise click.exceptions.Exit(0)
 
@@ -176,7 +176,7 @@ def test_a_node_of_a_workflow_makes_the_folder_of_its_output(
 
 
 def test_a_notebook_is_not_executed_from_a_notebook(here: Path) -> None:
-    class InNotebook(Mouth):
+    class InNotebook(Frontend):
         kind = "notebook"
 
     with pytest.raises(UsageError, match=r"In a terminal: submarine run plain\.ipynb"):
@@ -184,7 +184,7 @@ def test_a_notebook_is_not_executed_from_a_notebook(here: Path) -> None:
 
 
 def test_tab_knows_the_options_of_jobs() -> None:
-    found = complete(["run", "x.ipynb", "--job", "wor"], Mouth())
+    found = complete(["run", "x.ipynb", "--job", "wor"], Frontend())
     assert "worker=" in found
-    assert complete(["run", "x.ipynb", "--job", "exec"], Mouth()) == []
-    assert "--run-id" in complete(["run", "x.ipynb", "--run"], Mouth())
+    assert complete(["run", "x.ipynb", "--job", "exec"], Frontend()) == []
+    assert "--run-id" in complete(["run", "x.ipynb", "--run"], Frontend())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_workflows.azkaban.api.executions import execution_of
 from submarine_workflows.display import MIME_TYPE
 from submarine_workflows.notebook import azkaban_run
@@ -24,8 +24,8 @@ nodes:
 """
 
 
-class Notebook(Mouth):
-    """A notebook's mouth that keeps its pictures."""
+class Notebook(Frontend):
+    """A notebook's front end that keeps its pictures."""
 
     kind = "notebook"
     command = "%submarine"
@@ -52,28 +52,29 @@ def test_it_is_drawn_with_its_graph_and_renewed_until_its_end(
     go = tmp_path / "go"
     (tmp_path / "one.sh").write_text(f"while ! [ -e {go} ]; do sleep 0.1; done\n")
     (tmp_path / "nightly.flow").write_text(FLOW)
-    mouth = Notebook()
+    frontend = Notebook()
     started = execute(
-        ["workflow", "submit", "nightly", "--to", "azkaban", "--run", "--include", "one.sh"], mouth
+        ["workflow", "submit", "nightly", "--to", "azkaban", "--run", "--include", "one.sh"],
+        frontend,
     )
     run = started.value["run"]
-    shown = execute(["workflow", "status", run], mouth)
+    shown = execute(["workflow", "status", run], frontend)
     assert shown.value["run"] == run
-    first = mouth.pictures[0]
+    first = frontend.pictures[0]
     assert [node["dependsOn"] for node in first[MIME_TYPE]["nodes"]] == [[], ["one"]]
     assert f'href="{azkaban.url}/executor?execid=' in first["text/html"]
     go.touch()
     deadline = time.monotonic() + 60
-    while mouth.pictures[-1][MIME_TYPE]["status"] != "FAILED":
-        assert time.monotonic() < deadline, mouth.pictures[-1]["text/plain"]
+    while frontend.pictures[-1][MIME_TYPE]["status"] != "FAILED":
+        assert time.monotonic() < deadline, frontend.pictures[-1]["text/plain"]
         time.sleep(0.05)
-    last = mouth.pictures[-1][MIME_TYPE]
+    last = frontend.pictures[-1][MIME_TYPE]
     assert [node["status"] for node in last["nodes"]] == ["SUCCEEDED", "FAILED"]
-    count = len(mouth.pictures)
-    over = execute(["workflow", "status", run], mouth)
+    count = len(frontend.pictures)
+    over = execute(["workflow", "status", run], frontend)
     assert "FAILED" in over.text
     assert "<svg" in str(over.html)
-    assert len(mouth.pictures) == count
+    assert len(frontend.pictures) == count
 
 
 def test_nodes_stand_after_those_that_they_depend_on() -> None:

@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from submarine_jobs.commands import CellBody, complete, execute
 from submarine_jobs.commands.grammar import complete_below, explain_below
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends import Mouth, Outcome
+from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.program import CellCollection, read_notebook
 from submarine_workflows.display import MIME_TYPE, NodeState, RunState, Step, of_run
 from submarine_workflows.formats import open_workflow, read_workflow
@@ -35,8 +35,8 @@ nodes:
 LINE = ["workflow", "nightly", "--schedule", "0 30 2 ? * *", "--timezone", "Europe/Berlin"]
 
 
-class Notebook(Mouth):
-    """A notebook's mouth with a saved document, or with none."""
+class Notebook(Frontend):
+    """A notebook's front end with a saved document, or with none."""
 
     kind = "notebook"
     command = "%submarine"
@@ -65,15 +65,15 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run(words: list[str], text: str, mouth: Mouth, first_line: int = 2) -> Outcome:
-    return execute(words, mouth, CellBody(text, first_line, "[3]"))
+def run(words: list[str], text: str, frontend: Frontend, first_line: int = 2) -> Outcome:
+    return execute(words, frontend, CellBody(text, first_line, "[3]"))
 
 
 def test_the_cell_is_kept_beside_the_notebook_and_the_file_means_the_same(saved: Path) -> None:
-    mouth = Notebook(saved)
-    outcome = run(LINE, TEXT, mouth)
+    frontend = Notebook(saved)
+    outcome = run(LINE, TEXT, frontend)
     file = saved.with_name("nightly.flow")
-    assert file == kept_file("nightly", mouth)
+    assert file == kept_file("nightly", frontend)
     assert kept_file("nightly", Notebook(None)) != file
     first, *lines = file.read_text().splitlines()
     assert first == "# Written by %%submarine workflow in digits.ipynb; change it in that cell."
@@ -90,13 +90,13 @@ def test_the_cell_is_kept_beside_the_notebook_and_the_file_means_the_same(saved:
 
 
 def test_the_same_cell_leaves_the_file_alone_and_a_changed_one_replaces_it(saved: Path) -> None:
-    mouth = Notebook(saved)
-    run(LINE, TEXT, mouth)
+    frontend = Notebook(saved)
+    run(LINE, TEXT, frontend)
     file = saved.with_name("nightly.flow")
     before = file.stat()
-    run(LINE, TEXT, mouth)
+    run(LINE, TEXT, frontend)
     assert file.stat().st_ino == before.st_ino
-    run(LINE, TEXT.replace("summary", "plots"), mouth)
+    run(LINE, TEXT.replace("summary", "plots"), frontend)
     assert "plots" in file.read_text()
     assert sorted(path.name for path in saved.parent.iterdir()) == [
         "digits.ipynb", "features.ipynb", "nightly.flow",
@@ -243,46 +243,46 @@ def test_a_key_has_a_line_of_help() -> None:
 
 def test_it_is_handed_over_from_the_cell(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(saved.parent / "state"))
-    mouth = Notebook(saved)
-    outcome = run([*LINE[:4], "--to", "cron"], TEXT, mouth)
+    frontend = Notebook(saved)
+    outcome = run([*LINE[:4], "--to", "cron"], TEXT, frontend)
     assert re.search(r"^30 2 \* \* \* .*workflow run .*nightly\.flow", outcome.text, re.M)
-    assert "<svg" in mouth.pictures[0]["text/html"]
-    run([*LINE, "--to", "airflow"], TEXT, mouth)
+    assert "<svg" in frontend.pictures[0]["text/html"]
+    run([*LINE, "--to", "airflow"], TEXT, frontend)
     dags = [path for path in saved.parent.rglob("*.py") if "DAG" in path.read_text()]
     assert len(dags) == 1
     with pytest.raises(UsageError, match="--run does not go with --to cron"):
-        run([*LINE, "--run", "--to", "cron"], TEXT, mouth)
+        run([*LINE, "--run", "--to", "cron"], TEXT, frontend)
     with pytest.raises(SubmarineError, match="Azkaban"):
-        run([*LINE, "--to", "azkaban"], TEXT, mouth)  # none is configured
+        run([*LINE, "--to", "azkaban"], TEXT, frontend)  # none is configured
 
 
 def test_a_name_means_the_workflow_of_a_cell_wherever_the_kernel_stands(
     saved: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mouth = Notebook(saved)
-    run(["workflow", "elsewhere"], TEXT, mouth)
+    frontend = Notebook(saved)
+    run(["workflow", "elsewhere"], TEXT, frontend)
     monkeypatch.chdir(tmp_path_factory.mktemp("away"))
-    assert execute(["workflow", "check", "elsewhere"], mouth).value["nodes"] == 2
-    shown = execute(["workflow", "graph", "elsewhere"], mouth)
+    assert execute(["workflow", "check", "elsewhere"], frontend).value["nodes"] == 2
+    shown = execute(["workflow", "graph", "elsewhere"], frontend)
     assert MIME_TYPE in shown.mime
     assert "<svg" in str(shown.html)
-    assert "elsewhere" in complete(["workflow", "run", "else"], mouth)
-    assert complete(["workflow", "run", "elsewhere", "tr"], mouth) == ["train"]
-    assert execute(["workflow", "check", str(saved.with_name("elsewhere.flow"))], Mouth())
+    assert "elsewhere" in complete(["workflow", "run", "else"], frontend)
+    assert complete(["workflow", "run", "elsewhere", "tr"], frontend) == ["train"]
+    assert execute(["workflow", "check", str(saved.with_name("elsewhere.flow"))], Frontend())
 
 
 def test_a_run_without_a_person_checks_and_draws_and_writes_nothing(saved: Path) -> None:
     run(LINE, TEXT, Notebook(saved))
     file = saved.with_name("nightly.flow")
     before = file.read_text()
-    mouth = Notebook(None)  # papermill tells no kernel where its notebook lies
-    mouth.interactive = False
-    outcome = run(LINE, TEXT.replace("[features]", "[]"), mouth)
+    frontend = Notebook(None)  # papermill tells no kernel where its notebook lies
+    frontend.interactive = False
+    outcome = run(LINE, TEXT.replace("[features]", "[]"), frontend)
     assert "Not kept" in outcome.text
     assert "<svg" in str(outcome.html)
     assert file.read_text() == before
     with pytest.raises(WorkflowError):
-        run(LINE, TEXT.replace("[features]", "[other]"), mouth)
+        run(LINE, TEXT.replace("[features]", "[other]"), frontend)
 
 
 def test_a_large_graph_keeps_its_size_in_a_box_that_is_pushed(saved: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_workflows.display import MIME_TYPE
 from submarine_workflows.formats import read_workflow
 from submarine_workflows.model.serialization import to_json
@@ -210,7 +210,7 @@ def test_resuming_by_name_is_handed_on_too() -> None:
 def test_a_notebook_whose_runner_cannot_begin_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Notebook(Mouth):
+    class Notebook(Frontend):
         kind = "notebook"
         interactive = True
 

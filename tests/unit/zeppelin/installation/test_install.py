@@ -12,7 +12,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_zeppelin.interface import PROPERTIES
 
 
@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str) -> str:
-    return execute(["zeppelin", *words], Mouth()).text
+    return execute(["zeppelin", *words], Frontend()).text
 
 
 def setting(home: Path) -> list[dict[str, Any]]:
@@ -166,7 +166,7 @@ def test_a_path_with_a_blank_is_refused(home: Path, tmp_path: Path) -> None:
 
 
 def checks(home: Path) -> dict[str, dict[str, str]]:
-    outcome = execute(["zeppelin", "check", str(home)], Mouth())
+    outcome = execute(["zeppelin", "check", str(home)], Frontend())
     return {one["name"]: one for one in outcome.value["checks"]}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_zeppelin.interface import NoteParagraph
 from submarine_zeppelin.notes import Paragraph, body_of, export, read_note
 from submarine_zeppelin.notes.note import Spellings
@@ -84,14 +84,14 @@ def test_a_note_is_exported_by_the_command_line(tmp_path: Path) -> None:
     target = tmp_path / "out.ipynb"
     words = ["zeppelin", "export-note", str(EXAMPLE), "-o", str(target)]
     for _ in range(2):
-        assert execute(words, Mouth()).value["cells"] == 4
+        assert execute(words, Frontend()).value["cells"] == 4
     nbformat.validate(nbformat.read(target, as_version=4))
     target.write_text(json.dumps({"metadata": {}, "cells": []}))
     with pytest.raises(UsageError, match="was not exported from a note"):
-        execute(words, Mouth())
-    execute([*words, "--force"], Mouth())
+        execute(words, Frontend())
+    execute([*words, "--force"], Frontend())
     for text in ("", "[]", '{"paragraphs": 3}'):
         wrong = tmp_path / "wrong.zpln"
         wrong.write_text(text)
         with pytest.raises(UsageError, match="is no note of Zeppelin"):
-            execute(["zeppelin", "export-note", str(wrong)], Mouth())
+            execute(["zeppelin", "export-note", str(wrong)], Frontend())

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from submarine_jobs.checks import check_program, missing_imports
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Mouth
+from submarine_jobs.frontends import Frontend
 from submarine_jobs.outputs import Row
 from submarine_jobs.program import Cell
 from submarine_zeppelin.display.chart import MAX_POINTS, Curves, svg
@@ -212,7 +212,7 @@ def test_help_of_a_note_has_what_a_note_can_do() -> None:
 
 
 def grammar_help() -> str:
-    return execute(["--help"], Mouth()).text
+    return execute(["--help"], Frontend()).text
 
 
 @pytest.mark.parametrize(
