@@ -484,7 +484,7 @@ row("rerun", "--resume")
 @effect("cancel", "--yes", "--why")
 def _(patch: pytest.MonkeyPatch) -> None:
     see("run", "sleep.py", "--name", "foreign")
-    patch.setattr("submarine_jobs.tracking.ownership.hadoop_user", lambda _: "another")
+    patch.setattr("submarine_jobs.client.job_ownership.hadoop_user", lambda _: "another")
     assert "Add --yes" in see("cancel", "foreign")
     assert "ended: CANCELLED" in see("cancel", "foreign", "--yes", "--why", "too slow")
     assert "too slow" in see("show", "foreign")
@@ -492,7 +492,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @effect("save", "--yes", "--name", "--json")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("submarine_jobs.tracking.ownership.hadoop_user", lambda _: "another")
+    patch.setattr("submarine_jobs.client.job_ownership.hadoop_user", lambda _: "another")
     assert "Add --yes" in see("save", "quick")
     assert "version v" in see("save", "quick", "--yes")
     name = f"best{time.monotonic_ns()}"
@@ -502,7 +502,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @effect("rerun", "--yes")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("submarine_jobs.tracking.ownership.hadoop_user", lambda _: "another")
+    patch.setattr("submarine_jobs.client.job_ownership.hadoop_user", lambda _: "another")
     assert "Add --yes" in see("rerun", "quick")
     assert "is submitted" in see("rerun", "quick", "--yes")
 

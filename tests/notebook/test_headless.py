@@ -305,9 +305,8 @@ def test_a_killed_kernels_jobs(tmp_path: Path, kernels: Path, mode: str) -> None
 
 def test_the_guard_is_a_light_one() -> None:
     """What it imports before it must act is the standard library."""
-    script = Path(sys.modules["submarine_magics.headless.barrier"].__file__ or "").with_name(
-        "guard_process.py"
-    )
+    magics = Path(sys.modules["submarine_magics.headless.barrier"].__file__ or "").parents[1]
+    script = magics / "jobs" / "guard_process.py"
     code = (
         f"import runpy, sys; runpy.run_path({str(script)!r}, run_name='guard')\n"
         "print([m for m in sys.modules if m.startswith(('submarine', 'click', 'IPython'))])"
